@@ -1,0 +1,95 @@
+"""`kernel`: the one decorator of compiled functions. It is numba's `njit`, serial, with what it leaves open settled.
+
+- Kernels release the GIL and start no threads of their own: numba's threading layers break forked workers.
+- Kernels are cached, and the cache is dropped when *any* source that they can use changes. numba looks at the
+  function's own file only, but a kernel also bakes in the functions and tables of the files that one imports.
+- Compiling takes seconds, so it is announced: one log line in a process that finds nothing in the cache.
+- Where no cache folder can be written (read-only install and home), kernels are compiled in every process.
+
+This module imports numba; import it, and the modules with kernels, only where a kernel is needed.
+"""
+
+import ast
+import functools
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).parent
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile `function` (nopython mode, `nogil`, cached) when it is first called.
+
+    The function keeps its static type. Anything it reads from module level is a constant of the compiled code.
+    """
+    dispatcher = numba.njit(nogil=True)(function)
+    try:
+        dispatcher._cache = _Cache(function)
+    except (OSError, RuntimeError):  # no folder that can be written, or no source file to tell whether it is fresh
+        dispatcher._cache = _NoCache()
+    return dispatcher  # type: ignore[no-any-return]  # numba is untyped
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]  # numba is untyped
+    """numba's file cache, valid as long as no source in reach of the function has changed."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = _stamp(Path(function.__code__.co_filename))
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, *args: Any) -> Any:
+        cached = super().load_overload(*args)
+        if cached is None:
+            _announce("once on this machine")
+        return cached
+
+
+class _NoCache(NullCache):  # type: ignore[misc]  # numba is untyped
+    """No cache: every process compiles."""
+
+    def load_overload(self, *args: Any) -> None:
+        _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
+
+
+@functools.cache  # so that it speaks once in a process
+def _announce(how_often: str) -> None:
+    # A warning is the lowest level that shows where logging is not set up, and a silent pause looks hung.
+    logging.getLogger("wotd_env").warning("compiling kernels, %s: this takes some seconds", how_often)
+
+
+@functools.cache
+def _stamp(file: Path) -> str:
+    """Return a digest of `file` and of all files of this package that it imports, however indirectly."""
+    digest = hashlib.sha256()
+    for source in sorted(_reach(file, set())):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _reach(file: Path, found: set[Path]) -> set[Path]:
+    """Add to `found`, and return, `file` and the files of this package in reach of its import statements."""
+    found.add(file)
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            folder, modules = _PACKAGE.parent, [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            folder = file.parents[node.level - 1] if node.level else _PACKAGE.parent
+            module = node.module or ""
+            modules = [module, *(f"{module}.{name.name}" for name in node.names)]
+        else:
+            continue
+        for module in modules:
+            path = folder.joinpath(*module.split("."))
+            for source in (path.with_suffix(".py"), path / "__init__.py"):
+                if source.is_relative_to(_PACKAGE) and source not in found and source.is_file():
+                    _reach(source, found)
+    return found
