@@ -1,0 +1,126 @@
+"""Positions for the tests: drawn as text, or carried between the engine's records and the reference's states.
+
+A path is drawn from its first plain space to number 5, the numbered spaces after the bar: `a` is the piece of
+seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. What is not drawn is off the board:
+
+    board(rules, water="..a.b..|.c...", dice="water water fire metal dragon")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import reference as ref
+
+from wotd_env import STATE, Game, Phase, Rules
+
+NAMES = ("water", "fire", "metal", "earth", "wood")
+FACES = (*NAMES, "dragon")
+
+
+def faces(words: str) -> list[int]:
+    """The faces of dice given in words."""
+    return [FACES.index(word) for word in words.split()]
+
+
+def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, **fields: Any) -> np.ndarray:
+    """A batch of one game, STATE (1,), with the paths drawn in the keyword arguments of their names.
+
+    With `dice` it waits for a MOVE, without for the first roll of a turn, unless `phase` says otherwise.
+    """
+    state = np.zeros(1, STATE)
+    game = state[0]
+    game["rng"] = 1
+    game["color"] = np.arange(5)
+    for path, name in enumerate(NAMES):
+        drawn = fields.pop(name, "").replace("|", "").replace(" ", "")
+        assert drawn == "" or len(drawn) == rules.spaces + 5, f"{name} has {len(drawn)} spaces"
+        for space, mark in enumerate(drawn, start=1):
+            if mark == "#":
+                game["dead"][path] |= 1 << space
+            elif mark != ".":
+                game["pieces"]["abcde".index(mark), path] = space
+    game["dice"] = -1 if dice is None else sorted(faces(dice))
+    game["phase"] = phase if phase is not None else Phase.CHANCE if dice is None else Phase.MOVE
+    game["rolls_left"] = 0 if game["phase"] in (Phase.MOVE, Phase.EXTRA, Phase.OVER) else 2
+    for name, value in fields.items():
+        game[name] = value
+    return state
+
+
+def numbers(rules: Rules, *seats: str) -> np.ndarray:
+    """A batch of one game, STATE (1,), with each seat's pieces on the numbers given by path; 0 is off the board."""
+    state = board(rules)
+    for seat, drawn in enumerate(seats):
+        state["pieces"][0, seat] = [rules.spaces + int(n) if n != "0" else 0 for n in drawn.split()]
+    return state
+
+
+def legal(game: Game, state: np.ndarray) -> list[int]:
+    """The legal actions of a batch of one."""
+    return np.flatnonzero(game.legal_actions(state)[0]).tolist()
+
+
+def decided(game: Game, state: np.ndarray, *actions: int) -> np.ndarray:
+    """A copy of a batch of one after these decisions, each of them legal."""
+    state = state.copy()
+    for action in actions:
+        assert action in legal(game, state), f"action {action} is not among {legal(game, state)}"
+        game.decide(state, np.array([action]))
+    return state
+
+
+def rolled(game: Game, state: np.ndarray, dice: str) -> np.ndarray:
+    """A copy of a batch of one after a roll that leaves these five faces."""
+    state = state.copy()
+    game.roll(state, np.array([faces(dice)], np.int8))
+    return state
+
+
+# ------------------------------------------------------------------------------ engine <-> reference
+
+FIELDS = ("turn", "player", "phase", "rolls_left", "dice", "pieces", "color", "used", "perfection", "truncated")
+"""The fields that both have in the same form; `dead` differs, `rng` is the engine's own."""
+
+COMPARED = [name for name in STATE.names or () if name != "rng"]
+
+
+def reference_rules(rules: Rules) -> ref.Rules:
+    return ref.Rules(
+        rules.players, rules.spaces, rules.powers, rules.immunity, rules.dead_pieces, rules.max_turns
+    )
+
+
+def from_record(record: np.void) -> ref.State:
+    """The reference's state of an engine record."""
+    values = dict(zip(STATE.names or (), record.item(), strict=True))
+    dead = tuple(frozenset(t for t in range(16) if bits >> t & 1) for bits in record["dead"].tolist())
+    plain = {name: values[name] for name in FIELDS if not isinstance(values[name], np.ndarray)}
+    return ref.State(
+        dead=dead,
+        dice=tuple(record["dice"].tolist()),
+        pieces=tuple(tuple(row) for row in record["pieces"].tolist()),
+        color=tuple(record["color"].tolist()),
+        **plain,
+    )
+
+
+def to_records(states: Iterable[ref.State]) -> np.ndarray:
+    """STATE (N,) of the reference's states, every stream 0."""
+    states = list(states)
+    records = np.zeros(len(states), STATE)
+    for name in FIELDS:
+        records[name] = [getattr(state, name) for state in states]
+    records["dead"] = [[sum(1 << t for t in spaces) for spaces in state.dead] for state in states]
+    return records
+
+
+def differences(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Indices of the games in which any field but the stream differs."""
+    differ = np.zeros(len(ours), bool)
+    for name in COMPARED:
+        unequal = ours[name] != theirs[name]
+        differ |= unequal.reshape(len(ours), -1).any(1)
+    return np.flatnonzero(differ)

@@ -1,0 +1,172 @@
+"""What must hold in every position that play can reach, whatever the rules and the dice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wotd_env import Game, Phase, Rules
+
+FIRST_SWAP = 55
+BATCH = 16
+STEPS = 60
+
+
+@st.composite
+def any_rules(draw: st.DrawFn) -> Rules:
+    players = draw(st.integers(2, 5))
+    spaces = draw(st.integers(0, 10))
+    most_dead = min(5 * (5 - players), 5 * spaces)
+    colors = st.sampled_from([None, "random"]) | st.permutations(["water", "fire", "metal", "earth", "wood"]).map(
+        lambda names: tuple(names[:players])
+    )
+    return Rules(
+        players=players,
+        spaces=spaces,
+        powers=draw(st.sampled_from(["none", "own", "any"])),
+        immunity=draw(st.booleans()),
+        dead_pieces=draw(st.integers(0, most_dead)),
+        colors=draw(colors),
+        start=draw(st.sampled_from(["dragons", "loser"]) | st.integers(0, players - 1)),
+        max_turns=draw(st.sampled_from([1, 5, 30, 1000])),
+    )
+
+
+def decisions(rules: Rules, seed: int) -> Iterator[tuple[Game, np.ndarray, np.ndarray, np.ndarray]]:
+    """(game, states, legal random actions, states after `decide`) of short random play, one step after the other."""
+    rng = np.random.default_rng(seed)
+    game = Game(rules, skip_forced=False)
+    state = game.reset(BATCH, seed=seed)
+    for _ in range(STEPS):
+        mask = game.legal_actions(state)
+        # stopping early more often than chance would brings the games further
+        weight = mask * rng.random(mask.shape)
+        weight[:, 31] *= 10
+        actions = weight.argmax(1)
+        after = state.copy()
+        game.decide(after, actions)
+        yield game, state, actions, after
+        game.step(state, actions)
+
+
+def occupants(state: np.ndarray) -> np.ndarray:
+    """How many pieces, dead ones included, stand on each space: int (N, path, space)."""
+    spaces = np.arange(16)
+    alive = (state["pieces"][:, :, :, None] == spaces).sum(1)
+    dead = state["dead"][:, :, None] >> spaces & 1
+    return alive + dead
+
+
+seeds = st.integers(0, 2**32)
+
+
+@given(any_rules(), seeds)
+def test_one_piece_on_a_space_and_every_piece_on_its_path(rules: Rules, seed: int) -> None:
+    for game, state, _, after in decisions(rules, seed):
+        assert (occupants(after)[:, :, 1:] <= 1).all()
+        pieces = after["pieces"]
+        assert (pieces >= 0).all()
+        assert (pieces <= game.rules.spaces + 5).all()
+        assert (pieces[:, rules.players :] == 0).all(), "unused seats stay off the board"
+        assert (after["dead"] == state["dead"]).all(), "dead pieces never move"
+        assert (after["color"] == state["color"]).all()
+
+
+@given(any_rules(), seeds)
+def test_scores_and_rewards_stay_in_their_bounds(rules: Rules, seed: int) -> None:
+    for game, _, _, after in decisions(rules, seed):
+        scores, rewards = game.scores(after), game.rewards(after)
+        assert scores.shape == rewards.shape == (BATCH, rules.players)
+        assert (scores >= 0).all()
+        assert (scores <= 25).all()
+        assert (scores.sum(1) <= 5 * (1 + 2 + 3 + 4 + 5)).all(), "every number counts once on each path"
+        assert (np.abs(rewards) <= 1).all()
+        np.testing.assert_allclose(rewards.sum(1), 0, atol=1e-6)
+        assert (rewards[after["phase"] != Phase.OVER] == 0).all()
+        assert (rewards[after["truncated"] == 1] == 0).all()
+
+
+@given(any_rules(), seeds)
+def test_there_is_always_a_legal_action(rules: Rules, seed: int) -> None:
+    for game, state, _, _ in decisions(rules, seed):
+        mask = game.legal_actions(state)
+        assert mask.dtype == np.int8
+        assert mask.shape == (BATCH, game.num_actions)
+        assert ((mask == 0) | (mask == 1)).all()
+        assert mask.any(1).all()
+        assert mask[state["phase"] == Phase.OVER].all()
+        running = state["phase"] != Phase.OVER
+        assert not mask[running].all(1).any()
+
+
+@given(any_rules(), seeds)
+def test_progress_falls_only_through_swaps(rules: Rules, seed: int) -> None:
+    for _, state, actions, after in decisions(rules, seed):
+        swap = (actions >= FIRST_SWAP) & (state["phase"] == Phase.MOVE)
+        old, new = state["pieces"].astype(int), after["pieces"].astype(int)
+        assert (new >= old)[~swap].all()
+        mover = np.arange(5) == state["player"][:, None]
+        assert (new == old)[~swap & ~mover.T].all(), "only the acting seat's pieces move"
+        assert (np.sort(new, axis=1) == np.sort(old, axis=1))[swap].all(), "a swap keeps the occupied spaces"
+        assert ((new != old).sum((1, 2)) == 2)[swap].all()
+
+
+@given(any_rules(), seeds)
+def test_turns_phases_and_dice_are_in_order(rules: Rules, seed: int) -> None:
+    for game, state, _, after in decisions(rules, seed):
+        shown = state["phase"] != Phase.CHANCE
+        assert shown.all(), "step goes on to the next decision"
+        assert ((state["dice"] >= 0) & (state["dice"] <= 5)).all()
+        assert (np.diff(state["dice"], axis=1) >= 0).all()
+        over = state["phase"] == Phase.OVER
+        assert (after[over] == state[over]).all(), "a finished game stays put"
+        assert (state["turn"] <= rules.max_turns).all()
+        assert (state["truncated"] == 1)[over].sum() == (over & (state["turn"] == rules.max_turns)).sum()
+        assert (state["truncated"] == 0)[~over].all()
+        assert (state["player"] < rules.players).all()
+        rolling = after[after["phase"] == Phase.CHANCE]
+        for dice in rolling["dice"]:
+            kept = dice[dice >= 0]
+            assert (np.diff(kept) >= 0).all()
+            assert (dice[len(kept) :] == -1).all(), "kept dice first"
+            assert len(kept) < 5
+        assert game.rules == rules
+
+
+@given(any_rules(), seeds)
+def test_keeps_are_minimal_and_complete(rules: Rules, seed: int) -> None:
+    for game, state, _, _ in decisions(rules, seed):
+        keeping = state[state["phase"] == Phase.KEEP]
+        for record, mask in zip(keeping, game.legal_actions(keeping), strict=True):
+            dice = record["dice"].tolist()
+            legal = np.flatnonzero(mask).tolist()
+            assert max(legal) == 31
+            kept = [tuple(dice[i] for i in range(5) if m >> i & 1) for m in legal]
+            assert len(set(kept)) == len(kept), "no two legal masks keep the same faces"
+            possible = {keep for k in range(6) for keep in combinations(dice, k)}
+            assert set(kept) == possible
+            for m, keep in zip(legal, kept, strict=True):
+                same = [w for w in range(32) if tuple(dice[i] for i in range(5) if w >> i & 1) == keep]
+                assert m == min(same)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_random_games_end_by_themselves(players: int) -> None:
+    rules = Rules(players=players)
+    game = Game(rules)
+    rng = np.random.default_rng(players)
+    state = game.reset(500, seed=players)
+    for _ in range(3000):
+        if (state["phase"] == Phase.OVER).all():
+            break
+        mask = game.legal_actions(state)
+        game.step(state, (rng.random(mask.shape) * mask).argmax(1))
+    assert (state["phase"] == Phase.OVER).all()
+    assert not state["truncated"].any()
+    numbered = (state["pieces"] > rules.spaces).all(2)
+    assert numbered.any(1).all(), "somebody has all five pieces on numbers (R9)"

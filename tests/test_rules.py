@@ -1,0 +1,712 @@
+"""Every ruling and every example of the rulebooks, each by a test that carries its number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from positions import board, decided, faces, legal, numbers, rolled
+from reference import (
+    EARTH,
+    EARTH_EQUILIBRIUM,
+    ELEMENTS,
+    END_TURN,
+    EQUILIBRIUM,
+    FIRE,
+    FIRST_SWAP,
+    JUMP_ON,
+    METAL,
+    MOVE_ON,
+    NO_MOVE_BY_FEAR,
+    PASS,
+    PERFECTION_TURN,
+    REBIRTH_TURN,
+    STOP_ROLLING,
+    WATER,
+    WOOD,
+    WOOD_EQUILIBRIUM,
+    WOOD_ON,
+)
+from scipy import stats
+
+from wotd_env import Game, IllegalActionError, Phase, Rules
+
+BASIC = Rules()
+THREE = Rules(players=3)
+OWN = Rules(players=5, powers="own")  # seat k has the power of element k
+ANY = Rules(players=2, powers="any")
+
+EQUILIBRIUM_ROLL = "water fire metal earth wood"
+
+
+def game_of(rules: Rules) -> Game:
+    return Game(rules, skip_forced=False)
+
+
+def pieces(state: np.ndarray, seat: int) -> list[int]:
+    return state["pieces"][0, seat].tolist()
+
+
+# ---------------------------------------------------------------------------------- the rulebooks' examples
+
+
+def test_example_turn() -> None:
+    """Keep two waters, then two more with a dragon: four waters bring the piece to space 4 of water... """
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "dragon water water metal earth")
+    assert state["dice"][0].tolist() == faces("water water metal earth dragon")
+    state = decided(game, state, 0b00011)
+    assert state["dice"][0].tolist() == [WATER, WATER, -1, -1, -1]
+    assert state["rolls_left"][0] == 1
+    state = rolled(game, state, "water water water fire fire")
+    state = decided(game, state, 0b00111)
+    state = rolled(game, state, "water water water water dragon")
+    assert state["phase"][0] == Phase.MOVE
+    assert legal(game, state) == [MOVE_ON + WATER]
+    state = decided(game, state, MOVE_ON + WATER)
+    assert pieces(state, 0) == [4, 0, 0, 0, 0]
+    assert state["player"][0] == 1
+    assert state["phase"][0] == Phase.CHANCE
+
+
+def test_example_of_scoring_with_five_players() -> None:
+    rules = Rules(players=5)
+    game = game_of(rules)
+    black, red, white = "3 3 5 0 1", "4 1 0 2 3", "2 0 1 4 4"
+    yellow, blue = "1 4 3 1 2", "5 5 2 3 0"
+    state = numbers(rules, black, red, white, yellow, blue)
+    # yellow's last piece stands two spaces before its number and goes there
+    state["pieces"][0, 3, WOOD] = rules.spaces
+    state["player"] = 3
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    state["dice"] = faces("water fire wood wood dragon")
+    assert game.scores(state)[0].tolist() == [12, 10, 11, 9, 15]
+    assert game.rewards(state)[0].tolist() == [0, 0, 0, 0, 0]
+    state = decided(game, state, MOVE_ON + WOOD)
+    assert state["phase"][0] == Phase.OVER
+    assert game.scores(state)[0].tolist() == [12, 10, 11, 11, 15]
+    assert game.rewards(state)[0].tolist() == [-0.25, -0.25, -0.25, -0.25, 1]
+
+
+def test_example_of_scoring_with_two_players() -> None:
+    game = game_of(BASIC)
+    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0")
+    state["phase"] = Phase.OVER
+    assert game.scores(state)[0].tolist() == [10, 7]
+    assert game.rewards(state)[0].tolist() == [1, -1]
+
+
+# ------------------------------------------------------------------------------------------ R1 to R4
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_R01_most_dragons_start(players: int) -> None:
+    """Every seat rolls alike, so every seat starts equally often."""
+    game = Game(Rules(players=players))
+    starters = np.bincount(game.reset(20_000, seed=1)["player"], minlength=5)
+    assert starters[players:].sum() == 0
+    assert stats.chisquare(starters[:players]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("seat", [0, 1, 2])
+def test_R01_a_given_seat_starts(seat: int) -> None:
+    game = Game(Rules(players=3, start=seat))
+    state = game.reset(50, seed=2)
+    assert (state["player"] == seat).all()
+    again = game.reset(state, where=np.ones(50, bool))
+    assert (again["player"] == seat).all()
+    assert (Game(THREE).reset(50, seed=2, starting_player=seat)["player"] == seat).all()
+
+
+def test_R01_the_loser_starts_the_next_game() -> None:
+    """Fewest points, then fewest pieces on numbered spaces; the rest rolls off."""
+    rules = Rules(players=3, start="loser")
+    game = Game(rules)
+
+    def next_starters(*seats: str, truncated: int = 0) -> set[int]:
+        ended = np.repeat(numbers(rules, *seats), 200)
+        ended["rng"] = np.arange(200)
+        ended["phase"], ended["truncated"] = Phase.OVER, truncated
+        return set(game.reset(ended, where=np.ones(200, bool))["player"].tolist())
+
+    assert next_starters("1 1 1 1 1", "2 2 2 0 0", "3 3 0 0 0") == {0}
+    assert next_starters("1 1 1 1 1", "5 0 0 0 0", "3 2 0 0 0") == {1}
+    assert next_starters("1 1 1 1 1", "5 0 0 0 0", "0 5 0 0 0") == {1, 2}
+    assert next_starters("2 2 2 2 2", "5 0 0 0 0", "1 0 0 3 0", truncated=1) == {2}
+    assert set(game.reset(500, seed=3)["player"].tolist()) == {0, 1, 2}
+
+
+def test_R02_any_subset_is_kept_at_most_twice() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "water fire metal earth dragon")
+    assert state["phase"][0] == Phase.KEEP
+    assert state["rolls_left"][0] == 2
+    assert legal(game, state) == list(range(32))
+    state = rolled(game, decided(game, state, 0), "fire fire fire fire fire")
+    assert state["rolls_left"][0] == 1
+    state = rolled(game, decided(game, state, 0b1), "fire wood wood wood dragon")
+    assert state["rolls_left"][0] == 0
+    assert state["phase"][0] == Phase.MOVE
+
+
+def test_R02_only_the_smallest_of_equal_masks_is_legal() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "fire fire fire fire fire")
+    assert legal(game, state) == [0b0, 0b1, 0b11, 0b111, 0b1111, 0b11111]
+    state = rolled(game, board(BASIC), "water water water fire fire")
+    assert legal(game, state) == sorted(
+        {0, 0b1, 0b11, 0b111} | {0b01000 + k for k in (0, 1, 3, 7)} | {0b11000 + k for k in (0, 1, 3, 7)}
+    )
+
+
+def test_R02_keeping_all_five_ends_the_rolling() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "water water fire fire wood")
+    state = decided(game, state, STOP_ROLLING)
+    assert state["phase"][0] == Phase.MOVE
+    assert state["rolls_left"][0] == 0
+    assert state["dice"][0].tolist() == faces("water water fire fire wood")
+
+
+def test_R03_a_piece_enters_and_goes_as_far_as_the_dice_show() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, metal="..a....|.....", dice="water metal metal dragon dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + METAL]
+    assert pieces(decided(game, state, MOVE_ON + WATER), 0) == [1, 0, 3, 0, 0]
+    assert pieces(decided(game, state, MOVE_ON + METAL), 0) == [0, 0, 5, 0, 0]
+
+
+def test_R03_only_the_destination_matters() -> None:
+    game = game_of(THREE)
+    state = board(THREE, water="abc....|.....", dice="water water water dragon dragon")
+    assert pieces(decided(game, state, MOVE_ON + WATER), 0)[WATER] == 4
+    for drawn in ("ac.b...|.....", "#a..#..|....."):
+        state = board(THREE, water=drawn, dice="water water water fire dragon")
+        assert legal(game, state) == [MOVE_ON + FIRE]
+
+
+def test_R03_a_piece_on_a_numbered_space_never_moves_by_dice() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, water=".......|a....", dice="water water fire dragon dragon")
+    assert legal(game, state) == [MOVE_ON + FIRE]
+
+
+@pytest.mark.parametrize("spaces", [0, 1, 7, 10])
+def test_R04_from_the_last_plain_space_five_dice_reach_number_5(spaces: int) -> None:
+    rules = Rules(spaces=spaces)
+    game = game_of(rules)
+    state = board(rules, dice="wood wood wood wood wood")
+    state["pieces"][0, 0, WOOD] = spaces
+    assert pieces(decided(game, state, MOVE_ON + WOOD), 0)[WOOD] == spaces + 5
+
+
+# ------------------------------------------------------------------------------------------ R5 to R10
+
+
+def test_R05_pass_only_if_no_power_free_move_is_possible() -> None:
+    game = game_of(BASIC)
+    free = board(BASIC, dice="water water dragon dragon dragon")
+    assert legal(game, free) == [MOVE_ON + WATER]
+    blocked = board(BASIC, water="ab.....|.....", dice="water dragon dragon dragon dragon")
+    swap = FIRST_SWAP + WATER
+    assert legal(game, blocked) == [PASS, swap]
+    after = decided(game, blocked, PASS)
+    assert (after["pieces"] == blocked["pieces"]).all()
+    assert after["player"][0] == 1
+
+
+def test_R05_powers_are_never_obligatory() -> None:
+    game = game_of(OWN)
+    jump = board(OWN, player=EARTH, water="..de...|.....", dice="water dragon dragon dragon fire")
+    jump["pieces"][0, EARTH, FIRE] = OWN.spaces + 1
+    assert legal(game, jump) == [JUMP_ON + WATER, PASS]
+    wild = board(OWN, player=WOOD, water="ea.....|.....", dice="water dragon dragon dragon dragon")
+    assert PASS in legal(game, wild)
+
+
+def test_R06_four_dragons_swap_on_the_path_of_the_fifth_die() -> None:
+    game = game_of(THREE)
+    everywhere = "abc....|....."
+    state = board(
+        THREE, player=1, water=everywhere, fire="..a.b..|c....", wood=everywhere, dice="fire dragon dragon dragon dragon"
+    )
+    # relative to seat 1, the pairs (0, 1), (0, 2), (1, 2) are the seats (1, 2), (1, 0), (2, 0)
+    first = FIRST_SWAP + FIRE * 3
+    assert legal(game, state) == [MOVE_ON + FIRE, first, first + 1, first + 2]
+    for k, fire in enumerate([[3, 8, 5], [5, 3, 8], [8, 5, 3]]):
+        after = decided(game, state, first + k)
+        assert after["pieces"][0, :3, FIRE].tolist() == fire
+        assert (np.delete(after["pieces"][0], FIRE, axis=1) == np.delete(state["pieces"][0], FIRE, axis=1)).all()
+        assert after["player"][0] == 2
+
+
+def test_R06_five_dragons_swap_on_any_path() -> None:
+    game = game_of(BASIC)
+    state = board(
+        BASIC, water="ab.....|.....", fire="a......|.....", wood="...b...|a....", dice=" ".join(["dragon"] * 5)
+    )
+    assert legal(game, state) == [PASS, FIRST_SWAP + WATER, FIRST_SWAP + WOOD]
+    after = decided(game, state, FIRST_SWAP + WOOD)
+    assert after["pieces"][0, :2, WOOD].tolist() == [4, 8]
+
+
+def test_R06_three_dragons_swap_nothing() -> None:
+    state = board(BASIC, water="ab.....|.....", dice="water water dragon dragon dragon")
+    assert legal(game_of(BASIC), state) == [MOVE_ON + WATER]
+
+
+def test_R06_dead_pieces_and_pieces_off_the_board_are_not_swapped() -> None:
+    state = board(BASIC, water="a.#....|.....", fire="##.....|.....", dice=" ".join(["dragon"] * 5))
+    assert legal(game_of(BASIC), state) == [PASS]
+
+
+def test_R07_equilibrium_advances_every_piece_that_can() -> None:
+    game = game_of(BASIC)
+    state = board(
+        BASIC,
+        water="..a....|.....",  # goes
+        fire="..ab...|.....",  # blocked by a piece
+        metal="..a#...|.....",  # blocked by a dead piece
+        earth=".......|a....",  # stays on its number
+        wood="b......|.....",  # cannot enter
+        dice=EQUILIBRIUM_ROLL,
+    )
+    assert legal(game, state) == [EQUILIBRIUM]
+    after = decided(game, state, EQUILIBRIUM)
+    assert pieces(after, 0) == [4, 3, 3, 8, 0]
+    assert pieces(after, 1) == pieces(state, 1)
+    entering = decided(game, board(BASIC, dice=EQUILIBRIUM_ROLL), EQUILIBRIUM)
+    assert pieces(entering, 0) == [1, 1, 1, 1, 1]
+
+
+def test_R07_equilibrium_without_an_advance_is_a_pass() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, **dict.fromkeys(["water", "fire", "metal", "earth", "wood"], "b......|....."), dice=EQUILIBRIUM_ROLL)
+    assert legal(game, state) == [PASS]
+
+
+@pytest.mark.parametrize(("choice", "next_player"), [(PERFECTION_TURN, 0), (END_TURN, 1)])
+def test_R08_perfection_offers_an_extra_turn(choice: int, next_player: int) -> None:
+    game = game_of(BASIC)
+    state = decided(game, board(BASIC, dice="wood wood wood wood wood"), MOVE_ON + WOOD)
+    assert state["phase"][0] == Phase.EXTRA
+    assert state["perfection"][0] == 1
+    assert state["turn"][0] == 0
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+    state = decided(game, state, choice)
+    assert state["player"][0] == next_player
+    assert state["phase"][0] == Phase.CHANCE
+    assert state["perfection"][0] == 0
+    assert state["turn"][0] == 1
+    assert state["rolls_left"][0] == 2
+    assert state["dice"][0].tolist() == [-1] * 5
+
+
+def test_R08_perfection_counts_whether_or_not_the_piece_moves() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, metal=".......|a....", dice="metal metal metal metal metal")
+    assert legal(game, state) == [PASS]
+    assert legal(game, decided(game, state, PASS)) == [END_TURN, PERFECTION_TURN]
+
+
+def test_R08_perfection_counts_with_fear_and_with_a_jump() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WATER, dice="fire fire fire fire fire")
+    assert legal(game, decided(game, state, NO_MOVE_BY_FEAR)) == [END_TURN, PERFECTION_TURN]
+    state = board(OWN, player=EARTH, fire="....a..|.....", dice="fire fire fire fire fire")
+    assert legal(game, decided(game, state, JUMP_ON + FIRE)) == [END_TURN, PERFECTION_TURN]
+
+
+def test_R08_five_dragons_are_no_perfection() -> None:
+    game = game_of(BASIC)
+    state = decided(game, board(BASIC, dice=" ".join(["dragon"] * 5)), PASS)
+    assert state["phase"][0] == Phase.CHANCE
+
+
+def test_R09_the_fifth_numbered_piece_ends_the_game_at_once() -> None:
+    """Not even perfection adds a turn."""
+    game = game_of(BASIC)
+    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0")
+    state["pieces"][0, 0, WATER] = 3
+    state["phase"], state["rolls_left"], state["turn"] = Phase.MOVE, 0, 40
+    state["dice"] = faces("water water water water water")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert state["phase"][0] == Phase.OVER
+    assert state["player"][0] == 0
+    assert state["truncated"][0] == 0
+    assert state["turn"][0] == 40
+    assert game.legal_actions(state).all()
+    assert game.scores(state)[0].tolist() == [5, 10]
+    assert game.rewards(state)[0].tolist() == [-1, 1]
+
+
+def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
+    game = game_of(THREE)
+    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0")
+    state["pieces"][0, 1, WATER] = 3
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    state["dice"] = faces("water dragon dragon dragon dragon")
+    swap = FIRST_SWAP + 2  # the pair (1, 2) on water
+    assert legal(game, state) == [MOVE_ON + WATER, swap]
+    state = decided(game, state, swap)
+    assert state["phase"][0] == Phase.OVER
+    assert game.scores(state)[0].tolist() == [0, 9, 10]
+    assert game.rewards(state)[0].tolist() == [-0.5, -0.5, 1]
+
+
+def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
+    def result(players: int, *seats: str) -> list[Fraction]:
+        rules = Rules(players=players)
+        state = numbers(rules, *seats)
+        state["phase"] = Phase.OVER
+        return [Fraction(float(x)).limit_denominator(100) for x in Game(rules).rewards(state)[0]]
+
+    assert result(2, "1 1 1 1 1", "5 0 0 0 0") == [1, -1]
+    assert result(2, "1 1 1 1 1", "2 2 0 0 0") == [1, -1]
+    assert result(2, "1 2 1 1 1", "2 1 0 0 3") == [1, -1]
+    assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
+    assert result(2, "1 2 1 2 1", "2 1 2 1 1") == [0, 0]
+    assert result(3, "1 2 1 2 1", "2 1 2 1 1", "0 0 0 0 0") == [Fraction(1, 4), Fraction(1, 4), Fraction(-1, 2)]
+    assert result(3, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0") == [0, 0, 0]
+    assert result(4, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0", "0 0 0 5 0") == [Fraction(1, 9)] * 3 + [Fraction(-1, 3)]
+    assert result(5, "5 0 0 0 0", "0 5 0 0 0", "4 0 0 0 0", "0 4 0 0 0", "0 0 4 0 0") == [Fraction(3, 8)] * 2 + [
+        Fraction(-1, 4)
+    ] * 3
+
+
+# ---------------------------------------------------------------------------------------- R11 to R16
+
+POWER_ROLLS = {
+    # one own piece stands on fire behind another: dragons, a jump and fear are all possible
+    "move": dict(fire="a.b....|.....", dice="water fire fire dragon dragon"),
+}
+POWER_ACTIONS = {
+    "fear": [NO_MOVE_BY_FEAR],
+    "dragon": [WOOD_ON + e for e in ELEMENTS],
+    "anxiety": [JUMP_ON + FIRE],
+}
+
+
+def test_R11_without_powers_there_are_none() -> None:
+    assert legal(game_of(BASIC), board(BASIC, **POWER_ROLLS["move"])) == [MOVE_ON + WATER]
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_R11_own_powers_follow_the_colour(element: int) -> None:
+    rules = Rules(powers="own")
+    game = game_of(rules)
+    color = [element] + [e for e in ELEMENTS if e != element]
+    state = board(rules, color=color, **POWER_ROLLS["move"])
+    extra = {WATER: POWER_ACTIONS["fear"], WOOD: POWER_ACTIONS["dragon"], EARTH: POWER_ACTIONS["anxiety"]}
+    assert legal(game, state) == sorted([MOVE_ON + WATER, *extra.get(element, [])])
+    after = decided(game, state, MOVE_ON + WATER)
+    assert after["phase"][0] == (Phase.EXTRA if element == FIRE else Phase.CHANCE)
+    last = board(rules, color=color, phase=Phase.CHANCE, rolls_left=0)
+    assert rolled(game, last, EQUILIBRIUM_ROLL)["phase"][0] == (Phase.KEEP if element == METAL else Phase.MOVE)
+
+
+def test_R11_any_power_until_one_is_used() -> None:
+    game = game_of(ANY)
+    state = board(ANY, **POWER_ROLLS["move"])
+    expected = [MOVE_ON + WATER] + POWER_ACTIONS["fear"] + POWER_ACTIONS["dragon"] + POWER_ACTIONS["anxiety"]
+    assert legal(game, state) == sorted(expected)
+    used = board(ANY, used=0b01, **POWER_ROLLS["move"])
+    assert legal(game, used) == [MOVE_ON + WATER]
+    others = board(ANY, used=0b10, **POWER_ROLLS["move"])
+    assert legal(game, others) == sorted(expected)
+
+
+@pytest.mark.parametrize("action", [NO_MOVE_BY_FEAR, WOOD_ON + METAL, JUMP_ON + FIRE])
+def test_R11_a_power_is_used_once(action: int) -> None:
+    game = game_of(ANY)
+    state = decided(game, board(ANY, player=0, **POWER_ROLLS["move"]), action)
+    assert state["used"][0] == 0b01
+    assert state["phase"][0] == Phase.CHANCE, "rebirth is gone with the one power"
+    assert state["player"][0] == 1
+
+
+def test_R12_fear_stays_put_although_a_move_is_possible() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WATER, water="a......|.....", dice="water fire dragon dragon dragon")
+    assert NO_MOVE_BY_FEAR in legal(game, state)
+    after = decided(game, state, NO_MOVE_BY_FEAR)
+    assert (after["pieces"] == state["pieces"]).all()
+    assert after["player"][0] == 1
+    stuck = board(OWN, player=WATER, dice=" ".join(["dragon"] * 5))
+    assert legal(game, stuck) == [PASS]
+    balanced = board(OWN, player=WATER, dice=EQUILIBRIUM_ROLL)
+    assert legal(game, balanced) == [EQUILIBRIUM, NO_MOVE_BY_FEAR]
+
+
+def test_R12_rebirth_takes_an_extra_turn() -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=FIRE, dice="water fire dragon dragon dragon"), MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
+    reborn = decided(game, state, REBIRTH_TURN)
+    assert (reborn["player"][0], reborn["turn"][0], reborn["used"][0]) == (FIRE, 1, 1 << FIRE)
+    assert reborn["phase"][0] == Phase.CHANCE
+    declined = decided(game, state, END_TURN)
+    assert (declined["player"][0], declined["turn"][0], declined["used"][0]) == (FIRE + 1, 1, 0)
+
+
+def test_R12_rebirth_and_perfection_are_two_choices() -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=FIRE, dice="water water water water water"), MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN, REBIRTH_TURN]
+    kept = decided(game, state, PERFECTION_TURN)
+    assert (kept["player"][0], kept["used"][0], kept["perfection"][0]) == (FIRE, 0, 0)
+    spent = decided(game, state, REBIRTH_TURN)
+    assert (spent["player"][0], spent["used"][0], spent["perfection"][0]) == (FIRE, 1 << FIRE, 0)
+
+
+def test_R12_the_tiger_rolls_a_third_time() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=METAL, phase=Phase.CHANCE, rolls_left=0)
+    state = rolled(game, state, "water water fire metal dragon")
+    assert state["phase"][0] == Phase.KEEP
+    stopped = decided(game, state, STOP_ROLLING)
+    assert (stopped["phase"][0], stopped["used"][0]) == (Phase.MOVE, 0)
+    rolling = decided(game, state, 0b00011)
+    assert rolling["used"][0] == 1 << METAL
+    assert rolling["rolls_left"][0] == 0
+    assert rolling["dice"][0].tolist() == [WATER, WATER, -1, -1, -1]
+    assert rolled(game, rolling, "water water water wood wood")["phase"][0] == Phase.MOVE
+
+
+def test_R12_the_tiger_is_not_spent_while_rolls_are_left() -> None:
+    game = game_of(OWN)
+    state = rolled(game, board(OWN, player=METAL), "water water fire metal dragon")
+    state = decided(game, state, 0)
+    assert (state["used"][0], state["rolls_left"][0]) == (0, 1)
+
+
+def test_R12_anxiety_jumps_to_the_next_empty_space() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=EARTH, fire="d.ab#..|.....", dice="fire fire water water dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, JUMP_ON + FIRE]
+    after = decided(game, state, JUMP_ON + FIRE)
+    assert pieces(after, EARTH)[FIRE] == 6
+    assert after["used"][0] == 1 << EARTH
+
+
+def test_R12_a_jump_stays_on_the_path() -> None:
+    """R4: beyond number 5 there is nothing to land on."""
+    game = game_of(OWN)
+    full = board(OWN, player=EARTH, fire="......d|.abce", dice="fire fire dragon dragon dragon")
+    assert legal(game, full) == [PASS]
+    room = board(OWN, player=EARTH, fire="......d|.abc.", dice="fire fire dragon dragon dragon")
+    assert legal(game, room) == [JUMP_ON + FIRE, PASS]
+    assert pieces(decided(game, room, JUMP_ON + FIRE), EARTH)[FIRE] == 12
+
+
+def test_R12_anxiety_needs_a_piece_that_may_move() -> None:
+    state = board(OWN, player=EARTH, fire=".......|da...", dice="fire dragon dragon dragon dragon")
+    assert JUMP_ON + FIRE not in legal(game_of(OWN), state)
+
+
+def test_R12_in_an_equilibrium_blocked_pieces_jump() -> None:
+    game = game_of(OWN)
+    state = board(
+        OWN,
+        player=EARTH,
+        water="..d....|.....",  # advances
+        fire="..dab..|.....",  # jumps
+        metal="a#.....|.....",  # jumps in
+        earth="......d|abc.e",  # jumps onto its number
+        wood=".......|da...",  # stays
+        dice=EQUILIBRIUM_ROLL,
+    )
+    assert legal(game, state) == [EQUILIBRIUM, EARTH_EQUILIBRIUM]
+    assert pieces(decided(game, state, EQUILIBRIUM), EARTH) == [4, 3, 0, 7, 8]
+    after = decided(game, state, EARTH_EQUILIBRIUM)
+    assert pieces(after, EARTH) == [4, 6, 3, 11, 8]
+    assert after["used"][0] == 1 << EARTH
+    unblocked = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL)
+    assert legal(game, unblocked) == [EQUILIBRIUM]
+
+
+def test_R12_jumping_in_an_equilibrium_saves_a_pass() -> None:
+    game = game_of(OWN)
+    blocked = dict.fromkeys(["water", "fire", "metal", "earth", "wood"], "a......|.....")
+    state = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL, **blocked)
+    assert legal(game, state) == [EARTH_EQUILIBRIUM, PASS]
+    assert pieces(decided(game, state, EARTH_EQUILIBRIUM), EARTH) == [2] * 5
+
+
+def test_R12_wood_counts_dragons_as_one_element() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, metal="..e....|.....", dice="metal fire fire dragon dragon")
+    state["pieces"][0, 0, WATER] = 2
+    # on water the two dragons alone would land on a piece
+    wild = [WOOD_ON + e for e in (FIRE, METAL, EARTH, WOOD)]
+    assert legal(game, state) == [MOVE_ON + FIRE, MOVE_ON + METAL, *wild]
+    after = decided(game, state, WOOD_ON + METAL)
+    assert pieces(after, WOOD) == [0, 0, 6, 0, 0]
+    assert after["used"][0] == 1 << WOOD
+    assert pieces(decided(game, state, WOOD_ON + EARTH), WOOD) == [0, 0, 3, 2, 0]
+
+
+def test_R13_wood_needs_a_dragon() -> None:
+    state = board(OWN, player=WOOD, dice="metal fire fire water water")
+    assert legal(game_of(OWN), state) == [MOVE_ON + WATER, MOVE_ON + FIRE, MOVE_ON + METAL]
+
+
+@pytest.mark.parametrize("dice", ["fire dragon dragon dragon dragon", "fire fire fire fire dragon", "dragon " * 5])
+def test_R13_five_of_a_kind_with_dragons_is_perfection(dice: str) -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=WOOD, dice=dice), WOOD_ON + FIRE)
+    assert state["perfection"][0] == 1
+    assert pieces(state, WOOD)[FIRE] == 5
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+
+
+def test_R13_four_elements_and_a_dragon_are_an_equilibrium() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, earth="e......|.....", dice="water fire metal wood dragon")
+    assert legal(game, state) == [
+        *(MOVE_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        *(WOOD_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        WOOD_EQUILIBRIUM,
+    ]
+    after = decided(game, state, WOOD_EQUILIBRIUM)
+    assert pieces(after, WOOD) == [1, 1, 1, 2, 1]
+    assert after["used"][0] == 1 << WOOD
+    assert after["perfection"][0] == 0
+    stuck = board(OWN, player=WOOD, **dict.fromkeys(["water", "fire", "metal", "earth", "wood"], "a......|....."))
+    stuck["phase"], stuck["rolls_left"], stuck["dice"] = Phase.MOVE, 0, faces("water fire metal wood dragon")
+    assert WOOD_EQUILIBRIUM not in legal(game, stuck)
+    assert WOOD_ON + WATER in legal(game, stuck)
+
+
+def test_R13_swaps_count_dragons_as_dragons() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, fire="ea.....|.....", dice="fire dragon dragon dragon dragon")
+    swap = FIRST_SWAP + FIRE * 10
+    assert {swap, WOOD_ON + FIRE, WOOD_ON + WATER} <= set(legal(game, state))
+    after = decided(game, state, swap)
+    assert after["used"][0] == 0
+    assert after["perfection"][0] == 0
+
+
+def test_R14_a_piece_on_the_path_of_its_colour_cannot_be_swapped() -> None:
+    position = dict(water="abc....|.....", color=[FIRE, WATER, METAL, EARTH, WOOD], dice="dragon " * 5)
+    immune = Rules(players=3, immunity=True)
+    # seat 1 plays water: only the pair (0, 2) is left on the path of water
+    assert legal(game_of(immune), board(immune, **position)) == [PASS, FIRST_SWAP + 1]
+    assert legal(game_of(THREE), board(THREE, **position)) == [PASS, FIRST_SWAP, FIRST_SWAP + 1, FIRST_SWAP + 2]
+
+
+@pytest.mark.parametrize(("players", "spaces", "dead"), [(2, 7, 15), (3, 7, 10), (4, 10, 5), (2, 5, 15), (2, 3, 15), (4, 1, 5)])
+def test_R15_dead_pieces_lie_on_plain_spaces_never_five_in_a_row(players: int, spaces: int, dead: int) -> None:
+    rules = Rules(players=players, spaces=spaces, dead_pieces=dead)
+    layouts = Game(rules).reset(5_000, seed=4)["dead"]
+    bits = layouts[:, :, None] >> np.arange(16) & 1
+    assert (bits.sum((1, 2)) == dead).all()
+    assert not bits[:, :, 0].any()
+    assert not bits[:, :, spaces + 1 :].any()
+    five_in_a_row = layouts & layouts >> 1 & layouts >> 2 & layouts >> 3 & layouts >> 4
+    assert not five_in_a_row.any()
+
+
+def test_R15_every_layout_is_equally_likely() -> None:
+    """Two dead pieces on the ten spaces of two plain rows: 45 layouts; five spaces: every space alike."""
+    layouts = Game(Rules(players=3, spaces=2, dead_pieces=2)).reset(20_000, seed=5)["dead"]
+    counts = Counter(map(bytes, layouts))
+    assert len(counts) == 45
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_R15_redrawn_layouts_stay_equally_likely() -> None:
+    """With 15 dead pieces on 25 spaces, rejection leaves the number of pieces per path as counting says."""
+    from itertools import product
+    from math import comb
+
+    share: Counter[tuple[int, ...]] = Counter()
+    for per_path in product(range(5), repeat=5):  # five on a path of five spaces would be five in a row
+        if sum(per_path) == 15:
+            share[tuple(sorted(per_path))] += int(np.prod([comb(5, k) for k in per_path]))
+    n = 20_000
+    layouts = Game(Rules(players=2, spaces=5, dead_pieces=15)).reset(n, seed=6)["dead"]
+    per_path = (layouts[:, :, None] >> np.arange(16) & 1).sum(2)
+    seen = Counter(tuple(sorted(row)) for row in per_path.tolist())
+    assert set(seen) <= set(share)
+    expected = np.array([share[key] for key in share]) / sum(share.values()) * n
+    observed = np.array([seen[key] for key in share])
+    rare = expected < 10
+    observed = np.append(observed[~rare], observed[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_R15_dead_pieces_block_like_any_piece() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, water="a.#....|.....", dice="water water dragon dragon dragon")
+    assert legal(game, state) == [PASS]
+
+
+@pytest.mark.parametrize("action", [END_TURN, PERFECTION_TURN])
+def test_R16_a_long_game_is_truncated(action: int) -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = board(rules, water=".......|a....", turn=9, dice="wood wood wood wood wood")
+    state = decided(game, state, MOVE_ON + WOOD, action)
+    assert state["phase"][0] == Phase.OVER
+    assert (state["truncated"][0], state["turn"][0], state["player"][0]) == (1, 10, 0)
+    assert game.rewards(state)[0].tolist() == [0, 0]
+    assert game.scores(state)[0].tolist() == [1 + 0, 0]
+    assert game.legal_actions(state).all()
+
+
+def test_R16_an_earlier_turn_does_not_truncate() -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = decided(game, board(rules, turn=8, dice="wood wood fire fire water"), MOVE_ON + WOOD)
+    assert (state["phase"][0], state["turn"][0]) == (Phase.CHANCE, 9)
+
+
+def test_R16_a_game_won_on_the_last_turn_counts() -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = numbers(rules, "0 1 1 1 1", "0 0 0 0 0")
+    state["turn"], state["phase"], state["rolls_left"] = 9, Phase.MOVE, 0
+    state["pieces"][0, 0, WATER] = 7
+    state["dice"] = faces("water fire fire metal metal")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert (state["phase"][0], state["truncated"][0]) == (Phase.OVER, 0)
+    assert game.rewards(state)[0].tolist() == [1, -1]
+
+
+# ------------------------------------------------------------------------------------------ seats and errors
+
+
+def test_colours_are_a_permutation_given_or_drawn() -> None:
+    given = Game(Rules(players=3, colors=("wood", "water", "metal"))).reset(20, seed=7)["color"]
+    assert (given[:, :3] == [WOOD, WATER, METAL]).all()
+    assert (np.sort(given, axis=1) == ELEMENTS).all()
+    in_order = Game(THREE).reset(20, seed=7)["color"]
+    assert (in_order == ELEMENTS).all()
+    drawn = Game(Rules(players=3, colors="random")).reset(12_000, seed=7)["color"]
+    assert (np.sort(drawn, axis=1) == ELEMENTS).all()
+    counts = Counter(map(tuple, drawn[:, :3].tolist()))
+    assert len(counts) == 60
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_an_illegal_action_changes_nothing() -> None:
+    game = game_of(BASIC)
+    state = np.concatenate([board(BASIC, dice="water water fire fire wood")] * 3)
+    before = state.copy()
+    with pytest.raises(IllegalActionError, match=r"metal"):
+        game.step(state, np.array([MOVE_ON + WATER, MOVE_ON + METAL, MOVE_ON + WATER]))
+    assert state.tobytes() == before.tobytes()
+
+
+def test_a_finished_game_stays_put() -> None:
+    game = game_of(BASIC)
+    state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0")
+    state["phase"] = Phase.OVER
+    before = state.copy()
+    game.step(state, np.array([MOVE_ON + WATER]))
+    assert state.tobytes() == before.tobytes()
