@@ -80,16 +80,20 @@ def _reach(file: Path, found: set[Path]) -> set[Path]:
     found.add(file)
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
-            folder, modules = _PACKAGE.parent, [name.name for name in node.names]
+            sources = [_source(_PACKAGE.parent, name.name) for name in node.names]
         elif isinstance(node, ast.ImportFrom):
             folder = file.parents[node.level - 1] if node.level else _PACKAGE.parent
             module = node.module or ""
-            modules = [module, *(f"{module}.{name.name}" for name in node.names)]
+            sources = [_source(folder, f"{module}.{name.name}") or _source(folder, module) for name in node.names]
         else:
             continue
-        for module in modules:
-            path = folder.joinpath(*module.split("."))
-            for source in (path.with_suffix(".py"), path / "__init__.py"):
-                if source.is_relative_to(_PACKAGE) and source not in found and source.is_file():
-                    _reach(source, found)
+        for source in sources:
+            if source and source not in found and source.is_relative_to(_PACKAGE):
+                _reach(source, found)
     return found
+
+
+def _source(folder: Path, module: str) -> Path | None:
+    """Return the file of a module named from `folder`, None if it has none there."""
+    path = folder.joinpath(*module.split("."))
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
