@@ -1,0 +1,58 @@
+# Every target sets up what it needs by itself, in the virtual environment .venv.
+#   make train ARGS="--help"            arguments for the command behind a target
+#   make test PYTHON=python3.13         another Python (3.11 or newer) for a new .venv
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help train test test-slow test-oldest check format bench bench-check ladder docs-tables
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+train: .venv/.train ## train MaskablePPO by self-play and measure it (5 minutes)
+	$(BIN)/python train.py $(ARGS)
+
+test: check ## lint, types, import contracts and all tests but the slow ones
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-slow: .venv/.dev ## the tests that take minutes
+	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+
+test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
+	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
+
+check: .venv/.dev ## lint, types and import contracts alone
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev ## put the code into its standard form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/.bench ## measure speed beside the peers that are installed
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-check: .venv/.bench ## compare the ratios with those on record
+	$(BIN)/python -m benchmarks --check $(ARGS)
+
+ladder: .venv/.dev ## play the tournament behind docs/ladder.md
+	$(BIN)/wotd ladder $(ARGS)
+
+docs-tables: .venv/.dev ## write the generated tables of docs/environment.md
+	$(BIN)/python docs/tables.py
+
+.venv/.train: extras := train
+.venv/.dev: extras := all,dev
+.venv/.bench: extras := all,dev,bench
+.venv/.train .venv/.dev .venv/.bench: pyproject.toml requirements.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --constraint requirements.txt --editable ".[$(extras)]"
+	touch $@
+
+.venv/.oldest: .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/oldest gymnasium==1.2.2 pettingzoo==1.26.1
+	touch $@
