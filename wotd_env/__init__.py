@@ -1,0 +1,45 @@
+"""Way of the Dragon: a reinforcement-learning environment of the board game for 2 to 5 players."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from wotd_env.actions import describe_action
+from wotd_env.rules import Phase, Rules
+from wotd_env.state import STATE
+
+if TYPE_CHECKING:
+    from wotd_env import way_of_the_dragon_v0
+    from wotd_env.game import Game, IllegalActionError
+    from wotd_env.policies import Policy, make_policy
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "STATE",
+    "Game",
+    "IllegalActionError",
+    "Phase",
+    "Policy",
+    "Rules",
+    "describe_action",
+    "make_policy",
+    "way_of_the_dragon_v0",
+]
+
+# What needs compiled kernels is imported when first used, so that `import wotd_env` stays cheap.
+_LAZY = {
+    "Game": "wotd_env.game",
+    "IllegalActionError": "wotd_env.game",
+    "Policy": "wotd_env.policies",
+    "make_policy": "wotd_env.policies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name == "way_of_the_dragon_v0":
+        return importlib.import_module("wotd_env.way_of_the_dragon_v0")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,138 @@
+"""Loops over batches: the rules and the encoding applied to every record of an array.
+
+All arrays are sliced alike along the games, so that a thread can work on any part of a batch. `rules` is CONFIG (1,).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.observation import encode, write_mask
+
+
+@kernel
+def seed(states: Any, where: Any, first: Any) -> None:
+    """Give the games asked for their streams: game i that of seed first + i."""
+    for i in range(states.shape[0]):
+        if where[i]:
+            states[i].rng = engine.mix(first + np.uint64(i) + np.uint64(0x9E3779B97F4A7C15))
+
+
+@kernel
+def reset(states: Any, rules: Any, starters: Any, where: Any, play: Any) -> None:
+    """Start new games where asked to, up to their first decision, or to their first roll unless `play`."""
+    r = rules[0]
+    for i in range(states.shape[0]):
+        if where[i]:
+            s = states[i]
+            engine.new_game(s, r, starters[i])
+            engine.run(s, r, play)
+
+
+@kernel
+def first_illegal(states: Any, rules: Any, actions: Any) -> Any:
+    """Return the first game whose action is illegal (in a finished game none is), -1 if there is none."""
+    r = rules[0]
+    for i in range(states.shape[0]):
+        if not is_legal(states[i], r, actions[i]):
+            return i
+    return -1
+
+
+@kernel
+def is_legal(s: Any, rules: Any, action: Any) -> Any:
+    """Return whether an action, any integer, is legal."""
+    if s.phase == engine.OVER:
+        return True
+    actions, swaps = engine.legal(s, rules)
+    if 0 <= action < engine.SWAP:
+        return actions >> np.uint64(action) & engine.BIT != 0
+    if engine.SWAP <= action < engine.SWAP + 50:
+        return swaps >> np.uint64(action - engine.SWAP) & engine.BIT != 0
+    return False
+
+
+@kernel
+def step(states: Any, rules: Any, actions: Any, chance: Any) -> None:
+    """Take each game's action and go on to its next decision, or with `chance` false no further than the next roll."""
+    r = rules[0]
+    for i in range(states.shape[0]):
+        s = states[i]
+        if s.phase != engine.OVER:
+            engine.decide(s, r, actions[i])
+            engine.run(s, r, chance)
+
+
+@kernel
+def roll(states: Any, rules: Any) -> None:
+    """Roll where a roll is due, on to the next decision."""
+    for i in range(states.shape[0]):
+        engine.run(states[i], rules[0], True)
+
+
+@kernel
+def roll_given(states: Any, rules: Any, rolls: Any) -> None:
+    """Take the given roll numbers where a roll is due, and go no further than the next roll."""
+    for i in range(states.shape[0]):
+        if states[i].phase == engine.CHANCE:
+            engine.rolled(states[i], rules[0], rolls[i])
+            engine.run(states[i], rules[0], False)
+
+
+@kernel
+def legal_actions(states: Any, rules: Any, mask: Any) -> None:
+    """Write the action masks, int8 (N, A)."""
+    for i in range(states.shape[0]):
+        actions, swaps = engine.legal(states[i], rules[0])
+        write_mask(actions, swaps, mask[i])
+
+
+@kernel
+def observe(states: Any, rules: Any, observers: Any, observation: Any) -> None:
+    """Write the observations, int8 (N, D), of the given seats."""
+    for i in range(states.shape[0]):
+        encode(states[i], rules[0], observers[i], observation[i])
+
+
+@kernel
+def scores(states: Any, rules: Any, out: Any) -> None:
+    """Write every seat's points (N, n)."""
+    for i in range(states.shape[0]):
+        for seat in range(rules[0].players):
+            out[i, seat] = engine.score(states[i], rules[0], seat)
+
+
+@kernel
+def rewards(states: Any, rules: Any, out: Any) -> None:
+    """Write every seat's reward (N, n)."""
+    for i in range(states.shape[0]):
+        engine.rewards(states[i], rules[0], out[i])
+
+
+@kernel
+def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, reward: Any, done: Any) -> None:
+    """Step, note rewards and ends, restart finished games, encode what the seats to act see.
+
+    Of the last four arrays those without columns (or, `done`, without rows) are left out.
+    """
+    r = rules[0]
+    for i in range(states.shape[0]):
+        s = states[i]
+        engine.decide(s, r, actions[i])
+        legal, swaps = engine.run(s, r, True)
+        over = s.phase == engine.OVER
+        if done.size:
+            done[i] = over
+        if reward.size:
+            engine.rewards(s, r, reward[i])
+        if over:
+            engine.new_game(s, r, r.start)
+            legal, swaps = engine.run(s, r, True)
+        if mask.size:
+            write_mask(legal, swaps, mask[i])
+        if observation.size:
+            encode(s, r, s.player, observation[i])

@@ -1,0 +1,126 @@
+"""Tables over the 252 rolls and the 462 keeps of five dice.
+
+A *keep* is what lies on the table: five dice in ascending order, of which the last ones may still have to be rolled.
+It is a multiset of five out of seven symbols (six faces, and "unrolled" as the largest), numbered by the combinatorial
+number system. Rolls, the keeps without an unrolled die, come first: 0..251.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+from math import comb, factorial
+
+import numpy as np
+
+from wotd_env.rules import DICE, DRAGON
+
+__all__ = ["chance_outcomes"]
+
+FACES = 6
+UNROLLED = 6
+NUM_ROLLS = comb(FACES + DICE - 1, DICE)
+NUM_KEEPS = comb(FACES + DICE, DICE)
+NUM_HOLDS = 1 << DICE
+
+
+def _rank_table() -> np.ndarray:
+    """Return uint16 (5, 8): the number of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
+    table = np.zeros((DICE, 8), np.uint16)
+    for i in range(DICE):
+        for symbol in range(FACES + 1):
+            table[i, symbol] = comb(symbol + i, i + 1)
+    table[:, 7] = table[:, UNROLLED]
+    return table
+
+
+RANK = _rank_table()
+
+
+def rank(symbols: list[int] | tuple[int, ...]) -> int:
+    """Return the number of a keep given as ascending symbols (6 or -1: unrolled)."""
+    return int(sum(RANK[i, symbol] for i, symbol in enumerate(symbols)))
+
+
+def _keeps() -> np.ndarray:
+    """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
+    keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
+    for symbols in combinations_with_replacement(range(FACES + 1), DICE):
+        keeps[rank(symbols)] = symbols
+    return keeps
+
+
+KEEPS = _keeps()
+
+KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
+"""int8 (462, 5): the dice of every keep as the state shows them."""
+
+COUNTS = np.stack([(KEEPS == face).sum(1) for face in range(FACES)], 1).astype(np.uint8)
+"""uint8 (462, 6): how many dice show each face."""
+
+UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
+"""uint8 (462,): dice still to be rolled."""
+
+EQUILIBRIUM = rank((0, 1, 2, 3, 4))
+"""The roll with five different elements."""
+
+MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
+"""uint8 (462,): the element that a roll with one dragon lacks for an equilibrium; 5 where there is no such element."""
+for _element in range(5):
+    MISSING[rank(sorted({*range(5), DRAGON} - {_element}))] = _element
+
+
+def _holds() -> tuple[np.ndarray, np.ndarray]:
+    """Return uint16 (252, 32), the keep that each hold of each roll leaves, and uint64 (252,), the legal holds as bits.
+
+    Of several holds that keep the same faces only the smallest is legal.
+    """
+    left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
+    legal = np.zeros(NUM_ROLLS, np.uint64)
+    for roll in range(NUM_ROLLS):
+        seen = set()
+        for hold in range(NUM_HOLDS):
+            kept = [int(KEEPS[roll, die]) for die in range(DICE) if hold >> die & 1]
+            keep = rank(kept + [UNROLLED] * (DICE - len(kept)))
+            left[roll, hold] = keep
+            if keep not in seen:
+                seen.add(keep)
+                legal[roll] |= np.uint64(1 << hold)
+    return left, legal
+
+
+HOLD_KEEP, LEGAL_HOLDS = _holds()
+
+
+def _outcomes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each keep the first of its 6^k throws, their number, and uint8 (23112,): throw -> roll."""
+    start = np.zeros(NUM_KEEPS, np.uint32)
+    size = np.zeros(NUM_KEEPS, np.uint32)
+    rolls: list[int] = []
+    for keep in range(NUM_KEEPS):
+        unrolled = int(UNROLLED_DICE[keep])
+        kept = KEEPS[keep, : DICE - unrolled].tolist()
+        start[keep], size[keep] = len(rolls), FACES**unrolled
+        rolls.extend(rank(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled))
+    return start, size, np.array(rolls, np.uint8)
+
+
+THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
+
+
+def chance_outcomes(dice: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outcomes of rolling a number of dice.
+
+    Args:
+        dice: dice to roll, 0 to 5.
+
+    Returns:
+        Sorted faces, int8 (M, dice), in lexicographic order, and their probabilities, float64 (M,).
+
+    Raises:
+        ValueError: for any other number of dice.
+    """
+    if dice not in range(DICE + 1):
+        raise ValueError(f"dice must be an integer from 0 to {DICE}, got {dice!r}")
+    outcomes = list(combinations_with_replacement(range(FACES), dice))
+    ways = [factorial(dice) / np.prod([factorial(throw.count(f)) for f in range(FACES)]) for throw in outcomes]
+    return np.array(outcomes, np.int8).reshape(len(outcomes), dice), np.array(ways) / FACES**dice

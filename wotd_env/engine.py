@@ -1,0 +1,545 @@
+"""The rules of Way of the Dragon, once: compiled functions over one record of `wotd_env.STATE`.
+
+`s` is the record of a game, `rules` the record of a CONFIG. Functions change `s` in place, trust it, and trust that an
+action is legal; `wotd_env.game` checks what comes from outside. Rulings R1..R16 are those of docs/environment.md.
+
+    new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
+
+Legal actions are two sets of bits: bit a of the first for action a < 55, bit k of the second for swap 55 + k.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wotd_env._compile import kernel
+from wotd_env.actions import (
+    ADVANCE,
+    END,
+    EXTRA,
+    FEAR,
+    JUMP,
+    JUMP_ADVANCE,
+    MOVE,
+    PAIRS,
+    PASS,
+    REBIRTH,
+    STOP,
+    SWAP,
+    WILD,
+    WILD_ADVANCE,
+)
+from wotd_env.dice import (
+    COUNTS,
+    EQUILIBRIUM,
+    HOLD_KEEP,
+    KEEP_DICE,
+    LEGAL_HOLDS,
+    MISSING,
+    NUM_KEEPS,
+    RANK,
+    THROW_ROLL,
+    THROW_SIZE,
+    THROW_START,
+)
+from wotd_env.rules import (
+    DICE,
+    DRAGON,
+    EARTH,
+    ELEMENTS,
+    FIRE,
+    MAX_PLAYERS,
+    METAL,
+    NUMBERED,
+    PATHS,
+    POWER_MODES,
+    REROLLS,
+    WATER,
+    WOOD,
+    Phase,
+    Rules,
+)
+
+CHANCE, KEEP, MOVING, CHOOSING, OVER = (int(phase) for phase in Phase)
+DRAGONS, LOSER = -1, -2  # the values of CONFIG's `start` that are no seat
+
+CONFIG = np.dtype(
+    [
+        ("players", "i8"),
+        ("spaces", "i8"),
+        ("powers", "i8"),  # index into POWER_MODES
+        ("immunity", "i8"),
+        ("dead_pieces", "i8"),
+        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation
+        ("random_colors", "i8"),
+        ("start", "i8"),  # a seat, DRAGONS or LOSER
+        ("max_turns", "i8"),
+        ("skip_forced", "i8"),  # decisions with one legal action are taken at once
+    ]
+)
+NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
+
+NOTHING_KEPT = NUM_KEEPS - 1
+BIT = np.uint64(1)
+ALL_ACTIONS = np.uint64((1 << SWAP) - 1)
+
+
+def config(rules: Rules, skip_forced: bool) -> np.ndarray:
+    """Return the rules as compiled code reads them, CONFIG (1,)."""
+    colors = [] if rules.colors in (None, "random") else [ELEMENTS.index(name) for name in rules.colors]  # type: ignore[union-attr]
+    colors += [color for color in range(MAX_PLAYERS) if color not in colors]
+    start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
+    return np.array(
+        [
+            (
+                rules.players,
+                rules.spaces,
+                POWER_MODES.index(rules.powers),
+                rules.immunity,
+                rules.dead_pieces,
+                colors,
+                rules.colors == "random",
+                start,
+                rules.max_turns,
+                skip_forced,
+            )
+        ],
+        CONFIG,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- randomness
+
+
+@kernel
+def mix(x: Any) -> Any:
+    """Return 64 well-mixed bits of a 64-bit number (the finaliser of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel
+def below(s: Any, bound: Any) -> Any:
+    """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
+    s.rng += np.uint64(0x9E3779B97F4A7C15)
+    return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)
+
+
+# ------------------------------------------------------------------------------------------------------------ questions
+
+
+@kernel
+def shown(s: Any) -> Any:
+    """Return the number of the roll or keep on the table."""
+    return (
+        RANK[0, s.dice[0] & 7]
+        + RANK[1, s.dice[1] & 7]
+        + RANK[2, s.dice[2] & 7]
+        + RANK[3, s.dice[3] & 7]
+        + RANK[4, s.dice[4] & 7]
+    )
+
+
+@kernel
+def powers_of(s: Any, rules: Any, seat: Any) -> Any:
+    """Return the powers that a seat still holds, as bits (R11)."""
+    if rules.powers == NO_POWERS or s.used >> seat & 1:
+        return 0
+    return 1 << s.color[seat] if rules.powers == OWN_POWERS else 31
+
+
+@kernel
+def occupied(s: Any, rules: Any, path: Any) -> Any:
+    """Return the spaces of a path where a piece stands, dead or not, as bits; bit 0 has no meaning."""
+    spaces = np.uint64(s.dead[path])
+    for seat in range(rules.players):
+        spaces |= BIT << np.uint64(s.pieces[seat, path])
+    return spaces
+
+
+@kernel
+def destination(s: Any, rules: Any, path: Any, count: Any, jump: Any) -> Any:
+    """Return the space to which `count` dice take the piece of the seat to act on a path, 0 if they cannot (R3, R4).
+
+    With `jump`, it is the next empty space beyond an occupied one (R12, anxiety).
+    """
+    space = s.pieces[s.player, path]
+    if count == 0 or space > rules.spaces:
+        return 0
+    goal = space + count
+    ahead = occupied(s, rules, path) >> np.uint64(goal)
+    if not jump:
+        return 0 if ahead & BIT else goal
+    if not ahead & BIT:
+        return 0
+    while ahead & BIT:
+        ahead >>= BIT
+        goal += 1
+    return goal if goal <= rules.spaces + NUMBERED else 0
+
+
+@kernel
+def legal(s: Any, rules: Any) -> Any:
+    """Return the legal actions and the legal swaps, as bits."""
+    if s.phase == KEEP:
+        return LEGAL_HOLDS[shown(s)], np.uint64(0)
+    if s.phase == MOVING:
+        return legal_moves(s, rules)
+    if s.phase == CHOOSING:
+        rebirth = powers_of(s, rules, s.player) >> FIRE & 1
+        return np.uint64(1 << END | s.perfection << EXTRA | rebirth << REBIRTH), np.uint64(0)
+    if s.phase == OVER:
+        return ALL_ACTIONS, ~np.uint64(0)
+    return np.uint64(0), np.uint64(0)
+
+
+@kernel
+def legal_moves(s: Any, rules: Any) -> Any:
+    """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
+    roll = shown(s)
+    free = 0  # paths on which a power-free move is possible
+    for path in range(PATHS):
+        if destination(s, rules, path, COUNTS[roll, path], False):
+            free |= 1 << path
+    if free == 0:
+        moves = 1 << PASS
+    elif roll == EQUILIBRIUM:
+        moves = 1 << ADVANCE
+    else:
+        moves = free << MOVE
+    powers = powers_of(s, rules, s.player)
+    if powers:
+        moves |= power_moves(s, rules, roll, powers, free)
+    swaps = np.uint64(0)
+    if COUNTS[roll, DRAGON] >= DICE - 1:
+        for path in range(PATHS):
+            if COUNTS[roll, DRAGON] == DICE or COUNTS[roll, path]:
+                swaps |= legal_swaps(s, rules, path)
+    return np.uint64(moves), swaps
+
+
+@kernel
+def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
+    """Return the legal actions of phase MOVE that use a power, as bits (R12, R13)."""
+    moves = 0
+    if powers >> WATER & 1 and free:
+        moves |= 1 << FEAR
+    if powers >> EARTH & 1:
+        jumps = 0
+        for path in range(PATHS):
+            if destination(s, rules, path, COUNTS[roll, path], True):
+                jumps |= 1 << path
+        if roll != EQUILIBRIUM:
+            moves |= jumps << JUMP
+        elif jumps:
+            moves |= 1 << JUMP_ADVANCE
+    if powers >> WOOD & 1 and COUNTS[roll, DRAGON]:
+        for path in range(PATHS):
+            if destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON], False):
+                if path != MISSING[roll]:
+                    moves |= 1 << (WILD + path)
+            if MISSING[roll] != DRAGON and destination(s, rules, path, 1, False):
+                moves |= 1 << WILD_ADVANCE
+    return moves
+
+
+@kernel
+def legal_swaps(s: Any, rules: Any, path: Any) -> Any:
+    """Return the swaps that are legal on a path once four or five dragons allow it, as bits (R6, R14)."""
+    n = rules.players
+    pairs = n * (n - 1) // 2
+    swaps = np.uint64(0)
+    for pair in range(pairs):
+        one = (s.player + PAIRS[n, pair, 0]) % n
+        other = (s.player + PAIRS[n, pair, 1]) % n
+        immune = rules.immunity and (s.color[one] == path or s.color[other] == path)
+        if s.pieces[one, path] and s.pieces[other, path] and not immune:
+            swaps |= BIT << np.uint64(path * pairs + pair)
+    return swaps
+
+
+@kernel
+def finished(s: Any, rules: Any) -> Any:
+    """Return whether some seat has all five pieces on numbered spaces (R9)."""
+    for seat in range(rules.players):
+        numbered = 0
+        for path in range(PATHS):
+            numbered += s.pieces[seat, path] > rules.spaces
+        if numbered == PATHS:
+            return True
+    return False
+
+
+@kernel
+def score(s: Any, rules: Any, seat: Any) -> Any:
+    """Return the points under a seat's pieces (R10)."""
+    points = 0
+    for path in range(PATHS):
+        points += max(s.pieces[seat, path] - rules.spaces, 0)
+    return points
+
+
+@kernel
+def standing(s: Any, rules: Any, seat: Any) -> Any:
+    """Return a number that ranks seats as R10 does: by points, then by pieces on numbered spaces."""
+    numbered = 0
+    for path in range(PATHS):
+        numbered += s.pieces[seat, path] > rules.spaces
+    return score(s, rules, seat) * (PATHS + 1) + numbered
+
+
+@kernel
+def rewards(s: Any, rules: Any, out: Any) -> None:
+    """Write every seat's reward: zero-sum, 0 unless the game has ended by R9 (R10, R16)."""
+    n = rules.players
+    if s.phase != OVER or s.truncated:
+        for seat in range(n):
+            out[seat] = 0
+        return
+    best = 0
+    winners = 0
+    for seat in range(n):
+        place = standing(s, rules, seat)
+        if place > best:
+            best = place
+            winners = 0
+        winners += place == best
+    for seat in range(n):
+        won = standing(s, rules, seat) == best
+        out[seat] = (n / winners - 1) / (n - 1) if won else -1 / (n - 1)
+
+
+# -------------------------------------------------------------------------------------------------------------- changes
+
+
+@kernel
+def new_game(s: Any, rules: Any, starter: Any) -> None:
+    """Start the record's next game, up to its first roll; its stream continues (R1, R15).
+
+    `starter` is a seat, DRAGONS, or LOSER, which needs the previous game to be in the record.
+    """
+    n = rules.players
+    candidates = (1 << n) - 1
+    if starter == LOSER:
+        worst = standing(s, rules, 0)
+        for seat in range(n):
+            worst = min(worst, standing(s, rules, seat))
+        for seat in range(n):
+            if standing(s, rules, seat) != worst:
+                candidates &= ~(1 << seat)
+
+    s.turn = 0
+    s.used = 0
+    s.truncated = 0
+    for seat in range(MAX_PLAYERS):
+        s.color[seat] = rules.colors[seat]
+        for path in range(PATHS):
+            s.pieces[seat, path] = 0
+    if rules.random_colors:
+        for seat in range(MAX_PLAYERS - 1):
+            other = seat + below(s, MAX_PLAYERS - seat)
+            s.color[seat], s.color[other] = s.color[other], s.color[seat]
+    place_dead_pieces(s, rules)
+
+    if starter < 0:
+        starter = roll_off(s, candidates)
+    begin_turn(s, starter)
+
+
+@kernel
+def place_dead_pieces(s: Any, rules: Any) -> None:
+    """Put the dead pieces on distinct plain spaces; five in a row on a path would block it for good (R15)."""
+    while True:
+        for path in range(PATHS):
+            s.dead[path] = 0
+        placed = 0
+        while placed < rules.dead_pieces:
+            path = below(s, PATHS)
+            bit = 1 << (1 + below(s, rules.spaces))
+            if not s.dead[path] & bit:
+                s.dead[path] |= bit
+                placed += 1
+        blocked = 0
+        for path in range(PATHS):
+            dead = s.dead[path]
+            blocked |= dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4
+        if not blocked:
+            return
+
+
+@kernel
+def roll_off(s: Any, candidates: Any) -> Any:
+    """Return the seat that rolls the most dragons among the candidates (bits); ties roll again (R1)."""
+    while True:
+        most = -1
+        leaders = 0
+        leader = 0
+        for seat in range(MAX_PLAYERS):
+            if candidates >> seat & 1:
+                roll = THROW_ROLL[THROW_START[NOTHING_KEPT] + below(s, THROW_SIZE[NOTHING_KEPT])]
+                dragons = np.int64(COUNTS[roll, DRAGON])
+                if dragons > most:
+                    most = dragons
+                    leaders = 0
+                if dragons == most:
+                    leaders |= 1 << seat
+                    leader = seat
+        if leaders == 1 << leader:
+            return leader
+        candidates = leaders
+
+
+@kernel
+def begin_turn(s: Any, seat: Any) -> None:
+    """Let a seat begin its turn: nothing is rolled yet (R2)."""
+    s.player = seat
+    s.phase = CHANCE
+    s.rolls_left = REROLLS
+    s.perfection = 0
+    show(s, NOTHING_KEPT)
+
+
+@kernel
+def show(s: Any, keep: Any) -> None:
+    """Lay a roll or keep on the table."""
+    for die in range(DICE):
+        s.dice[die] = KEEP_DICE[keep, die]
+
+
+@kernel
+def roll(s: Any, rules: Any) -> None:
+    """Roll the dice that are due, from the game's own stream."""
+    keep = shown(s)
+    rolled(s, rules, THROW_ROLL[THROW_START[keep] + below(s, THROW_SIZE[keep])])
+
+
+@kernel
+def rolled(s: Any, rules: Any, roll: Any) -> None:
+    """Take the number of a roll as what the dice show now (R2)."""
+    show(s, roll)
+    tiger = powers_of(s, rules, s.player) >> METAL & 1
+    s.phase = KEEP if s.rolls_left > 0 or tiger else MOVING
+
+
+@kernel
+def decide(s: Any, rules: Any, action: Any) -> None:
+    """Take a legal action; roll nothing."""
+    if s.phase == KEEP:
+        if action == STOP:
+            s.rolls_left = 0
+            s.phase = MOVING
+            return
+        if s.rolls_left > 0:
+            s.rolls_left -= 1
+        else:
+            use_power(s)
+        show(s, HOLD_KEEP[shown(s), action])
+        s.phase = CHANCE
+    elif s.phase == MOVING:
+        move(s, rules, action)
+    elif s.phase == CHOOSING:
+        if action == REBIRTH:
+            use_power(s)
+        end_turn(s, rules, action != END)
+
+
+@kernel
+def use_power(s: Any) -> None:
+    """Note that the seat to act has used its power (R11)."""
+    s.used |= np.uint8(1 << s.player)
+
+
+@kernel
+def move(s: Any, rules: Any, action: Any) -> None:
+    """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
+    roll = shown(s)
+    dragons = np.int64(COUNTS[roll, DRAGON])
+    most = 0  # dice that show one element
+    for element in range(PATHS):
+        most = max(most, np.int64(COUNTS[roll, element]))
+
+    if action >= SWAP:
+        swap(s, rules, action - SWAP)
+    elif action < WILD:
+        path = action - MOVE
+        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path], False)
+    elif action < JUMP:
+        path = action - WILD
+        most = COUNTS[roll, path] + dragons
+        s.pieces[s.player, path] = destination(s, rules, path, most, False)
+        use_power(s)
+    elif action < ADVANCE:
+        path = action - JUMP
+        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path], True)
+        use_power(s)
+    elif action < PASS:
+        advance(s, rules, action == JUMP_ADVANCE)
+        if action != ADVANCE:
+            use_power(s)
+    elif action == FEAR:
+        use_power(s)
+
+    s.perfection = most == DICE
+    if finished(s, rules):
+        s.phase = OVER
+    elif s.perfection or powers_of(s, rules, s.player) >> FIRE & 1:
+        s.phase = CHOOSING
+    else:
+        end_turn(s, rules, False)
+
+
+@kernel
+def swap(s: Any, rules: Any, k: Any) -> None:
+    """Swap the pieces of a pair of relative seats (R6)."""
+    n = rules.players
+    pairs = n * (n - 1) // 2
+    path = k // pairs
+    one = (s.player + PAIRS[n, k % pairs, 0]) % n
+    other = (s.player + PAIRS[n, k % pairs, 1]) % n
+    s.pieces[one, path], s.pieces[other, path] = s.pieces[other, path], s.pieces[one, path]
+
+
+@kernel
+def advance(s: Any, rules: Any, jump: Any) -> None:
+    """Advance every own piece by one space where it can; with `jump`, blocked ones jump (R7, R12)."""
+    for path in range(PATHS):
+        goal = destination(s, rules, path, 1, False)
+        if jump and not goal:
+            goal = destination(s, rules, path, 1, True)
+        if goal:
+            s.pieces[s.player, path] = goal
+
+
+@kernel
+def end_turn(s: Any, rules: Any, again: Any) -> None:
+    """Finish the turn; the seat plays `again` or the next one does, unless the game is truncated (R8, R16)."""
+    s.turn += np.uint16(1)
+    s.perfection = 0
+    if s.turn >= rules.max_turns:
+        s.phase = OVER
+        s.truncated = 1
+    else:
+        begin_turn(s, s.player if again else (s.player + 1) % rules.players)
+
+
+@kernel
+def run(s: Any, rules: Any, chance: Any) -> Any:
+    """Go on to the next decision and return its legal actions and swaps, as bits; without `chance`, stop at a roll.
+
+    Under `skip_forced` a decision with one legal action is no decision; only moves can be forced.
+    """
+    while True:
+        if s.phase == CHANCE:
+            if not chance:
+                return np.uint64(0), np.uint64(0)
+            roll(s, rules)
+        actions, swaps = legal(s, rules)
+        if s.phase != MOVING or not rules.skip_forced or swaps or actions & (actions - BIT):
+            return actions, swaps
+        forced = MOVE
+        while not actions >> np.uint64(forced) & BIT:
+            forced += 1
+        move(s, rules, forced)

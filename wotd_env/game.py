@@ -1,0 +1,371 @@
+"""`Game`: batches of games as arrays of records. All checks of what comes from outside are here."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wotd_env import batch, dice, engine
+from wotd_env.actions import describe_action, num_actions
+from wotd_env.observation import layout
+from wotd_env.rules import DICE, ELEMENTS, Phase, Rules
+from wotd_env.state import STATE
+
+__all__ = ["Game", "IllegalActionError"]
+
+States = NDArray[np.void]
+"""A batch of games: STATE (N,)."""
+
+_NO_ROWS = np.empty((0, 0), np.int8)
+_NO_REWARDS = np.empty((0, 0), np.float32)
+_NO_DONE = np.empty(0, np.bool_)
+_MIN_SLICE = 256  # games a thread is worth starting for
+
+
+class IllegalActionError(ValueError):
+    """An action that is not legal where it was tried; nothing has been changed.
+
+    Attributes:
+        game: index of the game in its batch.
+        action: the action.
+        legal: the legal actions, ascending.
+    """
+
+    def __init__(self, game: int, action: int, legal: list[int], message: str) -> None:
+        super().__init__(message)
+        self.game, self.action, self.legal = game, action, legal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.game, self.action, self.legal, str(self))
+
+
+class Game:
+    """The rules of one kind of game, applied to batches of states.
+
+    A batch is a one-dimensional array of `STATE` records. Methods that change games do so in place; all others return
+    new arrays, or fill the arrays given as `out`. N is the number of games, n of players, A of actions, D the size of
+    an observation.
+
+    Args:
+        rules: the rules of all games.
+        skip_forced: take decisions with a single legal action at once, so that players are asked real questions only.
+        num_threads: threads that share a batch; results do not depend on it.
+
+    Attributes:
+        num_actions: A.
+        observation_size: D.
+        observation_layout: name -> slice of the observation vector, see `wotd_env.observation.layout`.
+    """
+
+    def __init__(self, rules: Rules | None = None, skip_forced: bool = True, num_threads: int = 1) -> None:
+        if rules is None:
+            rules = Rules()
+        if not isinstance(rules, Rules):
+            raise TypeError(f"rules must be a Rules, got {rules!r}")
+        if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
+            raise ValueError(f"num_threads must be an integer of at least 1, got {num_threads!r}")
+        self.rules = rules
+        self.skip_forced = bool(skip_forced)
+        self.num_threads = num_threads
+        self.num_actions = num_actions(rules.players)
+        self.observation_layout = layout(rules)
+        self.observation_size: int = self.observation_layout["deadline"].stop
+        self._config = engine.config(rules, self.skip_forced)
+
+    def __repr__(self) -> str:
+        return f"Game({self.rules!r}, skip_forced={self.skip_forced}, num_threads={self.num_threads})"
+
+    # ------------------------------------------------------------------------------------------------ games begin
+
+    def reset(
+        self,
+        state: States | int,
+        seed: int | None = None,
+        *,
+        starting_player: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        roll: bool = True,
+    ) -> States:
+        """Start games.
+
+        Args:
+            state: how many games to make, or a batch to restart in place.
+            seed: game i gets the stream of seed + i; without it new games use seed 0, and the streams of a batch
+                that is restarted go on.
+            starting_player: seat, or seats (N,), that begin; by default as the rules have it (R1).
+            where: bool (N,), the games to restart; all by default.
+            roll: go on to the first decision; otherwise stop at the first roll.
+
+        Returns:
+            The batch, STATE (N,).
+
+        Raises:
+            ValueError: for a wrong size, seed, seat or shape.
+        """
+        if fresh := not isinstance(state, np.ndarray):
+            if isinstance(state, bool) or not hasattr(state, "__index__") or int(state) < 0:
+                raise ValueError(f"batch size must be an integer of at least 0, got {state!r}")
+            state = np.zeros(int(state), STATE)
+        work = self._writable(state)
+        starters = self._starters(starting_player, len(work), fresh)
+        chosen = np.ones(len(work), np.bool_) if where is None else np.ascontiguousarray(where)
+        if chosen.dtype != np.bool_ or chosen.shape != work.shape:
+            raise ValueError(f"where must be bool {work.shape}, got {chosen.dtype} {chosen.shape}")
+        if seed is not None or fresh:
+            seed = 0 if seed is None else seed
+            if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 1 << 64:
+                raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
+            batch.seed(work, chosen, np.uint64(seed))
+        self._spread(batch.reset, work, starters, chosen, bool(roll))
+        return self._written(work, state)
+
+    def _starters(self, starting_player: ArrayLike | None, games: int, fresh: bool) -> NDArray[np.int64]:
+        """Return what `engine.new_game` takes as starter, for every game."""
+        if starting_player is None:
+            start = int(self._config["start"][0])
+            return np.full(games, engine.DRAGONS if fresh and start == engine.LOSER else start)
+        return self._seats("starting_player", starting_player, games)
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def legal_actions(self, state: States, out: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
+        """Return the action masks, int8 (N, A) of 0 and 1.
+
+        At least one action is legal at every decision. All are (and do nothing) in a finished game, none is while
+        a roll is due.
+        """
+        state = self._readable(state)
+        out = self._output("out", out, (len(state), self.num_actions), np.int8)
+        self._spread(batch.legal_actions, state, out)
+        return out
+
+    def observe(
+        self, state: States, seat: ArrayLike | None = None, out: NDArray[np.int8] | None = None
+    ) -> NDArray[np.int8]:
+        """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,)."""
+        state = self._readable(state)
+        observers = state["player"] if seat is None else self._seats("seat", seat, len(state))
+        out = self._output("out", out, (len(state), self.observation_size), np.int8)
+        self._spread(batch.observe, state, np.ascontiguousarray(observers, np.int64), out)
+        return out
+
+    def scores(self, state: States, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return every seat's points, int64 (N, n) (R10)."""
+        state = self._readable(state)
+        out = self._output("out", out, (len(state), self.rules.players), np.int64)
+        self._spread(batch.scores, state, out)
+        return out
+
+    def rewards(self, state: States, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Return every seat's reward, float32 (N, n): zero-sum in [-1, 1], all 0 before the end or if truncated.
+
+        With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
+        """
+        state = self._readable(state)
+        out = self._output("out", out, (len(state), self.rules.players), np.float32)
+        self._spread(batch.rewards, state, out)
+        return out
+
+    # ------------------------------------------------------------------------------------------------ games go on
+
+    def step(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
+        """Take each game's action and roll on to its next decision, in place; finished games stay put.
+
+        Args:
+            state: STATE (N,).
+            actions: integers (N,).
+            validate: check all actions first; without it an illegal action has undefined results.
+
+        Raises:
+            IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
+        """
+        self._step(state, actions, validate, True)
+
+    def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
+        """Take each game's action but roll nothing: the first half of `step`, for search and explicit chance nodes."""
+        self._step(state, actions, validate, False)
+
+    def _step(self, state: States, actions: ArrayLike, validate: bool, chance: bool) -> None:
+        work = self._writable(state)
+        actions = self._actions(work, actions, validate)
+        self._spread(batch.step, work, actions, chance)
+        self._written(work, state)
+
+    def roll(self, state: States, dice: ArrayLike | None = None) -> None:
+        """Roll where a roll is due, in place: the second half of `step`. Other games stay put.
+
+        Args:
+            state: STATE (N,).
+            dice: faces (N, 5) of all five dice after the roll, in any order; they must include the kept ones. The
+                game goes on to its next decision or, past a forced move, to its next roll. By default the games
+                roll from their own streams, until their next decisions.
+
+        Raises:
+            ValueError: if faces are given that cannot come up; no game has been changed.
+        """
+        work = self._writable(state)
+        if dice is None:
+            self._spread(batch.roll, work)
+        else:
+            self._spread(batch.roll_given, work, self._rolls(work, dice))
+        self._written(work, state)
+
+    def advance(
+        self,
+        state: States,
+        actions: ArrayLike,
+        observation: NDArray[np.int8] | None = None,
+        mask: NDArray[np.int8] | None = None,
+        rewards: NDArray[np.float32] | None = None,
+        done: NDArray[np.bool_] | None = None,
+        validate: bool = True,
+    ) -> None:
+        """Do all that a learner's loop needs in one pass: step, restart finished games, fill the arrays given.
+
+        Args:
+            state: STATE (N,), changed in place.
+            actions: integers (N,).
+            observation: int8 (N, D), filled with what the seat to act sees next (in a new game where one ended).
+            mask: int8 (N, A), filled with its legal actions.
+            rewards: float32 (N, n), filled with the rewards of this step by seat.
+            done: bool (N,), filled with whether the game ended in this step.
+            validate: check all actions first; without it an illegal action has undefined results.
+
+        Raises:
+            IllegalActionError: if an action is illegal; nothing has been changed.
+        """
+        work = self._writable(state)
+        n = len(work)
+        actions = self._actions(work, actions, validate)
+        self._spread(
+            batch.advance,
+            work,
+            actions,
+            _NO_ROWS if observation is None else self._output("observation", observation, (n, self.observation_size), np.int8),
+            _NO_ROWS if mask is None else self._output("mask", mask, (n, self.num_actions), np.int8),
+            _NO_REWARDS if rewards is None else self._output("rewards", rewards, (n, self.rules.players), np.float32),
+            _NO_DONE if done is None else self._output("done", done, (n,), np.bool_),
+        )
+        self._written(work, state)
+
+    @staticmethod
+    def chance_outcomes(dice_to_roll: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        """Return the outcomes of rolling 0 to 5 dice, sorted faces int8 (M, k), and their probabilities (M,)."""
+        return dice.chance_outcomes(dice_to_roll)
+
+    # ------------------------------------------------------------------------------------------------ checks
+
+    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> Any:
+        """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread."""
+        threads = min(self.num_threads, len(state) // _MIN_SLICE)
+        if threads < 2:
+            return kernel(state, self._config, *arguments)
+        edges = [len(state) * i // threads for i in range(threads + 1)]
+        parts = [slice(*edge) for edge in zip(edges, edges[1:], strict=False)]
+        calls = [
+            _pool(self.num_threads, os.getpid()).submit(
+                kernel, state[part], self._config, *(a[part] if isinstance(a, np.ndarray) else a for a in arguments)
+            )
+            for part in parts
+        ]
+        for call in calls:
+            call.result()
+        return None
+
+    def _readable(self, state: States) -> States:
+        """Return the batch as kernels take it, a copy if need be."""
+        if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
+            what = f"{state.dtype} {state.shape}" if isinstance(state, np.ndarray) else repr(state)
+            raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {what}")
+        return state if state.flags.carray else state.copy()
+
+    def _writable(self, state: States) -> States:
+        """Return the batch to work on: itself, or a copy to be `_written` back where it is no plain block of memory."""
+        work = self._readable(state)
+        if work is not state and not state.flags.writeable:
+            raise ValueError("state is read-only; work on state.copy()")
+        return work
+
+    def _written(self, work: States, state: States) -> States:
+        if work is not state:
+            state[...] = work
+        return state
+
+    def _output(self, name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return a new array, or the given one if it fits."""
+        if out is None:
+            return np.empty(shape, dtype)
+        if not isinstance(out, np.ndarray) or out.dtype != dtype or out.shape != shape or not out.flags.carray:
+            what = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
+            raise ValueError(f"{name} must be a writable C-contiguous {np.dtype(dtype)} array {shape}, got {what}")
+        return out
+
+    def _seats(self, name: str, seats: ArrayLike, games: int) -> NDArray[np.int64]:
+        given = np.asarray(seats)
+        if given.dtype.kind not in "iu" or given.shape not in ((), (games,)):
+            raise ValueError(f"{name} must be a seat or an integer array ({games},), got {seats!r}")
+        if given.size and not (given.min() >= 0 and given.max() < self.rules.players):
+            raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
+        return np.ascontiguousarray(np.broadcast_to(given, (games,)), np.int64)
+
+    def _actions(self, state: States, actions: ArrayLike, validate: bool) -> NDArray[np.int64]:
+        given = np.asarray(actions)
+        if given.shape != state.shape or given.dtype.kind not in "iu":
+            if given.size or state.size:
+                raise ValueError(f"actions must be an integer array {state.shape}, got {given.dtype} {given.shape}")
+        checked = np.ascontiguousarray(given, np.int64)
+        if validate:
+            game = batch.first_illegal(state, self._config, checked)
+            if game >= 0:
+                raise self._illegal(state, game, int(checked[game]))
+        return checked
+
+    def _illegal(self, state: States, game: int, action: int) -> Exception:
+        """Return the error for the first game whose action is illegal."""
+        record = state[game]
+        legal = np.flatnonzero(self.legal_actions(state[game : game + 1])[0]).tolist()
+        if record["phase"] == Phase.CHANCE:
+            words = "a roll is due; call roll() first"
+        else:
+            known = 0 <= action < self.num_actions
+            words = (
+                f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal for "
+                f"seat {record['player']} in phase {Phase(record['phase']).name} with dice {show_dice(record['dice'])}; "
+                f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}"
+            )
+        return IllegalActionError(game, action, legal, f"game {game}: {words}")
+
+    def _rolls(self, state: States, faces: ArrayLike) -> NDArray[np.uint64]:
+        """Return the numbers of the rolls that show the given faces (N, 5)."""
+        given = np.asarray(faces)
+        if given.shape != (len(state), DICE) or given.dtype.kind not in "iu":
+            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {given.dtype} {given.shape}")
+        due = state["phase"] == Phase.CHANCE
+        wrong = due & ((given < 0) | (given > dice.FACES - 1)).any(1)
+        given = np.where((due & ~wrong)[:, None], given, 0)
+        kept = (state["dice"][:, :, None] == np.arange(dice.FACES)).sum(1)
+        wrong |= due & (kept > (given[:, :, None] == np.arange(dice.FACES)).sum(1)).any(1)
+        if wrong.any():
+            game = int(wrong.argmax())
+            raise ValueError(
+                f"game {game}: dice must be five faces from 0 to 5 that include the kept {show_dice(state['dice'][game])}, "
+                f"got {np.asarray(faces)[game].tolist()}"
+            )
+        return dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1).astype(np.uint64)
+
+
+def show_dice(faces: ArrayLike) -> str:
+    """Return dice in words, those to be rolled left out."""
+    return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"
+
+
+@functools.cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the process's own pool: made when first needed, and again after a fork."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="wotd_env")

@@ -1,0 +1,101 @@
+"""The encoding of a game as a vector of small integers, seen from one seat, and of its legal actions as a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wotd_env._compile import kernel
+from wotd_env.actions import SWAP
+from wotd_env.dice import COUNTS, FACES, NUM_KEEPS
+from wotd_env.engine import OVER, powers_of, shown
+from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
+
+DEADLINE = 127
+"""Turns before truncation from which the observation counts down."""
+
+PHASES = len(Phase)
+DICE_BLOCK = FACES * (DICE + 1)
+
+ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK).astype(np.int8)
+"""int8 (462, 36): [face, how many dice show it] of every roll and keep."""
+
+BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
+"""int8 (256, 8): the bits of a byte, lowest first."""
+
+
+def layout(rules: Rules) -> dict[str, slice]:
+    """Return the place of every part of the observation, in order.
+
+    Seats are relative to the observer: 0 = the observer, 1 = the next seat, and so on.
+    """
+    n = rules.players
+    sizes = {
+        "pieces": n * PATHS * (rules.spaces + NUMBERED + 1),  # [seat, path, space] one-hot
+        "dead": PATHS * rules.spaces,  # [path, plain space - 1]
+        "dice": DICE_BLOCK,  # [face, how many dice show it] one-hot; dice still to be rolled show none
+        "rolls_left": REROLLS + 1,  # one-hot
+        "phase": PHASES,  # one-hot
+        "player": n,  # [seat] the one to act, one-hot
+        "powers": n * PATHS,  # [seat, colour of the power] still held
+        "perfection": 1,  # an extra turn is earned
+        "colors": n * MAX_PLAYERS,  # [seat, colour] one-hot
+        "deadline": 1,  # 127 minus the turns left before truncation, 0 while there are more
+    }
+    ends = np.cumsum(list(sizes.values())).tolist()
+    return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+
+@kernel
+def encode(s: Any, rules: Any, observer: Any, row: Any) -> None:
+    """Write the observation of a seat, int8 (D,), in the order of `layout`."""
+    n = rules.players
+    row[:] = 0
+    block = np.uint64(rules.spaces + NUMBERED + 1)
+    at = np.uint64(0)
+    for relative in range(n):
+        seat = observer + relative
+        seat -= n * (seat >= n)
+        for path in range(PATHS):
+            row[at + np.uint64(s.pieces[seat, path])] = 1
+            at += block
+    for path in range(PATHS):
+        dead = s.dead[path] >> 1
+        if dead:
+            for space in range(rules.spaces):
+                row[at + np.uint64(space)] = dead >> space & 1
+        at += np.uint64(rules.spaces)
+    keep = shown(s)
+    for i in range(DICE_BLOCK):
+        row[at + np.uint64(i)] = ONE_HOT_DICE[keep, i]
+    at += np.uint64(DICE_BLOCK)
+    row[at + np.uint64(s.rolls_left)] = 1
+    at += np.uint64(REROLLS + 1)
+    row[at + np.uint64(s.phase)] = 1
+    at += np.uint64(PHASES)
+    row[at + np.uint64((s.player - observer) % n)] = 1
+    at += np.uint64(n)
+    if rules.powers:
+        for relative in range(n):
+            held = powers_of(s, rules, (observer + relative) % n)
+            for power in range(PATHS):
+                row[at + np.uint64(relative * PATHS + power)] = held >> power & 1
+    at += np.uint64(n * PATHS)
+    row[at] = s.perfection
+    at += np.uint64(1)
+    for relative in range(n):
+        row[at + np.uint64(s.color[(observer + relative) % n])] = 1
+        at += np.uint64(MAX_PLAYERS)
+    row[at] = max(0, DEADLINE - (rules.max_turns - s.turn))
+
+
+@kernel
+def write_mask(actions: Any, swaps: Any, row: Any) -> None:
+    """Write the legal actions, int8 (A,), from their bits."""
+    for i in range(7):
+        byte = (actions >> np.uint64(8 * i)) & np.uint64(255)
+        for j in range(8):
+            row[8 * i + j] = BYTES[byte, j]
+    for k in range(row.shape[0] - SWAP):
+        row[SWAP + k] = (swaps >> np.uint64(k)) & np.uint64(1)

@@ -1,0 +1,129 @@
+"""The vocabulary of the game: elements, phases, and the rules that can be varied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+__all__ = [
+    "DICE",
+    "DRAGON",
+    "ELEMENTS",
+    "MAX_PLAYERS",
+    "NUMBERED",
+    "PATHS",
+    "POWERS",
+    "REROLLS",
+    "Phase",
+    "Rules",
+]
+
+ELEMENTS = ("water", "fire", "metal", "earth", "wood")
+"""Names of the elements by number; path e, colour e and face e belong to element e."""
+
+POWERS = ("fear", "rebirth", "eye of the tiger", "anxiety", "the dragon")
+"""Names of the powers by the colour that owns them (R12)."""
+
+WATER, FIRE, METAL, EARTH, WOOD = range(5)
+DRAGON = 5
+PATHS = 5
+DICE = 5
+NUMBERED = 5
+MAX_PLAYERS = 5
+REROLLS = 2
+MAX_SPACES = 10
+TURN_LIMIT = 65535
+
+POWER_MODES = ("none", "own", "any")
+
+
+class Phase(IntEnum):
+    """What a game is waiting for."""
+
+    CHANCE = 0
+    """a roll of the dice"""
+    KEEP = 1
+    """the choice of the dice to keep"""
+    MOVE = 2
+    """the choice of a move, a swap, or neither"""
+    EXTRA = 3
+    """the choice of taking an extra turn"""
+    OVER = 4
+    """nothing: the game has ended or was truncated"""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of one game; every field is checked, and a wrong one raises `ValueError` with its name.
+
+    Attributes:
+        players: number of seats, 2 to 5.
+        spaces: plain spaces on each path before its five numbered ones, 0 to 10.
+        powers: `"none"` (basic game), `"own"` (each seat has its colour's power) or `"any"` (each seat may use one
+            power of its choice), each once per game (R11).
+        immunity: a piece on the path of its own colour cannot be swapped (R14).
+        dead_pieces: pieces of unused colours that block random plain spaces, at most 5 * (5 - players) (R15).
+        colors: colours of the seats: None for seat order, `"random"` for a new draw each game, or one element name
+            for each seat.
+        start: who begins (R1): `"dragons"`, `"loser"`, or a seat.
+        max_turns: turns after which a game is truncated, 1 to 65535 (R16).
+    """
+
+    players: int = 2
+    spaces: int = 7
+    powers: str = "none"
+    immunity: bool = False
+    dead_pieces: int = 0
+    colors: str | tuple[str, ...] | None = None
+    start: str | int = "dragons"
+    max_turns: int = 1000
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "players", _integer("players", self.players, 2, MAX_PLAYERS))
+        set_field(self, "spaces", _integer("spaces", self.spaces, 0, MAX_SPACES))
+        if self.powers not in POWER_MODES:
+            raise ValueError(f"powers must be one of {', '.join(map(repr, POWER_MODES))}, got {self.powers!r}")
+        if self.immunity not in (True, False):
+            raise ValueError(f"immunity must be True or False, got {self.immunity!r}")
+        set_field(self, "immunity", bool(self.immunity))
+        room = PATHS * self.spaces
+        most = min(PATHS * (MAX_PLAYERS - self.players), room)
+        why = f"for {self.players} players on {room} plain spaces"
+        set_field(self, "dead_pieces", _integer("dead_pieces", self.dead_pieces, 0, most, why))
+        set_field(self, "colors", _colors(self.colors, self.players))
+        if isinstance(self.start, str):
+            if self.start not in ("dragons", "loser"):
+                raise ValueError(f"start must be 'dragons', 'loser' or a seat number, got {self.start!r}")
+        else:
+            set_field(self, "start", _integer("start", self.start, 0, self.players - 1, "as a seat"))
+        set_field(self, "max_turns", _integer("max_turns", self.max_turns, 1, TURN_LIMIT))
+
+
+def _integer(name: str, value: Any, low: int, high: int, why: str = "") -> int:
+    """Return `value` as an int if it is a whole number (NumPy's included) from `low` to `high`."""
+    try:
+        number = value.__index__()
+    except AttributeError:
+        number = None
+    if number is None or isinstance(value, bool) or not low <= number <= high:
+        raise ValueError(f"{name} must be an integer from {low} to {high}{' ' * bool(why)}{why}, got {value!r}")
+    return int(number)
+
+
+def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
+    """Return `colors` in its hashable form."""
+    if colors is None or (isinstance(colors, str) and colors == "random"):
+        return colors  # type: ignore[no-any-return]
+    if not isinstance(colors, Sequence) or isinstance(colors, str):
+        raise ValueError(f"colors must be None, 'random' or a tuple of element names, got {colors!r}")
+    if len(colors) != players:
+        raise ValueError(f"colors must name one element for each of the {players} players, got {tuple(colors)!r}")
+    for name in colors:
+        if name not in ELEMENTS:
+            raise ValueError(f"colors must be among {', '.join(ELEMENTS)}, got {name!r}")
+    if len(set(colors)) != players:
+        raise ValueError(f"colors must differ from seat to seat, got {tuple(colors)!r}")
+    return tuple(colors)

@@ -1,0 +1,28 @@
+"""The state of a game: one 64-byte record; a batch of games is a one-dimensional array of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wotd_env.rules import DICE, MAX_PLAYERS, PATHS
+
+__all__ = ["STATE"]
+
+STATE = np.dtype(
+    [
+        ("rng", "u8"),  # the game's own random stream
+        ("dead", "u2", (PATHS,)),  # bit t set: a dead piece on space t of that path
+        ("turn", "u2"),  # turns finished so far
+        ("player", "i1"),  # seat to act
+        ("phase", "i1"),  # a Phase
+        ("rolls_left", "i1"),  # re-rolls left that cost no power
+        ("dice", "i1", (DICE,)),  # faces, ascending; kept dice first, then -1, while a roll is due
+        ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path] -> space
+        ("color", "i1", (MAX_PLAYERS,)),  # a permutation: the colours of the seats, then the unused ones
+        ("used", "u1"),  # bit k set: seat k has used its power
+        ("perfection", "u1"),  # 1: this turn has earned the extra turn of R8
+        ("truncated", "u1"),  # 1: over by R16
+        ("_reserved", "u1", (3,)),  # fills the cache line; always 0
+    ]
+)
+"""One game, in one cache line, for 2 to 5 players (DESIGN section 2)."""
