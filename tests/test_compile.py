@@ -1,4 +1,4 @@
-"""`wotd_env._compile.kernel`: what is cached, when the cache is stale, what a user is told, and where nothing is writable.
+"""`wotd_env._compile.kernel`: what is cached and for how long, what a user is told, and what if nothing is writable.
 
 Each case runs in processes of its own, on a small stand-in package around a copy of the real `_compile.py`.
 """
@@ -39,7 +39,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def advance(package: Path, **environment: str) -> tuple[int, str]:
-    """Return advance(0) as a new process computes it, and what that process wrote to stderr."""
+    """Return what the kernel makes of 0 in a new process, and what that process wrote to stderr."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     run = subprocess.run(
         [sys.executable, "-c", "from wotd_env.engine import advance; print(advance(0))"],
@@ -55,7 +55,8 @@ def advance(package: Path, **environment: str) -> tuple[int, str]:
 def test_compiling_is_announced_once_and_cached(package: Path) -> None:
     value, stderr = advance(package)
     assert value == 1
-    assert stderr.count("compiling") == 1 and ANNOUNCEMENT in stderr
+    assert stderr.count("compiling") == 1
+    assert ANNOUNCEMENT in stderr
     assert advance(package) == (1, "")
 
 
@@ -76,7 +77,8 @@ def test_kernels_work_where_nothing_can_be_written(package: Path) -> None:
     for _ in range(2):
         value, stderr = advance(package, **nowhere)
         assert value == 1
-        assert stderr.count("compiling") == 1 and "no cache folder is writable" in stderr
+        assert stderr.count("compiling") == 1
+        assert "no cache folder is writable" in stderr
 
 
 def test_the_cache_folder_that_numba_is_told_is_used(package: Path, tmp_path: Path) -> None:

@@ -33,12 +33,12 @@ def kernel(function: _Function) -> _Function:
     dispatcher = numba.njit(nogil=True)(function)
     try:
         dispatcher._cache = _Cache(function)
-    except (OSError, RuntimeError):  # no folder that can be written, or no source file to tell whether it is fresh
+    except (OSError, RuntimeError):  # no folder can be written, or there is no source to compare with
         dispatcher._cache = _NoCache()
-    return dispatcher  # type: ignore[no-any-return]  # numba is untyped
+    return dispatcher  # type: ignore[return-value]  # what it adds to the function is nobody's business but numba's
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]  # numba is untyped
+class _Cache(FunctionCache):
     """numba's file cache, valid as long as no source in reach of the function has changed."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -53,7 +53,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]  # numba is untyped
         return cached
 
 
-class _NoCache(NullCache):  # type: ignore[misc]  # numba is untyped
+class _NoCache(NullCache):
     """No cache: every process compiles."""
 
     def load_overload(self, *args: Any) -> None:
@@ -84,7 +84,8 @@ def _reach(file: Path, found: set[Path]) -> set[Path]:
         elif isinstance(node, ast.ImportFrom):
             folder = file.parents[node.level - 1] if node.level else _PACKAGE.parent
             module = node.module or ""
-            sources = [_source(folder, f"{module}.{name.name}") or _source(folder, module) for name in node.names]
+            names = [name.name for name in node.names]
+            sources = [_source(folder, f"{module}.{name}") or _source(folder, module) for name in names]
         else:
             continue
         for source in sources:

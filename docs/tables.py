@@ -1,0 +1,136 @@
+"""Write the tables of docs/environment.md that follow from the code (`make docs-tables`).
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`, and NAME is a function of `TABLES`.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from wotd_env import STATE, Game, Phase, Rules, actions, describe_action
+from wotd_env.dice import FACES
+from wotd_env.rules import NUMBERED
+
+PAGE = Path(__file__).parent / "environment.md"
+PLAYERS = range(2, 6)
+
+
+def markdown(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Return a Markdown table."""
+    lines = [list(head), *(list(row) for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def indices(part: slice) -> str:
+    """Return first..last, or the only one."""
+    return f"{part.start}..{part.stop - 1}" if part.stop - part.start > 1 else f"{part.start}"
+
+
+def state() -> str:
+    """Return the table of the fields of a state."""
+    meaning = {
+        "rng": "the game's own random stream: the state of a 64-bit generator",
+        "dead": "by path; bit t set: a dead piece stands on space t",
+        "turn": "turns finished so far",
+        "player": "seat to act; at OVER the seat that acted last",
+        "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
+        "rolls_left": "re-rolls left that cost no power",
+        "dice": "faces, ascending; at CHANCE the kept dice first, then -1 for each die to be rolled",
+        "pieces": "[seat, path] -> space; unused seats stay 0",
+        "color": "colour of each seat; behind them the unused colours, whose animals are the dead pieces",
+        "used": "bit k set: seat k has used its power",
+        "perfection": "1: this turn has earned the extra turn of R8",
+        "truncated": "1: over by R16",
+    }
+    rows = []
+    for name in STATE.names or ():
+        field = STATE[name]
+        if not name.startswith("_"):
+            rows.append((f"`{name}`", f"{field.base} {field.shape or ''}".strip(), meaning[name]))
+    return markdown(("field", "type", "meaning"), rows)
+
+
+def observation() -> str:
+    """Return the table of the parts of an observation, and where they stand for each number of players."""
+    meaning = {
+        "pieces": f"[seat, path, space 0..S+{NUMBERED}], one-hot: where each piece stands; space 0 is off the board",
+        "dead": "[path, plain space 1..S], 1: a dead piece stands there",
+        "dice": f"[face, 0..{FACES - 1}], one-hot: how many dice show that face; a die still to be rolled shows none",
+        "rolls_left": "one-hot: re-rolls left that cost no power, 0..2",
+        "phase": f"one-hot: {', '.join(phase.name for phase in Phase)}",
+        "player": "[seat], one-hot: who is to act",
+        "powers": "[seat, colour], 1: the seat still holds that colour's power",
+        "perfection": "1: this turn has earned an extra turn",
+        "colors": "[seat, colour], one-hot: whose animals the seat plays",
+        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
+    }
+    layouts = [Game(Rules(players=n)).observation_layout for n in PLAYERS]
+    rows: list[tuple[object, ...]] = [
+        (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
+    ]
+    rows.append(("*size*", *(Game(Rules(players=n)).observation_size for n in PLAYERS), ""))
+    return markdown(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
+
+
+def action() -> str:
+    """Return the table of the actions that are the same for every number of players."""
+    phases = {0: Phase.KEEP, actions.MOVE: Phase.MOVE, actions.END: Phase.EXTRA}
+    rows: list[tuple[object, ...]] = [
+        (f"0..{actions.STOP - 1}", Phase.KEEP.name, "keep die i if bit i is set, re-roll the rest")
+    ]
+    for number in range(actions.STOP, actions.SWAP):
+        phase = phases[max(first for first in phases if first <= number)]
+        rows.append((number, phase.name, describe_action(number)))
+    return markdown(("number", "phase", "action"), rows)
+
+
+def swap() -> str:
+    """Return the table of the swaps, by number of players."""
+    rows = []
+    for n in PLAYERS:
+        pairs = actions.pairs(n)
+        step = f"{pairs}e" if pairs > 1 else "e"
+        seats = enumerate(actions.PAIRS[n, :pairs], actions.SWAP)
+        swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
+        rows.append((n, actions.num_actions(n), ", ".join(swaps)))
+    return markdown(("players", "actions in all", "swaps on path e: of the pieces of which seats"), rows)
+
+
+def reward() -> str:
+    """Return the table of the rewards, by the number of winners."""
+    rows = []
+    for n in PLAYERS:
+        game = Game(Rules(players=n))
+        states = np.zeros(n, STATE)
+        states["phase"] = Phase.OVER
+        for winners, state in enumerate(states, 1):
+            state["pieces"][range(winners), range(winners)] = game.rules.spaces + 1  # a point for each
+        rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
+        rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, 1]:.4g}"))
+    return markdown(("players", "the winner", *(f"each of {w}" for w in PLAYERS), "anyone else"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "state": state,
+    "observation": observation,
+    "action": action,
+    "swap": swap,
+    "reward": reward,
+}
+
+
+def renewed(page: str) -> str:
+    """Return the text of a page with its tables written anew."""
+    return re.sub(
+        r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)",
+        lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[3]}",
+        page,
+        flags=re.DOTALL,
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text()))

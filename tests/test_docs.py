@@ -1,0 +1,68 @@
+"""The documentation holds: its code runs, its commands and links exist, its tables are those of the code."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs import tables
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    """Return the code of a page in the given languages."""
+    fenced = re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [code for language, code in fenced if language in languages]
+
+
+def commands() -> list[str]:
+    """Return the shell commands of all pages, without their comments."""
+    lines = [line for page in PAGES for block in blocks(page, "sh", "bash") for line in block.splitlines()]
+    return sorted({command for line in lines if (command := line.split("#")[0].strip())})
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
+def test_python_runs_from_the_top_of_the_page_to_its_end(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    for code in blocks(page, "python"):
+        exec(compile(code, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command_exists(command):
+    program, *arguments = shlex.split(command)
+    if program == "make":
+        assert re.search(rf"^{arguments[0]}:.* ## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    elif Path(program).name == "wotd":
+        call = "from wotd_env.cli import main; main()"
+        subprocess.run([sys.executable, "-c", call, arguments[0], "--help"], check=True, capture_output=True)
+    else:
+        assert Path(program).name in {"python3", "python", "pip", "pytest"}
+    for argument in arguments:
+        if Path(argument).suffix in {".py", ".txt"}:
+            assert (ROOT / argument).is_file()
+        elif extras := re.fullmatch(r"(?:\.|wotd-env)\[([\w,]+)\]", argument):
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+            assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_of_the_project(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_generated_tables_are_those_of_the_code():
+    text = tables.PAGE.read_text()
+    assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.TABLES)
+    assert tables.renewed(text) == text, "run `make docs-tables`"
