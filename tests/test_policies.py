@@ -1,0 +1,200 @@
+"""Policies play legal actions, depend on nothing but the positions and their own randomness, and play well."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.positions import board, legal
+from wotd_env import Game, Phase, Policy, Rules, make_policy
+
+VARIANTS = [
+    Rules(),
+    Rules(players=3, spaces=3),
+    Rules(players=5, spaces=0),
+    Rules(players=2, spaces=4, powers="any", dead_pieces=10),
+    Rules(players=3, spaces=2, powers="own", colors="random", immunity=True, dead_pieces=3),
+    Rules(players=4, spaces=3, powers="any", immunity=True, dead_pieces=5),
+    Rules(players=5, spaces=1, powers="own"),
+    Rules(players=2, spaces=2, powers="own", colors=("metal", "earth"), max_turns=20),
+    Rules(players=2, spaces=2, powers="own", colors=("wood", "fire")),
+]
+NAMES = ["random", "first", "greedy"]
+
+
+def positions(rules: Rules, games: int = 60, decisions: int = 40, skip_forced: bool = False) -> np.ndarray:
+    """Games at many decisions of random play, those that are over left out."""
+    game = Game(rules, skip_forced=skip_forced)
+    player, rng = make_policy("random"), np.random.default_rng(1)
+    state = game.reset(games, seed=1)
+    met = []
+    for _ in range(decisions):
+        met.append(state[state["phase"] != Phase.OVER])
+        game.step(state, player.act(game, state, rng))
+    return np.concatenate(met)
+
+
+def equity(game: Game, policy: Policy, opponent: Policy, games: int) -> float:
+    """Mean reward of a policy over games of two, half of them from each seat."""
+    seat = np.arange(games) % 2
+    rng = np.random.default_rng(0)
+    state = game.reset(games, seed=1)
+    while (live := state["phase"] != Phase.OVER).any():
+        actions = np.zeros(games, np.int64)
+        for player, turn in ((policy, state["player"] == seat), (opponent, state["player"] != seat)):
+            chosen = np.flatnonzero(live & turn)
+            actions[chosen] = player.act(game, state[chosen], rng)
+        game.step(state, actions)
+    return float(game.rewards(state)[np.arange(games), seat].mean())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_plays_legal_actions_and_changes_nothing(name, rules):
+    game = Game(rules, skip_forced=False)
+    state = positions(rules)
+    before = state.copy()
+    state.flags.writeable = False
+    actions = make_policy(name).act(game, state, np.random.default_rng(0))
+    assert actions.dtype == np.int64
+    assert actions.shape == state.shape
+    assert (game.legal_actions(state)[np.arange(len(state)), actions] == 1).all()
+    assert (state == before).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_choices_do_not_depend_on_the_batch_nor_on_the_threads(name):
+    rules = VARIANTS[5]
+    state = positions(rules)
+    policy = make_policy(name)
+    whole = policy.act(Game(rules), state, np.random.default_rng(7))
+    rng = np.random.default_rng(7)
+    parts = [policy.act(Game(rules), part, rng) for part in np.array_split(state, 9)]
+    threads = policy.act(Game(rules, num_threads=3), state, np.random.default_rng(7))
+    assert (np.concatenate(parts) == whole).all()
+    assert (threads == whole).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_choices_do_not_depend_on_the_dice_to_come(name):
+    rules = VARIANTS[5]
+    state = positions(rules)
+    other = state.copy()
+    other["rng"] += np.uint64(12345)
+    policy = make_policy(name)
+    actions = [policy.act(Game(rules), s, np.random.default_rng(7)) for s in (state, other)]
+    assert (actions[0] == actions[1]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_finished_games_and_empty_batches_are_no_trouble(name):
+    game = Game()
+    state = game.reset(2)
+    state["phase"] = Phase.OVER
+    policy, rng = make_policy(name), np.random.default_rng(0)
+    assert game.legal_actions(state)[[0, 1], policy.act(game, state, rng)].all()
+    assert policy.act(game, state[:0], rng).shape == (0,)
+
+
+def test_random_plays_every_legal_action_equally_often():
+    game = Game(Rules(players=5))
+    boards: dict[str, Any] = dict.fromkeys(("water", "fire", "wood"), ".abcde.|.....")
+    state = np.repeat(board(game.rules, dice="dragon dragon dragon dragon dragon", **boards), 31_000)
+    actions = make_policy("random").act(game, state, np.random.default_rng(3))
+    lawful = legal(game, state[:1])
+    assert len(lawful) == 31  # 10 pairs on three paths, and passing
+    often = np.bincount(actions, minlength=game.num_actions)[lawful]
+    assert often.sum() == len(state)
+    chi_square = ((often - 1000) ** 2 / 1000).sum()
+    assert chi_square < 59.7  # with 30 degrees of freedom 0.1 % of fair choices exceed it
+
+
+def test_first_is_the_lowest_legal_action():
+    game = Game(VARIANTS[3], skip_forced=False)
+    state = positions(game.rules)
+    actions = make_policy("first").act(game, state, np.random.default_rng())
+    for i in range(0, len(state), 50):
+        assert actions[i] == legal(game, state[i : i + 1])[0]
+
+
+def test_greedy_beats_random_and_first_by_a_wide_margin():
+    for name in ("random", "first"):
+        assert equity(Game(), make_policy("greedy"), make_policy(name), 500) > 0.95
+        powers = Game(Rules(powers="any", spaces=4, dead_pieces=5))
+        assert equity(powers, make_policy("greedy"), make_policy(name), 500) > 0.9
+
+
+def greedy(state: np.ndarray, rules: Rules) -> int:
+    return int(make_policy("greedy").act(Game(rules, skip_forced=False), state, np.random.default_rng())[0])
+
+
+def test_greedy_holds_the_dice_of_its_best_path():
+    rules = Rules()
+    keep: dict[str, Any] = {"phase": Phase.KEEP, "rolls_left": 2}
+    assert greedy(board(rules, dice="water water fire metal dragon", **keep), rules) == 0b00011
+    # of as many dice, those of the foremost piece, none for a piece that has arrived
+    state = board(rules, dice="water water fire fire dragon", fire="..a....|.....", **keep)
+    assert greedy(state, rules) == 0b01100
+    state = board(rules, dice="water fire fire fire dragon", fire=".......|..a..", **keep)
+    assert greedy(state, rules) == 0b00001
+
+
+def test_greedy_moves_furthest_and_prefers_high_numbers():
+    rules = Rules()
+    assert greedy(board(rules, dice="water fire fire fire dragon"), rules) == 33
+    state = board(rules, dice="water water fire fire dragon", fire=".....a.|.....")
+    assert greedy(state, rules) == 32  # number 1 is worth no more than the space before it
+    state = board(rules, dice="water water fire fire dragon", fire="......a|.....")
+    assert greedy(state, rules) == 32
+    state = board(rules, dice="water water water fire fire", fire="......a|.....", water=".a.....|.....")
+    assert greedy(state, rules) == 32
+
+
+def test_greedy_swaps_when_that_raises_its_lead():
+    rules = Rules()
+    state = board(rules, dice="fire dragon dragon dragon dragon", fire="a......|...b.")
+    assert greedy(state, rules) == 56
+    state["phase"], state["rolls_left"] = Phase.KEEP, 2
+    assert greedy(state, rules) == 31
+    state = board(rules, dice="fire dragon dragon dragon dragon", fire="b......|...a.")
+    assert greedy(state, rules) == 50
+
+
+def test_greedy_ends_the_game_when_ahead_and_not_when_behind():
+    rules = Rules(powers="own", colors=("water", "fire"))
+    near: dict[str, Any] = dict.fromkeys(("water", "metal", "earth"), ".......|.ab..")
+    mine: dict[str, Any] = {"fire": "......a|.....", "wood": ".......|.a..."}
+    state = board(rules, dice="fire fire wood dragon dragon", **mine, **near)
+    assert greedy(state, rules) == 33
+    far: dict[str, Any] = dict.fromkeys(("water", "metal", "earth"), ".......|.a..b")
+    state = board(rules, dice="fire fire wood dragon dragon", **mine, **far)
+    assert greedy(state, rules) == 51  # fear: it would lose
+
+
+def test_make_policy_takes_names_objects_and_policies():
+    policy = make_policy("greedy")
+    assert isinstance(policy, Policy)
+    assert make_policy(policy) is policy
+    assert isinstance(make_policy("wotd_env.policies.greedy:Greedy"), type(policy))
+
+
+def test_make_policy_takes_an_object_of_a_module(monkeypatch):
+    module = types.ModuleType("players")
+    module.best = make_policy("greedy")  # type: ignore[attr-defined]
+    module.wrong = 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "players", module)
+    assert make_policy("players:best") is module.best
+    with pytest.raises(ValueError, match=r"'players:wrong' must have a method act"):
+        make_policy("players:wrong")
+    with pytest.raises(ValueError, match="players:missing"):
+        make_policy("players:missing")
+
+
+@pytest.mark.parametrize("name", ["gredy", "", "nowhere:policy", "random.Random:x"])
+def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
+    with pytest.raises(ValueError, match="random, first, greedy"):
+        make_policy(name)

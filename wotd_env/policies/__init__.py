@@ -1,0 +1,89 @@
+"""Players that need no training, one file each, and the names they go by.
+
+A policy plays batches: it is given games that wait for decisions and returns one legal action for each. Those that are
+compiled also have a function `choose` over one record of `wotd_env.STATE`, for use inside compiled loops.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.game import Game
+
+__all__ = ["POLICIES", "Policy", "make_policy"]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """What chooses actions."""
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose an action for the seat to act in every game.
+
+        Args:
+            game: the rules that the games follow.
+            state: STATE (N,), games at their decisions; not to be changed. A policy must not draw from, nor look at,
+                the games' own streams: that would be to know the dice to come.
+            rng: the only source of randomness of a policy that needs one.
+
+        Returns:
+            Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
+        """
+        ...
+
+
+POLICIES = {
+    "random": "a legal action at random",
+    "first": "the legal action with the lowest number",
+    "greedy": "collects the dice of its best path, moves furthest",
+    "planner": "plans every turn exactly, with a hand-made value of positions",
+    "mcts": "searches the turns to come by random playouts; mcts:PLAYOUTS sets their number",
+    "oracle": "oracle:FILE plays perfectly from a table of the solved two-player game",
+    "onnx": "onnx:FILE plays the best action of a network",
+}
+"""The names that `make_policy` knows, in words. What follows a colon is passed on to the policy."""
+
+
+def make_policy(name: str | Policy) -> Policy:
+    """Return the policy of a name.
+
+    Args:
+        name: a name of `POLICIES`, with its argument after a colon, or `module:object`, where the object is a policy
+            or something that returns one when called. A policy is returned as it is.
+
+    Raises:
+        ValueError: if there is no such policy.
+        FileNotFoundError: if the policy needs a file that is not there.
+        ImportError: if it needs an extra that is not installed.
+    """
+    if not isinstance(name, str):
+        return _checked(name, name)
+    kind, _, argument = name.partition(":")
+    if kind in POLICIES:
+        maker = getattr(importlib.import_module(f"wotd_env.policies.{kind}"), kind.capitalize())
+        return _checked(maker(argument) if argument else maker(), name)
+    if not argument:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)} or 'module:object', got {name!r}")
+    try:
+        found: Any = importlib.import_module(kind)
+        for attribute in argument.split("."):
+            found = getattr(found, attribute)
+    except (ModuleNotFoundError, AttributeError) as error:
+        known = ", ".join(POLICIES)
+        raise ValueError(f"policy {name!r} is none of {known}, nor 'module:object': {error}") from error
+    return _checked(found() if callable(found) and not _plays(found) else found, name)
+
+
+def _plays(candidate: Any) -> bool:
+    return isinstance(candidate, Policy) and not isinstance(candidate, type)
+
+
+def _checked(candidate: Any, name: Any) -> Policy:
+    if not _plays(candidate):
+        raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
+    policy: Policy = candidate
+    return policy

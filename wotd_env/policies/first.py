@@ -1,0 +1,17 @@
+"""`first`: the legal action with the lowest number, a floor for comparisons."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.game import Game
+
+
+class First:
+    """Plays the legal action with the lowest number: it re-rolls all dice, then moves on the first path it can."""
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        actions: NDArray[np.int64] = game.legal_actions(state).argmax(1)
+        return actions

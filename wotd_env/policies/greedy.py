@@ -1,0 +1,133 @@
+"""`greedy`: a sensible player made by hand, without chance, search or look at the others' next turn.
+
+It collects the dice of its best path, that with the most dice (of equals, that with the foremost piece), and stops
+early for an equilibrium or a swap that brings more. Then it takes the action after which its *lead* is largest: the
+worth of its own pieces less that of the best opponent's. Every space is worth 2, every number 3, but number 1 no
+more than the space before it. A power must gain an average move; an end of the game counts for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.actions import END, EXTRA, MOVE, REBIRTH, STOP, SWAP
+from wotd_env.dice import COUNTS, EQUILIBRIUM
+from wotd_env.game import Game
+from wotd_env.rules import DICE, DRAGON, FIRE, PATHS
+from wotd_env.state import STATE
+
+SPACE = 2  # worth of a space
+NUMBER = 3  # worth of every number after the first
+TURN = 6  # worth of an average move: price of a power, gain that ends the rolling
+POOR = 2  # at most this gain: the tiger pays
+END_OF_GAME = 1000
+
+
+class Greedy:
+    """Collects the dice of its best path and takes the move that leaves it the largest lead."""
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`; equal states get equal actions."""
+        out = np.empty(len(state), np.int64)
+        game._spread(choose_all, game._readable(state), out)
+        return out
+
+
+@kernel
+def choose_all(states: Any, rules: Any, out: Any) -> None:
+    """Choose for every game."""
+    for i in range(states.shape[0]):
+        out[i] = choose(states[i], rules[0])
+
+
+@kernel
+def choose(s: Any, rules: Any) -> Any:
+    """Return the action of the seat to act; `s` stays as it is."""
+    if s.phase == engine.KEEP:
+        return np.int64(hold(s, rules))
+    if s.phase == engine.MOVING:
+        return best_move(s, rules)[0]
+    if s.phase == engine.CHOOSING:
+        if s.perfection:
+            return np.int64(EXTRA)
+        return np.int64(REBIRTH if engine.powers_of(s, rules, s.player) >> FIRE & 1 else END)
+    return np.int64(0)
+
+
+@kernel
+def hold(s: Any, rules: Any) -> Any:
+    """Return the dice to hold, as bits."""
+    roll = engine.shown(s)
+    if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
+        now = np.empty(1, STATE)
+        now[0] = s
+        now[0].phase = engine.MOVING
+        gain = best_move(now[0], rules)[1]
+        if gain >= TURN or (s.rolls_left == 0 and gain > POOR):
+            return STOP
+    best = -1
+    most = 0
+    for path in range(PATHS):
+        space = s.pieces[s.player, path]
+        dice = np.int64(COUNTS[roll, path])
+        if dice and space <= rules.spaces and dice * 16 + space > most:
+            most = dice * 16 + space
+            best = path
+    held = 0
+    for die in range(DICE):
+        held |= (s.dice[die] == best) << die
+    return held
+
+
+@kernel
+def best_move(s: Any, rules: Any) -> Any:
+    """Return the best action of phase MOVE and how much it gains."""
+    scratch = np.empty(1, STATE)
+    after = scratch[0]
+    actions, swaps = engine.legal_moves(s, rules)
+    before = lead(s, rules, s.player)
+    best = np.int64(0)
+    most = -2 * END_OF_GAME
+    for a in range(MOVE, SWAP + 50):
+        if (actions >> np.uint64(a) if a < SWAP else swaps >> np.uint64(a - SWAP)) & engine.BIT:
+            scratch[0] = s
+            engine.move(after, rules, a)
+            gain = lead(after, rules, s.player) - before
+            if after.used != s.used:
+                gain -= TURN
+            if after.phase == engine.CHOOSING and after.perfection:
+                gain += TURN
+            if gain > most:
+                most = gain
+                best = np.int64(a)
+    return best, most
+
+
+@kernel
+def lead(s: Any, rules: Any, seat: Any) -> Any:
+    """Return the lead of a seat over the best of the others, in terms of worth, or of the result once that is known."""
+    over = s.phase == engine.OVER and engine.finished(s, rules)
+    best = -1
+    for other in range(rules.players):
+        if other != seat:
+            best = max(best, engine.standing(s, rules, other) if over else worth(s, rules, other))
+    if not over:
+        return worth(s, rules, seat) - best
+    own = engine.standing(s, rules, seat)
+    return END_OF_GAME * (np.int64(own > best) - np.int64(own < best))
+
+
+@kernel
+def worth(s: Any, rules: Any, seat: Any) -> Any:
+    """Return the worth of a seat's pieces."""
+    total = np.int64(0)
+    for path in range(PATHS):
+        space = np.int64(s.pieces[seat, path])
+        number = space - rules.spaces
+        total += SPACE * space if number <= 0 else SPACE * rules.spaces + NUMBER * (number - 1)
+    return total
