@@ -1,6 +1,6 @@
 """Transcripts of whole games in words, to be read and to notice any change of behaviour.
 
-    python tests/playthroughs.py --regenerate     write them anew, then look at the difference
+`python tests/playthroughs.py --regenerate` writes them anew; then look at the difference.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from wotd_env import Game, Phase, Rules, describe_action
 
 FOLDER = Path(__file__).with_suffix("")
 
+# Rules and seeds; the seeds are chosen for games that show much.
 PLAYTHROUGHS = {
-    "2_players": Rules(spaces=4),
-    "2_players_powers": Rules(spaces=3, powers="any", dead_pieces=4, immunity=True),
-    "3_players": Rules(players=3, spaces=2),
-    "3_players_powers": Rules(players=3, spaces=3, powers="own", colors=("metal", "earth", "wood"), dead_pieces=2),
-    "4_players": Rules(players=4, spaces=1),
-    "4_players_powers": Rules(players=4, spaces=2, powers="own", colors="random", start=2, immunity=True),
-    "5_players": Rules(players=5, spaces=0, max_turns=40),
-    "5_players_powers": Rules(players=5, spaces=1, powers="own"),
+    "2_players": (Rules(spaces=4), 6),
+    "2_players_powers": (Rules(spaces=3, powers="any", dead_pieces=4, immunity=True), 20),
+    "3_players": (Rules(players=3, spaces=2), 6),
+    "3_players_powers": (
+        Rules(players=3, spaces=3, powers="own", colors=("metal", "earth", "wood"), dead_pieces=2),
+        1,
+    ),
+    "4_players": (Rules(players=4, spaces=2), 117),
+    "4_players_powers": (
+        Rules(players=4, spaces=2, powers="own", colors="random", start=2, immunity=True),
+        26,
+    ),
+    "5_players": (Rules(players=5, spaces=1, max_turns=60), 116),
+    "5_players_powers": (Rules(players=5, spaces=1, powers="own"), 93),
 }
 
 ELEMENTS = ("water", "fire", "metal", "earth", "wood")
@@ -61,8 +68,8 @@ def seat_in_words(record: np.void, seat: int) -> str:
     return f"{'abcde'[seat]} ({ELEMENTS[record['color'][seat]]}{used})"
 
 
-def transcript(rules: Rules, seed: int = 1) -> Iterator[str]:
-    """The lines of one game whose every decision, forced ones too, is taken by a fixed scramble of its number."""
+def transcript(rules: Rules, seed: int) -> Iterator[str]:
+    """The lines of one game, forced decisions included."""
     game = Game(rules, skip_forced=False)
     state = game.reset(1, seed=seed)
     record = state[0]
@@ -76,9 +83,7 @@ def transcript(rules: Rules, seed: int = 1) -> Iterator[str]:
             yield f"turn {turn}: {seat_in_words(record, int(record['player']))}"
             yield from board_in_words(rules, record)
         legal = np.flatnonzero(game.legal_actions(state)[0]).tolist()
-        scramble = (ply * 2654435761 >> 8) & 0xFFFF
-        # every second KEEP stops, or turns would take long
-        action = legal[-1] if legal[-1] == 31 and scramble & 1 else legal[(scramble >> 1) % len(legal)]
+        action = scripted(rules, record, legal, ply)
         phase = Phase(int(record["phase"]))
         extra = f", {record['rolls_left']} re-rolls left" if phase == Phase.KEEP else ""
         yield f"{ply:4} {phase.name}: {dice_in_words(record)}{extra}"
@@ -96,17 +101,32 @@ def transcript(rules: Rules, seed: int = 1) -> Iterator[str]:
 
 def legal_in_words(rules: Rules, record: np.void, legal: list[int]) -> str:
     if record["phase"] == Phase.KEEP:
-        kept = [" ".join(FACES[record["dice"][i]] for i in range(5) if mask >> i & 1) or "nothing" for mask in legal]
-        return "keep " + ", ".join(f"{mask} {words}" for mask, words in zip(legal, kept, strict=True))
+        kept = ["+".join(FACES[record["dice"][i]][:2] for i in range(5) if mask >> i & 1) for mask in legal]
+        return "keep " + ", ".join(f"{mask}:{faces or '-'}" for mask, faces in zip(legal, kept, strict=True))
     return "; ".join(f"{action} {describe_action(action, rules)}" for action in legal)
 
 
+def scripted(rules: Rules, record: np.void, legal: list[int], ply: int) -> int:
+    """Hold what most dice show on a path that is still to be finished; for the rest scramble the ply's number.
+
+    No random generator, so that the transcripts depend on nothing but the game.
+    """
+    scramble = (ply * 2654435761 >> 8) & 0xFFFF
+    if record["phase"] == Phase.KEEP and scramble % 4:
+        dice = record["dice"].tolist()
+        unfinished = [path for path in range(5) if record["pieces"][record["player"], path] <= rules.spaces]
+        face = max(unfinished, key=dice.count)
+        kept = sum(1 << i for i in range(5) if dice[i] == face)
+        return kept if kept in legal else legal[-1]
+    return legal[(scramble >> 2) % len(legal)]
+
+
 def text(name: str) -> str:
-    return "\n".join(transcript(PLAYTHROUGHS[name])) + "\n"
+    return "\n".join(transcript(*PLAYTHROUGHS[name])) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--regenerate", action="store_true", help="overwrite the stored transcripts")
     arguments = parser.parse_args()
     for name in PLAYTHROUGHS:

@@ -1,9 +1,7 @@
 """Positions for the tests: drawn as text, or carried between the engine's records and the reference's states.
 
 A path is drawn from its first plain space to number 5, the numbered spaces after the bar: `a` is the piece of
-seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. What is not drawn is off the board:
-
-    board(rules, water="..a.b..|.c...", dice="water water fire metal dragon")
+seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. What is not drawn is off the board.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import reference as ref
 
+from tests import reference as ref
 from wotd_env import STATE, Game, Phase, Rules
 
 NAMES = ("water", "fire", "metal", "earth", "wood")
@@ -28,7 +26,9 @@ def faces(words: str) -> list[int]:
 def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, **fields: Any) -> np.ndarray:
     """A batch of one game, STATE (1,), with the paths drawn in the keyword arguments of their names.
 
-    With `dice` it waits for a MOVE, without for the first roll of a turn, unless `phase` says otherwise.
+    With `dice` it waits for a MOVE, without for the first roll of a turn, unless `phase` says otherwise:
+
+        board(rules, water="..a.b..|.c...", dice="water water fire metal dragon")
     """
     state = np.zeros(1, STATE)
     game = state[0]
@@ -60,7 +60,7 @@ def numbers(rules: Rules, *seats: str) -> np.ndarray:
 
 def legal(game: Game, state: np.ndarray) -> list[int]:
     """The legal actions of a batch of one."""
-    return np.flatnonzero(game.legal_actions(state)[0]).tolist()
+    return [int(action) for action in np.flatnonzero(game.legal_actions(state)[0])]
 
 
 def decided(game: Game, state: np.ndarray, *actions: int) -> np.ndarray:
@@ -81,7 +81,18 @@ def rolled(game: Game, state: np.ndarray, dice: str) -> np.ndarray:
 
 # ------------------------------------------------------------------------------ engine <-> reference
 
-FIELDS = ("turn", "player", "phase", "rolls_left", "dice", "pieces", "color", "used", "perfection", "truncated")
+FIELDS = (
+    "turn",
+    "player",
+    "phase",
+    "rolls_left",
+    "dice",
+    "pieces",
+    "color",
+    "used",
+    "perfection",
+    "truncated",
+)
 """The fields that both have in the same form; `dead` differs, `rng` is the engine's own."""
 
 COMPARED = [name for name in STATE.names or () if name != "rng"]

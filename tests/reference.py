@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
-ELEMENTS = WATER, FIRE, METAL, EARTH, WOOD = range(5)
+ELEMENTS = (WATER, FIRE, METAL, EARTH, WOOD) = (0, 1, 2, 3, 4)
 DRAGON = 5
 
 CHANCE, KEEP, MOVE, EXTRA, OVER = range(5)

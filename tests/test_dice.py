@@ -54,7 +54,9 @@ def test_the_own_stream_rolls_fair_dice(kept: list[int]) -> None:
     game.roll(state)
     assert (state["phase"] == Phase.KEEP).all()
     outcomes, probabilities = game.chance_outcomes(5 - len(kept))
-    expected = {tuple(sorted(kept + row)): p * n for row, p in zip(outcomes.tolist(), probabilities, strict=True)}
+    expected = {
+        tuple(sorted(kept + row)): p * n for row, p in zip(outcomes.tolist(), probabilities, strict=True)
+    }
     seen = Counter(map(tuple, state["dice"].tolist()))
     assert set(seen) <= set(expected)
     observed = [seen[dice] for dice in expected]
@@ -155,7 +157,7 @@ def through_numpy_file(state: np.ndarray) -> np.ndarray:
     file = io.BytesIO()
     np.save(file, state)
     file.seek(0)
-    return np.load(file)
+    return np.asarray(np.load(file))
 
 
 ROUND_TRIPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from playthroughs import FOLDER, PLAYTHROUGHS, text
+
+from tests.playthroughs import FOLDER, PLAYTHROUGHS, text
 
 
 @pytest.mark.parametrize("name", PLAYTHROUGHS)
 def test_playthrough(name: str) -> None:
     stored = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    assert text(name) == stored, "behaviour changed; if that is meant: python tests/playthroughs.py --regenerate"
+    assert text(name) == stored, "if the change is meant: python tests/playthroughs.py --regenerate"
 
 
 def test_every_transcript_is_played() -> None:

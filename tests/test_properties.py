@@ -22,9 +22,9 @@ def any_rules(draw: st.DrawFn) -> Rules:
     players = draw(st.integers(2, 5))
     spaces = draw(st.integers(0, 10))
     most_dead = min(5 * (5 - players), 5 * spaces)
-    colors = st.sampled_from([None, "random"]) | st.permutations(["water", "fire", "metal", "earth", "wood"]).map(
-        lambda names: tuple(names[:players])
-    )
+    colors = st.sampled_from([None, "random"]) | st.permutations(
+        ["water", "fire", "metal", "earth", "wood"]
+    ).map(lambda names: tuple(names[:players]))
     return Rules(
         players=players,
         spaces=spaces,
@@ -59,7 +59,7 @@ def occupants(state: np.ndarray) -> np.ndarray:
     spaces = np.arange(16)
     alive = (state["pieces"][:, :, :, None] == spaces).sum(1)
     dead = state["dead"][:, :, None] >> spaces & 1
-    return alive + dead
+    return np.asarray(alive + dead)
 
 
 seeds = st.integers(0, 2**32)
@@ -110,8 +110,8 @@ def test_progress_falls_only_through_swaps(rules: Rules, seed: int) -> None:
         swap = (actions >= FIRST_SWAP) & (state["phase"] == Phase.MOVE)
         old, new = state["pieces"].astype(int), after["pieces"].astype(int)
         assert (new >= old)[~swap].all()
-        mover = np.arange(5) == state["player"][:, None]
-        assert (new == old)[~swap & ~mover.T].all(), "only the acting seat's pieces move"
+        others = np.arange(5) != state["player"][:, None]
+        assert (new == old)[~swap[:, None] & others].all(), "only the acting seat's pieces move"
         assert (np.sort(new, axis=1) == np.sort(old, axis=1))[swap].all(), "a swap keeps the occupied spaces"
         assert ((new != old).sum((1, 2)) == 2)[swap].all()
 
@@ -156,17 +156,18 @@ def test_keeps_are_minimal_and_complete(rules: Rules, seed: int) -> None:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_random_games_end_by_themselves(players: int) -> None:
+def test_random_games_end(players: int) -> None:
+    """By five numbered pieces (R9), or by their length (R16), which random play with five players may need."""
     rules = Rules(players=players)
     game = Game(rules)
     rng = np.random.default_rng(players)
     state = game.reset(500, seed=players)
-    for _ in range(3000):
+    for _ in range(10_000):
         if (state["phase"] == Phase.OVER).all():
             break
         mask = game.legal_actions(state)
         game.step(state, (rng.random(mask.shape) * mask).argmax(1))
     assert (state["phase"] == Phase.OVER).all()
-    assert not state["truncated"].any()
-    numbered = (state["pieces"] > rules.spaces).all(2)
-    assert numbered.any(1).all(), "somebody has all five pieces on numbers (R9)"
+    decided = np.any((state["pieces"] > rules.spaces).all(2), axis=1)
+    assert (decided != (state["truncated"] == 1)).all()
+    assert decided.any()

@@ -517,7 +517,6 @@ def advance(s: Any, rules: Any, jump: Any) -> None:
 def end_turn(s: Any, rules: Any, again: Any) -> None:
     """Finish the turn; the seat plays `again` or the next one does, unless the game is truncated (R8, R16)."""
     s.turn += np.uint16(1)
-    s.perfection = 0
     if s.turn >= rules.max_turns:
         s.phase = OVER
         s.truncated = 1
