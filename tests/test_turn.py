@@ -1,0 +1,82 @@
+"""The passes of a turn against plain expectimax over dice tuples."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from wotd_env import dice
+from wotd_env.policies import turn
+
+
+def brute_force(value_of_roll, kept: tuple[int, ...], rerolls: int):
+    """Return the value of rolling all dice but `kept`, then re-rolling as well as possible."""
+
+    @cache
+    def roll(kept, rerolls):
+        outcomes = [hold(tuple(sorted(kept + throw)), rerolls) for throw in product(range(6), repeat=5 - len(kept))]
+        return sum(outcomes) / len(outcomes)
+
+    @cache
+    def hold(faces, rerolls):
+        if rerolls == 0:
+            return value_of_roll(faces)
+        subsets = {tuple(f for i, f in enumerate(faces) if hold >> i & 1) for hold in range(31)}
+        return max(hold(faces, 0), *(roll(subset, rerolls - 1) for subset in subsets))
+
+    return roll(kept, rerolls)
+
+
+@pytest.fixture(scope="module")
+def rolls():
+    return np.random.default_rng(1).normal(size=(dice.NUM_ROLLS, turn.LANES))
+
+
+def scratch(rolls, dtype=np.float64):
+    values = np.full((dice.NUM_KEEPS, turn.LANES), np.nan, dtype)
+    values[: dice.NUM_ROLLS] = rolls
+    return values
+
+
+@pytest.mark.parametrize("rerolls", [0, 1, 2, 3])
+def test_value_of_a_turn_is_that_of_expectimax(rolls, rerolls):
+    values = scratch(rolls)
+    for _ in range(rerolls):
+        turn.reroll(values)
+    turn.expect(values)
+    for lane in (0, turn.LANES - 1):
+        expected = brute_force(lambda faces, lane=lane: rolls[dice.rank(faces), lane], (), rerolls)
+        assert values[turn.NOTHING, lane] == pytest.approx(expected, abs=1e-12)
+
+
+def test_value_of_every_hold_is_that_of_expectimax(rolls):
+    values = scratch(rolls)
+    turn.reroll(values)
+    turn.expect(values)
+    for roll in (0, 17, dice.EQUILIBRIUM, 251):
+        for hold in range(31):
+            kept = tuple(int(f) for i, f in enumerate(dice.KEEPS[roll]) if hold >> i & 1)
+            expected = brute_force(lambda faces: rolls[dice.rank(faces), 3], kept, 1)
+            assert values[dice.HOLD_KEEP[roll, hold], 3] == pytest.approx(expected, abs=1e-12)
+
+
+def test_lanes_do_not_touch_each_other(rolls):
+    values, changed = scratch(rolls), scratch(rolls)
+    changed[:, 5] += 1
+    for array in (values, changed):
+        turn.reroll(array)
+        turn.expect(array)
+    assert np.array_equal(np.delete(values, 5, 1), np.delete(changed, 5, 1))
+    assert changed[:, 5] == pytest.approx(values[:, 5] + 1)
+
+
+def test_single_precision_agrees(rolls):
+    exact, rough = scratch(rolls), scratch(rolls, np.float32)
+    for array in (exact, rough):
+        turn.reroll(array)
+        turn.reroll(array)
+        turn.expect(array)
+    assert rough == pytest.approx(exact, abs=1e-6)
