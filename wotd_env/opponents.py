@@ -1,0 +1,134 @@
+"""The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
+
+Scripted players are those with a compiled `choose`: `random` and `greedy`. What `random` draws is derived from the
+game's stream, which stays where it is; so is the learner's seat, where it is drawn by lot. The same game gets the same
+moves in any batch, process or interface, and the same dice whoever plays. Other policies draw from the generator
+they are given, and are shown games with other streams: they cannot know the dice to come.
+
+"Relative seats" count from the learner's: 1 is the next in turn order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.game import Game, IllegalActionError, States
+from wotd_env.policies import Policy, greedy, make_policy, random
+
+__all__ = ["Opponents"]
+
+BITS = 2  # of a script
+OUTSIDE, RANDOM, GREEDY = range(3)
+SCRIPTS = {random.Random: RANDOM, greedy.Greedy: GREEDY}
+
+
+class Opponents:
+    """Who plays the seats that do not learn.
+
+    Args:
+        game: the rules.
+        opponents: a policy or its name for all other seats, or a list or tuple with one for each in turn order.
+
+    Attributes:
+        policies: those of the relative seats 1 to n - 1.
+        scripts: the same for compiled loops: from bit 2 (k - 1) on, the script of relative seat k.
+        outside: whether some of them are no scripts.
+
+    Raises:
+        ValueError: for an unknown policy, or a list of another length.
+    """
+
+    def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
+        others = game.rules.players - 1
+        given = opponents if isinstance(opponents, list | tuple) else [opponents] * others
+        if len(given) != others:
+            raise ValueError(
+                f"opponents must be one policy, or {others} for {others + 1} players, got {len(given)}: {opponents!r}"
+            )
+        self.game = game
+        self.policies: list[Policy] = [make_policy(opponent) for opponent in given]
+        kinds = [SCRIPTS.get(type(policy), OUTSIDE) for policy in self.policies]
+        self.scripts = sum(kind << BITS * i for i, kind in enumerate(kinds))
+        self.outside = OUTSIDE in kinds
+        players: dict[int, list[int]] = {}
+        for seat, policy in enumerate(self.policies, 1):
+            players.setdefault(id(policy), []).append(seat)
+        self._seats = list(players.values())  # the relative seats of each policy
+
+    def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
+        """Go on, in place, until the learner is to decide in every game or the game is over.
+
+        Args:
+            state: STATE (N,).
+            learners: the learners' seats, int8 (N,).
+            rng: the generator of policies that draw.
+
+        Raises:
+            ValueError: if a policy plays an illegal action; games have moved on.
+        """
+        ready = np.empty(len(state), np.bool_)
+        while True:
+            self.game._spread(play_all, state, learners, self.scripts, ready)
+            if ready.all():
+                return
+            self.decide(state, learners, ~ready, rng)
+
+    def decide(
+        self, state: States, learners: NDArray[np.int8], where: NDArray[np.bool_], rng: np.random.Generator
+    ) -> None:
+        """Let policies that are no scripts take one decision in each of the games, bool (N,), where one is to act."""
+        relative = (state["player"] - learners) % self.game.rules.players
+        for seats in self._seats:
+            policy = self.policies[seats[0] - 1]
+            chosen = where & np.isin(relative, seats)
+            if chosen.any():
+                games = state[chosen]
+                shown = games.copy()
+                shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
+                try:
+                    self.game.step(games, policy.act(self.game, shown, rng))
+                except IllegalActionError as error:
+                    raise ValueError(f"opponent {policy!r} plays an illegal action: {error}") from error
+                state[chosen] = games
+
+
+@kernel
+def play_all(states: Any, rules: Any, learners: Any, scripts: Any, ready: Any) -> None:
+    """Let scripted seats play in every game; note where the learner's decision or the end is reached."""
+    for i in range(states.shape[0]):
+        ready[i] = play(states[i], rules[0], learners[i], scripts)
+
+
+@kernel
+def play(s: Any, rules: Any, learner: Any, scripts: Any) -> Any:
+    """Let scripted seats play up to the learner's decision or the end; False if a policy outside is to move first."""
+    while s.phase != engine.OVER and s.player != learner:
+        relative = (s.player - learner) % rules.players
+        script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
+        if script == GREEDY:
+            action = greedy.choose(s, rules)
+        elif script == RANDOM:
+            action = random.choose(s, rules, draw(s, s.phase))
+        else:
+            return False
+        engine.decide(s, rules, action)
+        engine.run(s, rules, True)
+    return True
+
+
+@kernel
+def lot(s: Any, rules: Any) -> Any:
+    """Return a seat drawn by lot."""
+    return draw(s, 0) % np.uint64(rules.players)
+
+
+@kernel
+def draw(s: Any, purpose: Any) -> Any:
+    """Return 64 bits for a purpose: a lot, or a decision in a phase. No phase is decided twice between two rolls."""
+    return engine.mix(~s.rng ^ np.uint64(purpose))
