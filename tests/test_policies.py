@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,56 @@ def test_make_policy_takes_an_object_of_a_module(monkeypatch):
 def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
     with pytest.raises(ValueError, match="random, first, greedy"):
         make_policy(name)
+
+
+def network(folder: Path, game: Game, weights: np.ndarray) -> Path:
+    """An ONNX file with the network logits = observation @ weights, which is given the mask too."""
+    onnx = pytest.importorskip("onnx")
+    kind = onnx.TensorProto
+    inputs = [
+        onnx.helper.make_tensor_value_info("observation", kind.INT8, ["N", game.observation_size]),
+        onnx.helper.make_tensor_value_info("action_mask", kind.BOOL, ["N", game.num_actions]),
+    ]
+    nodes = [
+        onnx.helper.make_node("Cast", ["observation"], ["x"], to=kind.FLOAT),
+        onnx.helper.make_node("Cast", ["action_mask"], ["m"], to=kind.FLOAT),
+        onnx.helper.make_node("MatMul", ["x", "weights"], ["y"]),
+        onnx.helper.make_node("Mul", ["y", "m"], ["logits"]),
+    ]
+    output = onnx.helper.make_tensor_value_info("logits", kind.FLOAT, ["N", game.num_actions])
+    constants = [onnx.numpy_helper.from_array(weights, "weights")]
+    graph = onnx.helper.make_graph(nodes, "policy", inputs, [output], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "policy.onnx")
+    return folder / "policy.onnx"
+
+
+def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game(VARIANTS[4])
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    weights = weights.astype(np.float32)
+    policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
+    state = positions(game.rules, 20, 30)
+    actions = policy.act(game, state, np.random.default_rng())
+    logits = np.where(game.legal_actions(state), game.observe(state) @ weights, -np.inf)
+    assert (actions == logits.argmax(1)).all()
+    with pytest.raises(ValueError, match="made for other rules"):
+        policy.act(Game(), Game().reset(1), np.random.default_rng())
+
+
+def test_onnx_names_what_is_wrong_with_a_file(tmp_path):
+    with pytest.raises(ValueError, match="onnx:FILE"):
+        make_policy("onnx")
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(FileNotFoundError, match=r"missing\.onnx"):
+        make_policy(f"onnx:{tmp_path / 'missing.onnx'}")
+    (tmp_path / "bad.onnx").write_text("no network")
+    with pytest.raises(ValueError, match=r"bad\.onnx holds no network"):
+        make_policy(f"onnx:{tmp_path / 'bad.onnx'}")
+
+
+def test_onnx_names_the_extra_when_onnxruntime_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"wotd-env\[arena\]"):
+        make_policy("onnx:policy.onnx")
