@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
+import pettingzoo
+
 from wotd_env.actions import describe_action
 from wotd_env.rules import Phase, Rules
 from wotd_env.state import STATE
@@ -27,6 +30,17 @@ __all__ = [
     "make_policy",
     "way_of_the_dragon_v0",
 ]
+
+# Entry points are strings, so that only `make` imports the environments.
+gymnasium.register(
+    "wotd_env/WayOfTheDragon-v0",
+    entry_point="wotd_env.single:WayOfTheDragonEnv",
+    vector_entry_point="wotd_env.vector:WayOfTheDragonVectorEnv",
+)
+if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
+    pettingzoo.register(
+        "aec", "wotd_env/way_of_the_dragon_v0", entry_point="wotd_env.way_of_the_dragon_v0:env"
+    )
 
 # What needs compiled kernels is imported when first used, so that `import wotd_env` stays cheap.
 _LAZY = {

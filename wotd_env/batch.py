@@ -136,3 +136,30 @@ def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, 
             write_mask(legal, swaps, mask[i])
         if observation.size:
             encode(s, r, s.player, observation[i])
+
+
+# ------------------------------------------------------------------------- one game: the loops of single environments
+
+
+@kernel
+def play(states: Any, rules: Any, action: Any) -> Any:
+    """Take an action in the first game if it is legal, and go on to the next decision.
+
+    Returns the seat to act then, the number of players if the game is over, -1 if the action is illegal.
+    """
+    s, r = states[0], rules[0]
+    if not is_legal(s, r, action):
+        return -1
+    engine.decide(s, r, action)
+    engine.run(s, r, True)
+    return r.players if s.phase == engine.OVER else s.player
+
+
+@kernel
+def view(states: Any, rules: Any, observer: Any, observation: Any, mask: Any) -> None:
+    """Write what a seat sees of the first game, int8 (D,), and its legal actions, int8 (A,): none if not to act."""
+    s, r = states[0], rules[0]
+    encode(s, r, observer, observation)
+    actions, swaps = engine.legal(s, r)
+    to_act = s.player == observer or s.phase == engine.OVER
+    write_mask(actions if to_act else np.uint64(0), swaps if to_act else np.uint64(0), mask)

@@ -1,0 +1,251 @@
+"""The PettingZoo environment: all seats are agents that take turns."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Discrete, Space
+from numpy.typing import NDArray
+from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
+
+from wotd_env import batch
+from wotd_env.game import Game
+from wotd_env.interface import action_space, check_choice, make_rules, observation_space, read_options
+from wotd_env.rendering import RENDER_MODES, render
+from wotd_env.rules import Phase
+
+__all__ = ["env", "raw_env"]
+
+
+def env(**arguments: Any) -> AECEnv[str, Any, int]:
+    """Return the environment as PettingZoo's classics come: an illegal action ends the game with reward -1.
+
+    Args:
+        **arguments: those of `raw_env`.
+    """
+    return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments), illegal_reward=-1)))
+
+
+class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is what it expects
+    """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
+
+    An agent may act several times in a row: a turn holds several decisions, and those with one legal action are taken
+    at once. Rewards are 0 until the game ends, for all agents in the same step; then they sum to 0 (R10), and are all
+    0 if the game is truncated after `max_turns` (R16). Copies made by `copy.deepcopy` or `pickle` go on with the game
+    where it stands, with the same dice.
+
+    Args:
+        mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
+            are int8 (D,), and `infos[agent]` holds the mask.
+        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every step prints it; or None.
+        **rules: the fields of `wotd_env.Rules`.
+
+    Attributes:
+        game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
+        state_space: space of `state()`.
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for a wrong value.
+    """
+
+    metadata = {  # noqa: RUF012  # as PettingZoo has it
+        "name": "way_of_the_dragon_v0",
+        "render_modes": RENDER_MODES,
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Any) -> None:
+        super().__init__()
+        self.game = Game(make_rules(rules))
+        self.mask_in = mask_in
+        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
+        self.observation_spaces = {
+            agent: observation_space(self.game, mask_in) for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: action_space(self.game) for agent in self.possible_agents}
+        self.state_space = observation_space(self.game, "info")
+        self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self._state: NDArray[np.void] | None = None
+
+    def observation_space(self, agent: str) -> Space[Any]:
+        """Return an agent's observation space, always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Discrete:
+        """Return an agent's action space, always the same object."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a game.
+
+        Args:
+            seed: the game's dice, those of `Game.reset(1, seed=seed)`. Without it the dice go on from the last game,
+                in the first game from a random seed.
+            options: `"starting_player"`: the seat that begins; or `"state"`: a game to go on from, such as `record`
+                was, with its own dice unless `seed` is given.
+
+        Raises:
+            ValueError: for a wrong seed or option; the running game goes on.
+        """
+        starter, given = read_options(self.game.rules, options)
+        if given is not None:
+            if seed is not None:
+                given["rng"] = self.game.reset(1, seed=seed, roll=False)["rng"]
+            self.game.roll(given)
+            self._state = given
+        elif seed is None and self._state is not None:
+            self.game.reset(self._state, starting_player=starter)
+        else:
+            seed = secrets.randbits(63) if seed is None else seed
+            self._state = self.game.reset(1, seed=seed, starting_player=starter)
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        if self.mask_in == "info":
+            self.infos = {
+                agent: {"action_mask": np.zeros(self.game.num_actions, np.int8)} for agent in self.agents
+            }
+        over = self._state["phase"][0] == Phase.OVER
+        self._ask(len(self.agents) if over else int(self._state["player"][0]))
+
+    def step(self, action: int) -> None:
+        """Take the action of `agent_selection`, None once it is terminated or truncated.
+
+        Raises:
+            IllegalActionError: if the action is illegal; nothing has changed.
+            ResetNeeded: before the first reset and after the end.
+        """
+        if self._state is None or not self.agents:
+            raise ResetNeeded("no game is running: call reset() before step()")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise TypeError(f"action must be an integer, got {action!r}") from None
+        player = batch.play(self._state, self.game._config, number)
+        if player < 0:
+            self.game.step(self._started("step"), [number])  # says what is wrong
+        if self.mask_in == "info":
+            self.infos[agent] = {"action_mask": np.zeros(self.game.num_actions, np.int8)}
+        self._ask(player)
+
+    def _ask(self, player: int) -> None:
+        """Let it be a seat's turn to act or, if there is no such seat, the end."""
+        if player < len(self.possible_agents):
+            self.agent_selection = self.possible_agents[player]
+            if self.mask_in == "info":
+                self.infos[self.agent_selection] = {"action_mask": self.action_masks()}
+        else:
+            state = self._started("step")
+            ends = self.truncations if state["truncated"][0] else self.terminations
+            ends.update(dict.fromkeys(self.agents, True))
+            self.rewards = dict(zip(self.agents, self.game.rewards(state)[0].tolist(), strict=True))
+            self._accumulate_rewards()
+            self._deads_step_first()
+        if self.render_mode == "human":
+            self.render()
+
+    def _deads_step_first(self) -> str:
+        # The end, be it that of the game or, by TerminateIllegalWrapper, that after an illegal action.
+        if self.mask_in == "info":
+            self.infos = {
+                agent: {"action_mask": np.ones(self.game.num_actions, np.int8)} for agent in self.agents
+            }
+        return str(super()._deads_step_first())
+
+    def observe(self, agent: str) -> Any:
+        """Return what an agent sees, at any time after the first reset and also if it is not to act.
+
+        The action mask is all zeros for an agent that is not to act, and all ones after the end.
+        """
+        observation, mask = self._view(agent)
+        return {"observation": observation, "action_mask": mask} if self.mask_in == "obs" else observation
+
+    def _view(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """Return an agent's observation and action mask, new arrays."""
+        state = self._started("observe")
+        observation = np.empty(self.game.observation_size, np.int8)
+        mask = np.empty(self.game.num_actions, np.int8)
+        batch.view(state, self.game._config, self._seats[agent], observation, mask)
+        if self.terminations.get(agent, True):
+            mask.fill(1)  # a wrapper may end a game that is not over
+        return observation, mask
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return the action mask of the agent to act, int8 (A,)."""
+        return self._view(self.agent_selection)[1]
+
+    def state(self) -> NDArray[np.int8]:
+        """Return the whole position as one vector, int8 (D,): what seat 0 sees, whoever is to act."""
+        whole: NDArray[np.int8] = self.game.observe(self._started("state"), 0)[0]
+        return whole
+
+    @property
+    def record(self) -> NDArray[np.void]:
+        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
+        return self._started("record").copy()
+
+    def _started(self, what: str) -> NDArray[np.void]:
+        """Return the game as it stands, STATE (1,)."""
+        if self._state is None:
+            raise ResetNeeded(f"no game has begun: call reset() before {what}")
+        return self._state
+
+    def render(self) -> str | None:
+        """Return the position as text, print it, or warn that there is no render mode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
+            return None
+        return render(self.game, self._started("render"), self.render_mode)
+
+    def close(self) -> None:
+        """Release nothing: there is nothing to release."""
+
+
+class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
+    """Asks the environment itself what every agent loop asks for.
+
+    PettingZoo's wrappers pass each such question down by name, which takes three times as long as the game. Before the
+    first reset these properties fail, and the wrappers' own answers stand.
+    """
+
+    def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
+        super().__init__(env, **arguments)
+        self._raw = env.unwrapped
+
+    def __str__(self) -> str:
+        return str(self._raw)
+
+    agents = property(lambda self: self._raw.agents)
+    agent_selection = property(lambda self: self._raw.agent_selection)
+    rewards = property(lambda self: self._raw.rewards)
+    _cumulative_rewards = property(lambda self: self._raw._cumulative_rewards)
+    terminations = property(lambda self: self._raw.terminations)
+    truncations = property(lambda self: self._raw.truncations)
+    infos = property(lambda self: self._raw.infos)
+
+
+class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Any, int]):  # type: ignore[misc]
+    pass
+
+
+class _AssertOutOfBounds(_Direct, wrappers.AssertOutOfBoundsWrapper[str, Any, int]):  # type: ignore[misc]
+    pass
+
+
+class _OrderEnforcing(_Direct, wrappers.OrderEnforcingWrapper[str, Any, int]):  # type: ignore[misc]
+    pass
