@@ -17,7 +17,9 @@ def brute_force(value_of_roll, kept: tuple[int, ...], rerolls: int):
 
     @cache
     def roll(kept, rerolls):
-        outcomes = [hold(tuple(sorted(kept + throw)), rerolls) for throw in product(range(6), repeat=5 - len(kept))]
+        outcomes = [
+            hold(tuple(sorted(kept + throw)), rerolls) for throw in product(range(6), repeat=5 - len(kept))
+        ]
         return sum(outcomes) / len(outcomes)
 
     @cache
@@ -36,7 +38,8 @@ def rolls():
 
 
 def scratch(rolls, dtype=np.float64):
-    values = np.full((dice.NUM_KEEPS, turn.LANES), np.nan, dtype)
+    values = turn.scratch(dtype=dtype)
+    values[:] = np.nan
     values[: dice.NUM_ROLLS] = rolls
     return values
 
