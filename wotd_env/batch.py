@@ -114,12 +114,20 @@ def rewards(states: Any, rules: Any, out: Any) -> None:
 
 
 @kernel
+def restart(s: Any, rules: Any) -> Any:
+    """Start the record's next game and return the legal actions of its first decision, as bits."""
+    engine.new_game(s, rules, rules.start)
+    return engine.run(s, rules, True)
+
+
+@kernel
 def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, reward: Any, done: Any) -> None:
     """Step, note rewards and ends, restart finished games, encode what the seats to act see.
 
     Of the last four arrays those without columns (or, `done`, without rows) are left out.
     """
     r = rules[0]
+    reward[:] = 0
     for i in range(states.shape[0]):
         s = states[i]
         engine.decide(s, r, actions[i])
@@ -127,11 +135,10 @@ def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, 
         over = s.phase == engine.OVER
         if done.size:
             done[i] = over
-        if reward.size:
-            engine.rewards(s, r, reward[i])
         if over:
-            engine.new_game(s, r, r.start)
-            legal, swaps = engine.run(s, r, True)
+            if reward.size:
+                engine.rewards(s, r, reward[i])
+            legal, swaps = restart(s, r)
         if mask.size:
             write_mask(legal, swaps, mask[i])
         if observation.size:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env._compile import kernel
+from wotd_env._compile import inlined, kernel
 from wotd_env.actions import (
     ADVANCE,
     END,
@@ -161,18 +161,23 @@ def occupied(s: Any, rules: Any, path: Any) -> Any:
 
 
 @kernel
-def destination(s: Any, rules: Any, path: Any, count: Any, jump: Any) -> Any:
-    """Return the space to which `count` dice take the piece of the seat to act on a path, 0 if they cannot (R3, R4).
+def destination(s: Any, rules: Any, path: Any, count: Any) -> Any:
+    """Return the space to which `count` dice take the piece of the seat to act on a path, 0 if they cannot (R3, R4)."""
+    space = np.int64(s.pieces[s.player, path])
+    goal = space + np.int64(count)
+    blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
+    # arithmetic instead of branches, which random dice would make the processor guess wrong
+    return goal * ((count > 0) & (space <= rules.spaces) & (blocked == 0))
 
-    With `jump`, it is the next empty space beyond an occupied one (R12, anxiety).
-    """
-    space = s.pieces[s.player, path]
+
+@kernel
+def jump(s: Any, rules: Any, path: Any, count: Any) -> Any:
+    """Return the next empty space beyond an occupied destination, 0 if there is none (R12, anxiety)."""
+    space = np.int64(s.pieces[s.player, path])
     if count == 0 or space > rules.spaces:
         return 0
-    goal = space + count
+    goal = space + np.int64(count)
     ahead = occupied(s, rules, path) >> np.uint64(goal)
-    if not jump:
-        return 0 if ahead & BIT else goal
     if not ahead & BIT:
         return 0
     while ahead & BIT:
@@ -181,7 +186,7 @@ def destination(s: Any, rules: Any, path: Any, count: Any, jump: Any) -> Any:
     return goal if goal <= rules.spaces + NUMBERED else 0
 
 
-@kernel
+@inlined
 def legal(s: Any, rules: Any) -> Any:
     """Return the legal actions and the legal swaps, as bits."""
     if s.phase == KEEP:
@@ -202,8 +207,7 @@ def legal_moves(s: Any, rules: Any) -> Any:
     roll = shown(s)
     free = 0  # paths on which a power-free move is possible
     for path in range(PATHS):
-        if destination(s, rules, path, COUNTS[roll, path], False):
-            free |= 1 << path
+        free |= (destination(s, rules, path, COUNTS[roll, path]) > 0) << path
     if free == 0:
         moves = 1 << PASS
     elif roll == EQUILIBRIUM:
@@ -230,7 +234,7 @@ def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
     if powers >> EARTH & 1:
         jumps = 0
         for path in range(PATHS):
-            if destination(s, rules, path, COUNTS[roll, path], True):
+            if jump(s, rules, path, COUNTS[roll, path]):
                 jumps |= 1 << path
         if roll != EQUILIBRIUM:
             moves |= jumps << JUMP
@@ -238,10 +242,10 @@ def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
             moves |= 1 << JUMP_ADVANCE
     if powers >> WOOD & 1 and COUNTS[roll, DRAGON]:
         for path in range(PATHS):
-            if destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON], False):
+            if destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON]):
                 if path != MISSING[roll]:
                     moves |= 1 << (WILD + path)
-            if MISSING[roll] != DRAGON and destination(s, rules, path, 1, False):
+            if MISSING[roll] != DRAGON and destination(s, rules, path, 1):
                 moves |= 1 << WILD_ADVANCE
     return moves
 
@@ -264,13 +268,13 @@ def legal_swaps(s: Any, rules: Any, path: Any) -> Any:
 @kernel
 def finished(s: Any, rules: Any) -> Any:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
+    done = False
     for seat in range(rules.players):
         numbered = 0
         for path in range(PATHS):
             numbered += s.pieces[seat, path] > rules.spaces
-        if numbered == PATHS:
-            return True
-    return False
+        done |= numbered == PATHS
+    return done
 
 
 @kernel
@@ -392,7 +396,7 @@ def roll_off(s: Any, candidates: Any) -> Any:
         candidates = leaders
 
 
-@kernel
+@inlined
 def begin_turn(s: Any, seat: Any) -> None:
     """Let a seat begin its turn: nothing is rolled yet (R2)."""
     s.player = seat
@@ -424,7 +428,7 @@ def rolled(s: Any, rules: Any, roll: Any) -> None:
     s.phase = KEEP if s.rolls_left > 0 or tiger else MOVING
 
 
-@kernel
+@inlined
 def decide(s: Any, rules: Any, action: Any) -> None:
     """Take a legal action; roll nothing."""
     if s.phase == KEEP:
@@ -452,7 +456,7 @@ def use_power(s: Any) -> None:
     s.used |= np.uint8(1 << s.player)
 
 
-@kernel
+@inlined
 def move(s: Any, rules: Any, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
     roll = shown(s)
@@ -465,15 +469,15 @@ def move(s: Any, rules: Any, action: Any) -> None:
         swap(s, rules, action - SWAP)
     elif action < WILD:
         path = action - MOVE
-        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path], False)
+        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path])
     elif action < JUMP:
         path = action - WILD
         most = COUNTS[roll, path] + dragons
-        s.pieces[s.player, path] = destination(s, rules, path, most, False)
+        s.pieces[s.player, path] = destination(s, rules, path, most)
         use_power(s)
     elif action < ADVANCE:
         path = action - JUMP
-        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path], True)
+        s.pieces[s.player, path] = jump(s, rules, path, COUNTS[roll, path])
         use_power(s)
     elif action < PASS:
         advance(s, rules, action == JUMP_ADVANCE)
@@ -503,17 +507,17 @@ def swap(s: Any, rules: Any, k: Any) -> None:
 
 
 @kernel
-def advance(s: Any, rules: Any, jump: Any) -> None:
-    """Advance every own piece by one space where it can; with `jump`, blocked ones jump (R7, R12)."""
+def advance(s: Any, rules: Any, jumps: Any) -> None:
+    """Advance every own piece by one space where it can; with `jumps`, blocked ones jump (R7, R12)."""
     for path in range(PATHS):
-        goal = destination(s, rules, path, 1, False)
-        if jump and not goal:
-            goal = destination(s, rules, path, 1, True)
+        goal = destination(s, rules, path, 1)
+        if jumps and not goal:
+            goal = jump(s, rules, path, 1)
         if goal:
             s.pieces[s.player, path] = goal
 
 
-@kernel
+@inlined
 def end_turn(s: Any, rules: Any, again: Any) -> None:
     """Finish the turn; the seat plays `again` or the next one does, unless the game is truncated (R8, R16)."""
     s.turn += np.uint16(1)
@@ -524,7 +528,7 @@ def end_turn(s: Any, rules: Any, again: Any) -> None:
         begin_turn(s, s.player if again else (s.player + 1) % rules.players)
 
 
-@kernel
+@inlined
 def run(s: Any, rules: Any, chance: Any) -> Any:
     """Go on to the next decision and return its legal actions and swaps, as bits; without `chance`, stop at a roll.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env._compile import kernel
+from wotd_env._compile import inlined
 from wotd_env.actions import SWAP
 from wotd_env.dice import COUNTS, FACES, NUM_KEEPS
 from wotd_env.engine import OVER, powers_of, shown
@@ -47,25 +47,26 @@ def layout(rules: Rules) -> dict[str, slice]:
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
 
-@kernel
+@inlined
 def encode(s: Any, rules: Any, observer: Any, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), in the order of `layout`."""
     n = rules.players
+    spaces = np.uint64(rules.spaces)
+    block = spaces + np.uint64(NUMBERED + 1)
     row[:] = 0
-    block = np.uint64(rules.spaces + NUMBERED + 1)
     at = np.uint64(0)
-    for relative in range(n):
-        seat = observer + relative
-        seat -= n * (seat >= n)
+    seat = observer
+    for _ in range(n):
         for path in range(PATHS):
             row[at + np.uint64(s.pieces[seat, path])] = 1
             at += block
+        seat = after(seat, n)
     for path in range(PATHS):
         dead = s.dead[path] >> 1
         if dead:
             for space in range(rules.spaces):
                 row[at + np.uint64(space)] = dead >> space & 1
-        at += np.uint64(rules.spaces)
+        at += spaces
     keep = shown(s)
     for i in range(DICE_BLOCK):
         row[at + np.uint64(i)] = ONE_HOT_DICE[keep, i]
@@ -74,23 +75,34 @@ def encode(s: Any, rules: Any, observer: Any, row: Any) -> None:
     at += np.uint64(REROLLS + 1)
     row[at + np.uint64(s.phase)] = 1
     at += np.uint64(PHASES)
-    row[at + np.uint64((s.player - observer) % n)] = 1
+    relative = s.player - observer
+    row[at + np.uint64(relative + n * (relative < 0))] = 1
     at += np.uint64(n)
     if rules.powers:
+        seat = observer
         for relative in range(n):
-            held = powers_of(s, rules, (observer + relative) % n)
+            held = powers_of(s, rules, seat)
             for power in range(PATHS):
                 row[at + np.uint64(relative * PATHS + power)] = held >> power & 1
+            seat = after(seat, n)
     at += np.uint64(n * PATHS)
     row[at] = s.perfection
     at += np.uint64(1)
-    for relative in range(n):
-        row[at + np.uint64(s.color[(observer + relative) % n])] = 1
+    seat = observer
+    for _ in range(n):
+        row[at + np.uint64(s.color[seat])] = 1
         at += np.uint64(MAX_PLAYERS)
+        seat = after(seat, n)
     row[at] = max(0, DEADLINE - (rules.max_turns - s.turn))
 
 
-@kernel
+@inlined
+def after(seat: Any, n: Any) -> Any:
+    """Return the next seat; a division would cost more than the rest."""
+    return seat + 1 if seat + 1 < n else 0
+
+
+@inlined
 def write_mask(actions: Any, swaps: Any, row: Any) -> None:
     """Write the legal actions, int8 (A,), from their bits."""
     for i in range(7):
