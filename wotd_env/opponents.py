@@ -46,7 +46,7 @@ class Opponents:
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
         others = game.rules.players - 1
-        given = opponents if isinstance(opponents, list | tuple) else [opponents] * others
+        given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
         if len(given) != others:
             raise ValueError(
                 f"opponents must be one policy, or {others} for {others + 1} players, got {len(given)}: {opponents!r}"
@@ -109,7 +109,8 @@ def play_all(states: Any, rules: Any, learners: Any, scripts: Any, ready: Any) -
 def play(s: Any, rules: Any, learner: Any, scripts: Any) -> Any:
     """Let scripted seats play up to the learner's decision or the end; False if a policy outside is to move first."""
     while s.phase != engine.OVER and s.player != learner:
-        relative = (s.player - learner) % rules.players
+        relative = s.player - learner
+        relative += rules.players * (relative < 0)
         script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
         if script == GREEDY:
             action = greedy.choose(s, rules)
@@ -123,9 +124,15 @@ def play(s: Any, rules: Any, learner: Any, scripts: Any) -> Any:
 
 
 @kernel
+def draw_seat(states: Any, rules: Any) -> Any:
+    """Return the learner's seat in the first game, drawn by lot."""
+    return lot(states[0], rules[0])
+
+
+@kernel
 def lot(s: Any, rules: Any) -> Any:
     """Return a seat drawn by lot."""
-    return draw(s, 0) % np.uint64(rules.players)
+    return np.int64(draw(s, 0) % np.uint64(rules.players))
 
 
 @kernel
