@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import secrets
 from typing import Any
 
 import gymnasium
@@ -15,7 +14,7 @@ from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
 from wotd_env import batch
 from wotd_env.game import Game
-from wotd_env.interface import action_space, check_choice, make_rules, observation_space, read_options
+from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space
 from wotd_env.rendering import RENDER_MODES, render
 from wotd_env.rules import Phase
 
@@ -95,17 +94,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        starter, given = read_options(self.game.rules, options)
-        if given is not None:
-            if seed is not None:
-                given["rng"] = self.game.reset(1, seed=seed, roll=False)["rng"]
-            self.game.roll(given)
-            self._state = given
-        elif seed is None and self._state is not None:
-            self.game.reset(self._state, starting_player=starter)
-        else:
-            seed = secrets.randbits(63) if seed is None else seed
-            self._state = self.game.reset(1, seed=seed, starting_player=starter)
+        self._state = begin(self.game, self._state, seed, options)
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -14,7 +15,7 @@ from wotd_env.game import Game
 from wotd_env.rules import Phase, Rules
 from wotd_env.state import STATE, check_states
 
-__all__ = ["action_space", "check_choice", "make_rules", "observation_space", "read_options"]
+__all__ = ["action_space", "begin", "check_choice", "make_rules", "observation_space", "read_options"]
 
 
 def make_rules(arguments: Mapping[str, Any]) -> Rules:
@@ -79,3 +80,32 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None) -> tuple[Any, 
     if state["phase"][0] == Phase.OVER:
         raise ValueError("options['state'] must be a game that goes on, got a finished one")
     return None, state
+
+
+def begin(
+    game: Game, last: NDArray[np.void] | None, seed: int | None, options: Mapping[str, Any] | None
+) -> NDArray[np.void]:
+    """Start the next game of an environment that plays one at a time.
+
+    Args:
+        game: the rules.
+        last: the environment's last game, STATE (1,), None if there was none.
+        seed: the game's dice, those of `Game.reset(1, seed=seed)`. Without it the dice of the last game go on, those
+            of a first one come from a random seed.
+        options: see `read_options`. A given state has its own dice, unless there is a seed.
+
+    Returns:
+        The game at its first decision, STATE (1,); another array than `last`.
+
+    Raises:
+        ValueError: for a wrong seed or option.
+    """
+    starter, state = read_options(game.rules, options)
+    if state is not None:
+        if seed is not None:
+            state["rng"] = game.reset(1, seed=seed, roll=False)["rng"]
+        game.roll(state)
+        return state
+    if seed is None and last is not None:
+        return game.reset(last.copy(), starting_player=starter)
+    return game.reset(1, seed=secrets.randbits(63) if seed is None else seed, starting_player=starter)

@@ -1,0 +1,202 @@
+"""The Gymnasium environment: one seat learns, policies play the others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from wotd_env import batch, engine
+from wotd_env._compile import kernel
+from wotd_env.game import Game
+from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space
+from wotd_env.opponents import Opponents, lot
+from wotd_env.policies import Policy
+from wotd_env.rendering import RENDER_MODES, render
+
+__all__ = ["WayOfTheDragonEnv"]
+
+Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
+
+
+class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
+    """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
+
+    A step is one decision of the learner, and then all decisions of the others up to its next one or the end. The
+    reward is 0 before the end, then that of the learner's seat (R10). A game that reaches `max_turns` is truncated
+    (R16). Copies made by `copy.deepcopy` or `pickle` go on with the game where it stands, with the same dice.
+
+    Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step; with `mask_in="obs"`
+    observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
+
+    A game may end before the learner has decided anything. It counts like any other: the reset returns its end, and
+    the next step, whatever its action, the result.
+
+    Args:
+        opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
+            Policies that draw do so from `np_random`; none can foresee the dice.
+        seat: the learner's seat, or `"random"` for another draw in every game.
+        mask_in: `"info"` or `"obs"`.
+        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss; `"raise"` raises
+            `IllegalActionError`, and nothing changes.
+        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every reset and step prints it; or
+            None.
+        **rules: the fields of `wotd_env.Rules`.
+
+    Attributes:
+        game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for a wrong value.
+    """
+
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 1}  # noqa: RUF012  # as Gymnasium has it
+
+    def __init__(
+        self,
+        *,
+        opponents: str | Policy | Sequence[str | Policy] = "greedy",
+        seat: int | str = "random",
+        mask_in: str = "info",
+        illegal: str = "lose",
+        render_mode: str | None = None,
+        **rules: Any,
+    ) -> None:
+        self.game = Game(make_rules(rules))
+        self.opponents = Opponents(self.game, opponents)
+        self.mask_in = mask_in
+        self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
+        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.observation_space = observation_space(self.game, mask_in)
+        self.action_space = action_space(self.game)
+        self._fixed_seat = check_choice("seat", seat, ("random", *range(self.game.rules.players)))
+        self._seat = 0
+        self._state: NDArray[np.void] | None = None
+        self._ended = True
+
+    @property
+    def seat(self) -> int:
+        """The learner's seat in the running game, or in the one that has just ended."""
+        self._started("seat")
+        return self._seat
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start a game and let the others play up to the learner's first decision.
+
+        Args:
+            seed: the game's dice, those of `Game.reset(1, seed=seed)`, and the opponents' draws. Without it both go on
+                from the last game, in the first game from a random seed.
+            options: `"starting_player"`: the seat that begins; or `"state"`: a game to go on from, such as `record`
+                was, with its own dice unless `seed` is given.
+
+        Returns:
+            The observation and the info.
+
+        Raises:
+            ValueError: for a wrong seed or option; the running game goes on.
+        """
+        state = begin(self.game, self._state, seed, options)
+        super().reset(seed=seed)
+        self._state = state
+        random = self._fixed_seat == "random"
+        self._seat = int(drawn_seat(state, self.game._config) if random else self._fixed_seat)
+        self._let_others_play(state)
+        self._ended = False
+        self._render_for_human()
+        return self._look(state)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take the learner's action, then let the others play up to its next decision or the end.
+
+        Returns:
+            The observation, reward, whether the game has ended, whether it was truncated, the info.
+
+        Raises:
+            ResetNeeded: before the first reset and after the end of a game.
+            IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
+            TypeError: for an action that is no integer; nothing has changed.
+        """
+        if self._ended:
+            raise ResetNeeded("no game is running: call reset() before step()")
+        try:
+            number = operator.index(action)
+        except TypeError:
+            raise TypeError(f"action must be an integer, got {action!r}") from None
+        state = self._started("step")
+        player = batch.play(state, self.game._config, number)
+        reward, terminated, truncated = 0.0, False, False
+        if player < 0:
+            if self.illegal == "raise":
+                self.game.step(state, [number])  # says what is wrong
+            reward, terminated = -1 / (self.game.rules.players - 1), True
+        elif player != self._seat:
+            self._let_others_play(state)
+            if state["phase"][0] == engine.OVER:
+                reward = float(self.game.rewards(state)[0, self._seat])
+                truncated = bool(state["truncated"][0])
+                terminated = not truncated
+        self._ended = terminated or truncated
+        observation, info = self._look(state)
+        self._render_for_human()
+        return observation, reward, terminated, truncated, info
+
+    def _let_others_play(self, state: NDArray[np.void]) -> None:
+        try:
+            self.opponents.play(state, np.array([self._seat], np.int8), self.np_random)
+        except BaseException:  # a policy failed, or Ctrl-C: nobody knows whose turn it is
+            self._ended = True
+            raise
+
+    def _look(self, state: NDArray[np.void]) -> tuple[Any, dict[str, Any]]:
+        """Return the learner's observation and the info, new arrays."""
+        observation = np.empty(self.game.observation_size, np.int8)
+        mask = np.empty(self.game.num_actions, np.int8)
+        batch.view(state, self.game._config, self._seat, observation, mask)
+        if self._ended:
+            mask.fill(1)  # lost by an illegal action
+        if self.mask_in == "obs":
+            return {"observation": observation, "action_mask": mask}, {}
+        return observation, {"action_mask": mask}
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return the learner's action mask, int8 (A,)."""
+        mask = self.game.legal_actions(self._started("action_masks"))
+        if self._ended:
+            mask.fill(1)
+        return mask.ravel()
+
+    @property
+    def record(self) -> NDArray[np.void]:
+        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
+        return self._started("record").copy()
+
+    def _started(self, what: str) -> NDArray[np.void]:
+        """Return the game as it stands, STATE (1,)."""
+        if self._state is None:
+            raise ResetNeeded(f"no game has begun: call reset() before {what}")
+        return self._state
+
+    def render(self) -> str | None:
+        """Return the position as text, print it, or warn that there is no render mode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
+            return None
+        return render(self.game, self._started("render"), self.render_mode)
+
+    def _render_for_human(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+
+@kernel
+def drawn_seat(states: Any, rules: Any) -> Any:
+    """Return a seat drawn by lot in the first game."""
+    return lot(states[0], rules[0])
