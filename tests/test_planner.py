@@ -1,0 +1,101 @@
+"""The turn planner against brute force: expectimax through `Game.decide`, `Game.roll` and `chance_outcomes`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.positions import board
+from tests.test_policies import positions
+from wotd_env import STATE, Game, Phase, Rules
+from wotd_env.policies.planner import Planner, plan
+
+VARIANTS = [
+    Rules(spaces=2),
+    Rules(players=3, spaces=1),
+    Rules(players=5, spaces=0),
+    Rules(players=2, spaces=2, powers="any", dead_pieces=4),
+    Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood"), dead_pieces=1),
+    Rules(players=4, spaces=2, powers="own", colors="random", immunity=True, dead_pieces=2),
+    Rules(players=5, spaces=1, powers="any", immunity=True, max_turns=30),
+]
+
+
+def arbitrary(game: Game, afterstates: np.ndarray) -> np.ndarray:
+    """A value without any sense, different for all afterstates and seats, so that nothing goes unnoticed."""
+    seen = afterstates.copy()
+    seen["rng"] = 0
+    weights = np.random.default_rng(5).normal(size=(STATE.itemsize, game.rules.players))
+    return np.sin(seen.view(np.uint8).reshape(-1, STATE.itemsize) @ weights)
+
+
+def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarray:
+    """What states in one and the same turn of a seat are worth to it, found by going through all that may happen."""
+    _, where, back = np.unique(state.view(f"V{STATE.itemsize}"), return_index=True, return_inverse=True)
+    state = state[where]
+    value = np.full(len(state), np.nan)
+    over = state["phase"] == Phase.OVER
+    value[over] = game.rewards(state[over])[:, seat]
+    ended = ~over & (state["turn"] != turn)
+    value[ended] = arbitrary(game, state[ended])[:, seat]
+
+    families, chances = [], {}
+    going_on = np.flatnonzero(~over & ~ended)
+    for i in going_on:
+        one = state[i : i + 1]
+        if one["phase"][0] == Phase.CHANCE:
+            kept = one["dice"][0][one["dice"][0] >= 0]
+            outcomes, chances[i] = game.chance_outcomes(5 - len(kept))
+            children = np.repeat(one, len(outcomes))
+            game.roll(children, np.concatenate([np.tile(kept, (len(outcomes), 1)), outcomes], 1))
+        else:
+            actions = np.flatnonzero(game.legal_actions(one)[0])
+            children = np.repeat(one, len(actions))
+            game.decide(children, actions)
+        families.append(children)
+    if families:
+        later = brute_force(game, np.concatenate(families), turn, seat)
+        borders = np.cumsum([len(children) for children in families])[:-1]
+        for i, values in zip(going_on, np.split(later, borders), strict=True):
+            value[i] = values @ chances[i] if i in chances else values.max()
+    return value[back]
+
+
+def samples(rules: Rules) -> np.ndarray:
+    """Positions of random play: decisions of all kinds, and what is left of them once the dice are to be rolled."""
+    game = Game(rules, skip_forced=False)
+    met = positions(rules, games=40, decisions=80)
+    rng = np.random.default_rng(3)
+    kinds = [
+        met[(met["phase"] == phase) & (met["rolls_left"] == rolls)]
+        for phase, rolls in (
+            (Phase.KEEP, 2),
+            (Phase.KEEP, 1),
+            (Phase.KEEP, 0),
+            (Phase.MOVE, 0),
+            (Phase.EXTRA, 0),
+        )
+    ]
+    chosen = np.concatenate([rng.choice(kind, 3) for kind in kinds if len(kind)])
+    rolling = chosen[chosen["phase"] == Phase.KEEP]
+    game.decide(rolling, rng.integers(2, size=len(rolling)))
+    return np.concatenate([chosen, rolling])
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_every_action_is_worth_what_brute_force_finds(rules):
+    game = Game(rules, skip_forced=False)
+    state = samples(rules)
+    action_values, values = plan(game, state, arbitrary)
+    legal = game.legal_actions(state) == 1
+    assert (np.isfinite(action_values) == legal).all()
+    for i in range(len(state)):
+        one, turn, seat = state[i : i + 1], int(state["turn"][i]), int(state["player"][i])
+        assert values[i] == pytest.approx(brute_force(game, one, turn, seat)[0], abs=1e-5)
+        actions = np.flatnonzero(legal[i])
+        children = np.repeat(one, len(actions))
+        game.decide(children, actions)
+        if len(actions):
+            assert action_values[i, actions] == pytest.approx(
+                brute_force(game, children, turn, seat), abs=1e-5
+            )
