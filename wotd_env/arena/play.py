@@ -1,0 +1,235 @@
+"""Playing a block: the same dice for every seating, hidden streams, and forfeits for policies that break the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.actions import describe_action
+from wotd_env.arena.luck import Equity, luck
+from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, seatings
+from wotd_env.game import Game
+from wotd_env.policies import Policy
+from wotd_env.rules import Phase, Rules
+
+__all__ = ["Forfeit", "Played", "play", "replay", "results_dtype"]
+
+_NO_ACTION = -1
+
+
+class Forfeit(NamedTuple):
+    """A game lost because of what a policy did, and all that is needed to see it again by `replay`."""
+
+    policy: str
+    seats: tuple[str, ...]
+    """The policy in each seat."""
+    seat: int
+    duplicate: int
+    game_seed: int
+    moves: tuple[int, ...]
+    """All actions taken before, of all seats."""
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.policy} in seat {self.seat} of {', '.join(self.seats)}: {self.reason} "
+            f"(game seed {self.game_seed}, after {len(self.moves)} actions)"
+        )
+
+
+class Played(NamedTuple):
+    """What came of a block."""
+
+    games: NDArray[np.void]
+    """One record of `results_dtype` for each game, in order: (size * n,)."""
+    forfeits: list[Forfeit]
+
+
+def results_dtype(players: int) -> np.dtype[np.void]:
+    """Return the record of a game's result; [seat] fields have one entry for each seat."""
+    return np.dtype(
+        [
+            ("duplicate", "i8"),
+            ("turns", "u2"),
+            ("truncated", "u1"),
+            ("forfeit", "i1"),  # the seat that forfeited, or -1
+            ("place", "i1", (players,)),  # [seat] -> index into the table's policies
+            ("points", "i1", (players,)),  # [seat]
+            ("rank", "f4", (players,)),  # [seat], 1 is best; equals share the mean of their ranks
+            ("share", "f4", (players,)),  # [seat], of the win: 1, or 1/w for each of w winners, or 0
+            ("luck", "f4", (players,)),  # [seat], in units of `share`; 0 if not measured
+        ]
+    )
+
+
+def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> NDArray[np.void]:
+    """Return the position, STATE (1,), of a game started with `game_seed` after some actions of all seats."""
+    game = Game(rules)
+    state = game.reset(1, seed=game_seed)
+    for action in moves:
+        game.step(state, [action])
+    return state
+
+
+class _LostError(Exception):
+    """A call that is known not to return."""
+
+
+def play(
+    tournament: Tournament,
+    policies: Mapping[str, Policy],
+    block: Block,
+    equity: Equity | None = None,
+    lost: Mapping[int, str] | None = None,
+    pulse: Callable[[int], None] = lambda call: None,
+) -> Played:
+    """Play all games of a block side by side.
+
+    A policy is shown copies whose random streams are replaced: it can neither know the dice to come nor change the
+    game. If it raises, it is asked again game by game, and the games for which it raises again, like those for which
+    it returns an illegal action, are forfeited: they end at once, the policy is last, the others share the win.
+
+    Args:
+        tournament: rules and seed.
+        policies: name -> policy, all of the table.
+        block: what to play.
+        equity: measures the luck of the dice.
+        lost: calls of `Policy.act`, numbered from 1 in the order made, that must not be made because they do not
+            return -> why; every game asked about is forfeited.
+        pulse: told the number of every call before it is made, and 0 after it.
+    """
+    rules, table, n = tournament.rules, block.table, tournament.rules.players
+    game = Game(rules)
+    duplicates = block.first + np.repeat(np.arange(block.size), n)
+    places = seatings(np.arange(block.first, block.first + block.size), n).reshape(-1, n)
+    first_seed = game_seed(tournament.seed, table, block.first)
+    start = np.repeat(game.reset(block.size, seed=first_seed), n)
+    state = start.copy()
+
+    names = sorted(set(table))
+    sits = np.array([names.index(name) for name in table])[places]
+    ask = _Asker(
+        game,
+        [policies[name] for name in names],
+        [generator(tournament.seed, block, name) for name in names],
+        lost or {},
+        pulse,
+    )
+
+    moves: list[NDArray[np.int16]] = []
+    failed: dict[int, str] = {}  # game -> why
+    while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:
+        actions = np.full(len(state), _NO_ACTION)
+        mover = sits[live, state["player"][live]]
+        for policy in range(len(names)):
+            asked = live[mover == policy]
+            if asked.size:
+                actions[asked], reasons = ask(policy, state[asked])
+                failed |= {int(asked[i]): reason for i, reason in reasons.items()}
+                state["phase"][asked[list(reasons)]] = Phase.OVER
+        moves.append(actions.astype(np.int16))
+        game.step(state, actions, validate=False)
+
+    results = np.zeros(len(state), results_dtype(n))
+    results["duplicate"], results["place"] = duplicates, places
+    results["turns"], results["truncated"] = state["turn"], state["truncated"]
+    results["points"] = game.scores(state)
+    results["forfeit"] = -1
+    results["forfeit"][list(failed)] = state["player"][list(failed)]
+    _settle(game, state, results)
+    log = np.array(moves).T
+    if equity is not None:
+        results["luck"] = luck(rules, equity, first_seed, places.shape, log)
+    forfeits = []
+    for i, reason in sorted(failed.items()):
+        seats, seat = tuple(names[k] for k in sits[i]), int(state["player"][i])
+        taken = tuple(log[i][log[i] != _NO_ACTION].tolist())
+        seed = game_seed(tournament.seed, table, int(duplicates[i]))
+        forfeits.append(Forfeit(seats[seat], seats, seat, int(duplicates[i]), seed, taken, reason))
+    return Played(results, forfeits)
+
+
+class _Asker:
+    """Asks policies for actions and checks what they return."""
+
+    def __init__(
+        self,
+        game: Game,
+        policies: list[Policy],
+        generators: list[np.random.Generator],
+        lost: Mapping[int, str],
+        pulse: Callable[[int], None],
+    ) -> None:
+        self.game, self.policies, self.generators = game, policies, generators
+        self.lost, self.pulse = lost, pulse
+        self.calls = 0
+
+    def __call__(self, policy: int, state: NDArray[np.void]) -> tuple[NDArray[np.int64], dict[int, str]]:
+        """Return legal actions, with -1 where there is none, and there: game -> why not."""
+        try:
+            actions = self._act(policy, state)
+        except _LostError as error:
+            return np.full(len(state), _NO_ACTION), dict.fromkeys(range(len(state)), str(error))
+        except Exception as error:
+            if len(state) == 1:
+                words = f"{type(error).__name__}: {error}"
+                return np.array([_NO_ACTION]), {0: f"raised {words[:500]}"}
+            singly = [self(policy, state[i : i + 1]) for i in range(len(state))]
+            return (
+                np.concatenate([action for action, _ in singly]),
+                {i: reasons[0] for i, (_, reasons) in enumerate(singly) if reasons},
+            )
+        known = (actions >= 0) & (actions < self.game.num_actions)
+        legal = self.game.legal_actions(state)[np.arange(len(state)), np.where(known, actions, 0)]
+        wrong = np.flatnonzero(~(known & (legal == 1)))
+        reasons = {}
+        for i in wrong:
+            words = describe_action(int(actions[i]), self.game.rules) if known[i] else "no such action"
+            reasons[int(i)] = f"illegal action {actions[i]} ({words})"
+        actions[wrong] = _NO_ACTION
+        return actions, reasons
+
+    def _act(self, policy: int, state: NDArray[np.void]) -> NDArray[np.int64]:
+        """Call the policy; what it sees has other streams and is its own."""
+        self.calls += 1
+        if self.calls in self.lost:
+            raise _LostError(self.lost[self.calls])
+        rng = self.generators[policy]
+        shown = state.copy()
+        shown["rng"] = rng.integers(0, 1 << 64, len(state), np.uint64)
+        self.pulse(self.calls)
+        try:
+            returned = np.asarray(self.policies[policy].act(self.game, shown, rng))
+        finally:
+            self.pulse(0)
+        if returned.shape != state.shape or returned.dtype.kind not in "iu":
+            raise ValueError(f"act must return integers {state.shape}, got {returned.dtype} {returned.shape}")
+        return returned.astype(np.int64)
+
+
+def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> None:
+    """Write ranks and shares of the win (R10); in a truncated game all are equal (R16)."""
+    n = game.rules.players
+    standing = np.empty((len(state), n), np.int64)
+    _standings(state, game._config, standing)
+    standing[state["truncated"] == 1] = 0
+    share = (1 + game.rewards(state) * (n - 1)) / n
+    lost = np.flatnonzero(results["forfeit"] >= 0)
+    standing[lost] = np.arange(n) != results["forfeit"][lost, None]
+    share[lost] = standing[lost] / (n - 1)
+    better = (standing[:, None, :] > standing[:, :, None]).sum(2)
+    equal = (standing[:, None, :] == standing[:, :, None]).sum(2) - 1
+    results["rank"] = 1 + better + equal / 2
+    results["share"] = share
+
+
+@kernel
+def _standings(states: Any, rules: Any, out: Any) -> None:
+    for i in range(states.shape[0]):
+        for seat in range(rules[0].players):
+            out[i, seat] = engine.standing(states[i], rules[0], seat)

@@ -1,0 +1,311 @@
+"""From games to estimates: every interval is a 95 % interval, and clustered by the duplicate game.
+
+The games of a duplicate share their dice, so they are one observation: an estimate is a mean over duplicates, and its
+error comes from their spread. Tables have dice of their own and are independent of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, stdtrit
+
+from wotd_env.arena.play import Forfeit
+from wotd_env.arena.tournament import Table, Tournament
+
+__all__ = ["Estimate", "Results", "Row", "share_error"]
+
+LEVEL = 0.95
+ELO = 400 / math.log(10)
+"""Rating points for a factor e in the odds of finishing ahead."""
+
+Floats = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+class _Mean(NamedTuple):
+    """A mean of independent observations."""
+
+    value: float
+    variance: float  # of the mean
+    df: float
+
+    def estimate(self, low: float = -math.inf, high: float = math.inf) -> Estimate:
+        error = float(stdtrit(self.df, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
+        return Estimate(self.value, max(low, self.value - error), min(high, self.value + error))
+
+
+def _mean(x: Floats, proportion: bool = False) -> _Mean:
+    """Return the mean of independent observations.
+
+    The error of a proportion counts one duplicate all lost and one all won on top (after Agresti and Coull), so that
+    it stays honest where every game was won, or lost, or all duplicates came out alike.
+    """
+    padded = np.append(x, (0.0, 1.0)) if proportion else x
+    return _Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1)
+
+
+def _adjusted(x: Floats, luck: Floats) -> _Mean:
+    """Return the mean of proportions with luck, whose mean is known to be 0, taken out as a control variate."""
+    spread = float(luck.var())
+    slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
+    return _mean(x - slope * luck, proportion=True)
+
+
+def _pool(means: Sequence[_Mean]) -> _Mean:
+    """Return the mean of the means of independent tables (Welch's degrees of freedom)."""
+    variances = [mean.variance for mean in means]
+    spread = sum(v * v / mean.df for v, mean in zip(variances, means, strict=True))
+    return _Mean(
+        sum(mean.value for mean in means) / len(means),
+        sum(variances) / len(means) ** 2,
+        sum(variances) ** 2 / spread if spread else means[0].df,
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a policy did: over all tables, at one table, or at one table in one seat."""
+
+    policy: str
+    table: Table | None
+    """None: the mean over all its tables."""
+    seat: int | None
+    """None: all seats."""
+    games: int
+    share: Estimate
+    """Of the win: 1/w for each of w winners; 1/n is neutral."""
+    adjusted: Estimate | None
+    """The same with the luck of the dice taken out, if it was measured."""
+    rank: Estimate
+    """1 is best; equals share the mean of their ranks."""
+    difference: Estimate
+    """Points, less the mean of the others' points."""
+    ties: Estimate
+    """Share of games in which it shared the win, truncated games included."""
+    forfeits: int
+
+
+_MEASURES = ("share", "adjusted", "rank", "difference", "ties")
+_PROPORTIONS = ("share", "adjusted", "ties")
+
+
+class _Played:
+    """The games of a table as arrays [duplicate, game, seat]."""
+
+    def __init__(self, table: Table, games: NDArray[np.void], luck: bool) -> None:
+        self.table, self.names = table, sorted(set(table))
+        n = len(table)
+        games = games.reshape(-1, n)
+        self.sits = np.array([self.names.index(name) for name in table])[games["place"]]
+        self.rank = games["rank"].astype(np.float64)
+        share = games["share"].astype(np.float64)
+        points = games["points"].astype(np.float64)
+        self.luck = games["luck"].astype(np.float64) if luck else None
+        self.forfeits = games["forfeit"][:, :, None] == np.arange(n)
+        contested = games["forfeit"][:, :, None] < 0
+        self.values = {
+            "share": share,
+            "rank": self.rank,
+            "difference": points - (points.sum(2, keepdims=True) - points) / (n - 1),
+            "ties": ((share > 0) & (share < 1) & contested).astype(np.float64),
+        }
+
+    def means(self, policy: str, seat: int | None) -> tuple[int, int, dict[str, _Mean]]:
+        """Return games, forfeits, and the mean of every measure of a policy, in one seat or all."""
+        here = self.sits == self.names.index(policy)
+        if seat is not None:
+            here = here & (np.arange(len(self.table)) == seat)
+        weight = here / here.sum((1, 2), keepdims=True)
+        means = {
+            name: _mean((x * weight).sum((1, 2)), name in _PROPORTIONS) for name, x in self.values.items()
+        }
+        if self.luck is not None:
+            share = (self.values["share"] * weight).sum((1, 2))
+            means["adjusted"] = _adjusted(share, (self.luck * weight).sum((1, 2)))
+        return int(here.any(2).sum()), int((self.forfeits & here).sum()), means
+
+    def ahead(self, one: str, other: str) -> Floats:
+        """Return how often `one` finished ahead of `other` in each duplicate, and behind: (D, 2); equals count half."""
+        first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
+        second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
+        equal = (first == second).sum((1, 2, 3)) / 2
+        return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
+
+
+def _row(
+    policy: str, table: Table | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
+) -> Row:
+    estimates: dict[str, Any] = {"adjusted": None}
+    for name, mean in means.items():
+        estimates[name] = mean.estimate(0, 1) if name in _PROPORTIONS else mean.estimate()
+    return Row(policy=policy, table=table, seat=seat, games=games, forfeits=forfeits, **estimates)
+
+
+def _total(rows: list[Row], policy: str) -> Row:
+    return next(row for row in rows if row.policy == policy and row.table is None and row.seat is None)
+
+
+def share_error(table: Table, games: NDArray[np.void], luck: bool) -> float:
+    """Return the largest error of a win share at a table, adjusted for luck if it was measured."""
+    played = _Played(table, games, luck)
+    measure = "adjusted" if luck else "share"
+    return max(played.means(policy, None)[2][measure].estimate(0, 1).error for policy in played.names)
+
+
+class Results:
+    """What a tournament has shown.
+
+    Args:
+        tournament: the tournament.
+        games: table -> its games, records of `wotd_env.arena.results_dtype` in order of duplicates.
+        forfeits: all of them.
+
+    Attributes:
+        rows: estimates: each policy over all tables, best first; the same by seat; then at each table; by seat there.
+        ahead: (policy, other policy) -> how often it finishes ahead of the other where both play, equals counting half.
+        ratings: policy -> rating, best first.
+    """
+
+    def __init__(
+        self, tournament: Tournament, games: Mapping[Table, NDArray[np.void]], forfeits: Sequence[Forfeit]
+    ) -> None:
+        self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
+        tables = [_Played(table, played, tournament.luck is not None) for table, played in games.items()]
+        self.rows = self._rows(tables)
+        self.ahead = self._ahead(tables)
+        self.ratings = self._ratings(tables)
+
+    def _rows(self, tables: list[_Played]) -> list[Row]:
+        seats = [None, *range(self.tournament.rules.players)]
+        rows = []
+        for policy in self.tournament.policies:
+            for seat in seats:
+                parts = [played.means(policy, seat) for played in tables if policy in played.table]
+                pooled = {name: _pool([means[name] for _, _, means in parts]) for name in parts[0][2]}
+                games, forfeits = sum(part[0] for part in parts), sum(part[1] for part in parts)
+                rows.append(_row(policy, None, seat, games, forfeits, pooled))
+                rows += [
+                    _row(policy, played.table, seat, *played.means(policy, seat))
+                    for played in tables
+                    if policy in played.table
+                ]
+        best = sorted(self.tournament.policies, key=lambda policy: -_total(rows, policy).share.value)
+        return sorted(
+            rows,
+            key=lambda row: (row.table or (), row.seat is not None, best.index(row.policy), row.seat or 0),
+        )
+
+    def _ahead(self, tables: list[_Played]) -> dict[tuple[str, str], Estimate]:
+        ahead = {}
+        for one, other in combinations(self.tournament.policies, 2):
+            shares = []
+            for played in tables:
+                if one in played.table and other in played.table:
+                    counts = played.ahead(one, other)
+                    shares.append(_mean(counts[:, 0] / counts.sum(1), proportion=True))
+            share = ahead[one, other] = _pool(shares).estimate(0, 1)
+            ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        return ahead
+
+    def _ratings(self, tables: list[_Played]) -> dict[str, Estimate]:
+        """Fit Bradley-Terry strengths to who finished ahead of whom, in points of Elo with mean 0.
+
+        Among more than two players the pairs of a finishing order, taken together, estimate the strengths of
+        Plackett and Luce. Each pair is given one drawn game, so that a policy that never lost stays finite. The
+        intervals are those of the sandwich estimator, with duplicates as clusters.
+        """
+        policies = self.tournament.policies
+        k = len(policies)
+        if k == 1:
+            return {policies[0]: Estimate(0.0, 0.0, 0.0)}
+        try:
+            import choix
+        except ImportError as missing:
+            raise ImportError("ratings need choix: pip install 'wotd-env[arena]'") from missing
+        pairs = [
+            (policies.index(one), policies.index(other), played.ahead(one, other), played)
+            for played in tables
+            for one, other in combinations(played.names, 2)
+        ]
+        wins = np.full((k, k), 0.5) - np.eye(k) / 2
+        for i, j, counts, _ in pairs:
+            wins[i, j] += counts[:, 0].sum()
+            wins[j, i] += counts[:, 1].sum()
+        strength = choix.ilsr_pairwise_dense(wins, max_iter=10_000)
+        strength = strength - strength.mean()
+        expected = expit(strength[:, None] - strength)
+        weight = (wins + wins.T) * expected * (1 - expected)
+        information = np.diag(weight.sum(1)) - weight
+        drawn = (1 - np.eye(k)) * expected * (1 - expected)
+        spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
+        for played in tables:
+            score = np.zeros((len(played.rank), k))
+            for i, j, counts, where in pairs:
+                if where is played:
+                    surprise = counts[:, 0] - counts.sum(1) * expected[i, j]
+                    score[:, i] += surprise
+                    score[:, j] -= surprise
+            spread += score.T @ score
+        inverse = np.linalg.pinv(information)
+        error = 1.96 * np.sqrt(np.diag(inverse @ spread @ inverse))
+        order = np.argsort(-strength, kind="stable")
+        return {
+            policies[i]: Estimate(
+                *(float(ELO * x) for x in (strength[i], strength[i] - error[i], strength[i] + error[i]))
+            )
+            for i in order
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the games in plain types, as for JSON."""
+        return {
+            "tournament": asdict(self.tournament),
+            "games": sum(map(len, self.games.values())),
+            "neutral_share": 1 / self.tournament.rules.players,
+            "rows": self.to_rows(),
+            "ahead": {
+                one: {other: cell._asdict() for (row, other), cell in self.ahead.items() if row == one}
+                for one in self.tournament.policies
+            },
+            "ratings": {policy: rating._asdict() for policy, rating in self.ratings.items()},
+            "forfeits": [forfeit._asdict() for forfeit in self.forfeits],
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return `rows` in plain types, one column for each number, as for CSV, Parquet or a data frame."""
+        lines = []
+        for row in self.rows:
+            line: dict[str, Any] = {
+                "policy": row.policy,
+                "table": " ".join(row.table) if row.table else None,
+                "seat": row.seat,
+                "games": row.games,
+            }
+            for name in _MEASURES:
+                estimate = getattr(row, name)
+                line |= {
+                    name: None if estimate is None else estimate.value,
+                    f"{name}_low": None if estimate is None else estimate.low,
+                    f"{name}_high": None if estimate is None else estimate.high,
+                }
+            lines.append({**line, "forfeits": row.forfeits})
+        return lines

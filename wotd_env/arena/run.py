@@ -1,0 +1,133 @@
+"""Running a tournament: what is not in the file yet is played, in any order, and every table stops when it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.arena.play import Played
+from wotd_env.arena.results import Results, share_error
+from wotd_env.arena.store import Store
+from wotd_env.arena.tournament import Block, Table, Tournament
+from wotd_env.arena.workers import Here, Pool, Processes
+from wotd_env.policies import Policy, make_policy
+
+__all__ = ["run"]
+
+
+def run(
+    tournament: Tournament,
+    file: str | Path | None = None,
+    *,
+    workers: int = 0,
+    time_limit: float = 60.0,
+    policies: Mapping[str, Policy] | None = None,
+    pool: Pool | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Results:
+    """Play a tournament, or what a file lacks of it.
+
+    The results depend on the tournament alone: not on the number of workers, nor on interruptions.
+
+    Args:
+        tournament: what to play.
+        file: where played blocks are kept, see `wotd_env.arena.store`; None keeps them in memory.
+        workers: processes that play. With 0 this process does, and a policy that hangs cannot be stopped.
+        time_limit: seconds that a policy may take for one call (up to 256 n decisions) in a worker; then it forfeits
+            the games that it was asked about.
+        policies: policies that are not made from their names, by name. A file knows them by name only.
+        pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
+        progress: called with the games played so far, and the most that will be, after every block.
+
+    Raises:
+        ValueError: for an unknown policy, a wrong option, or a file that is no tournament file.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
+        raise ValueError(f"workers must be an integer of at least 0, got {workers!r}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be more than 0 seconds, got {time_limit!r}")
+    given = dict(policies or {})
+    if unknown := given.keys() - set(tournament.policies):
+        raise ValueError(f"policies must be among those of the tournament, got {sorted(unknown)}")
+    made = {name: given[name] if name in given else make_policy(name) for name in tournament.policies}
+    if pool is None:
+        pool = Processes(tournament, workers, time_limit, given) if workers else Here(tournament, made)
+
+    tables = [_TableRun(tournament, table) for table in tournament.tables]
+    with Store(tournament, file) as store, pool:
+        running: dict[Future[Played], tuple[_TableRun, int]] = {}
+        while True:
+            while len(running) < 2 * pool.size and (table := _next(tables)):
+                i, block = table.take()
+                if (played := store.load(block)) is not None:
+                    table.add(i, played)
+                    progress(*_count(tables))
+                else:
+                    running[pool.submit(block)] = table, i
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                table, i = running.pop(future)
+                played = future.result()
+                store.save(table.blocks[i], played)
+                table.add(i, played)
+                progress(*_count(tables))
+    return Results(
+        tournament,
+        {table.table: table.games() for table in tables},
+        [forfeit for table in tables for i in range(table.known) for forfeit in table.played[i].forfeits],
+    )
+
+
+class _TableRun:
+    """How far a table has come."""
+
+    def __init__(self, tournament: Tournament, table: Table) -> None:
+        self.table, self.blocks = table, tournament.blocks(table)
+        self.taken = 0
+        self.known = 0  # blocks from the first on that have been played, all that counts
+        self.finished = False
+        self.played: dict[int, Played] = {}
+        self._until, self._luck = tournament.until, tournament.luck is not None
+
+    def take(self) -> tuple[int, Block]:
+        self.taken += 1
+        return self.taken - 1, self.blocks[self.taken - 1]
+
+    def add(self, i: int, played: Played) -> None:
+        """Add a block; the rule for stopping looks at blocks in order, so that who is faster does not matter."""
+        self.played[i] = played
+        while not self.finished and self.known in self.played:
+            self.known += 1
+            self.finished = self.known == len(self.blocks) or (
+                self._until is not None and share_error(self.table, self.games(), self._luck) <= self._until
+            )
+
+    def games(self) -> NDArray[np.void]:
+        return np.concatenate([self.played[i].games for i in range(self.known)])
+
+
+def _next(tables: list[_TableRun]) -> _TableRun | None:
+    """Return the table that is furthest behind, None if all have been taken care of."""
+    open_tables = [table for table in tables if not table.finished and table.taken < len(table.blocks)]
+    return min(open_tables, key=lambda table: table.taken, default=None)
+
+
+def _count(tables: list[_TableRun]) -> tuple[int, int]:
+    """Return games played, and those that will have been played at most."""
+    size = len(tables[0].table)
+    done = sum(size * table.blocks[i].size for table in tables for i in table.played)
+    total = sum(
+        size
+        * (
+            sum(table.blocks[i].size for i in table.played)
+            if table.finished
+            else sum(b.size for b in table.blocks)
+        )
+        for table in tables
+    )
+    return done, total

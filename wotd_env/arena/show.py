@@ -1,0 +1,162 @@
+"""Showing results: tables in the terminal, JSON, CSV and Parquet files, a picture."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wotd_env.arena.results import Estimate, Results, Row
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["FORMATS", "draw", "tables", "write"]
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.1%} ±{100 * estimate.error:.1f}"
+
+
+def _number(estimate: Estimate, digits: int) -> str:
+    return f"{estimate.value:+.{digits}f} ±{estimate.error:.{digits}f}"
+
+
+def tables(results: Results) -> list[RenderableType]:
+    """Return the results as tables for `rich`: by policy, by pair, by seat."""
+    from rich.table import Table
+
+    n, names = results.tournament.rules.players, list(results.ratings)
+    games = sum(map(len, results.games.values()))
+    columns: dict[str, Callable[[Row], str]] = {
+        "rating": lambda row: _number(results.ratings[row.policy], 0),
+        "win share": lambda row: _percent(row.share),
+        "luck taken out": lambda row: _percent(row.adjusted),
+        "mean rank": lambda row: f"{row.rank.value:.3f} ±{row.rank.error:.3f}",
+        "points ahead": lambda row: _number(row.difference, 2),
+        "ties": lambda row: _percent(row.ties),
+        "forfeits": lambda row: f"{row.forfeits:,}",
+    }
+    told = {
+        "luck taken out": results.tournament.luck is not None,
+        "mean rank": n > 2,  # of two players it says what the win share says
+        "forfeits": bool(results.forfeits),
+    }
+    columns = {heading: cell for heading, cell in columns.items() if told.get(heading, True)}
+    total = Table(title=f"{games:,} games of {n} players", title_justify="left")
+    total.caption = f"± is a 95 % interval; a win share of {1 / n:.1%} is neutral"
+    total.add_column("policy")
+    for heading in columns:
+        total.add_column(heading, justify="right")
+    for row in results.rows:
+        if row.table is None and row.seat is None:
+            total.add_row(row.policy, *(cell(row) for cell in columns.values()))
+
+    pairs = Table(
+        title="How often the row finishes ahead of the column, ties counting half", title_justify="left"
+    )
+    pairs.add_column("policy")
+    for name in names:
+        pairs.add_column(name, justify="right")
+    for one in names:
+        pairs.add_row(one, *(_percent(results.ahead.get((one, other))) for other in names))
+
+    seats = Table(title="Win share by seat", title_justify="left")
+    seats.add_column("policy")
+    for seat in range(n):
+        seats.add_column(f"seat {seat}", justify="right")
+    for name in names:
+        shares = [
+            row.share
+            for row in results.rows
+            if row.policy == name and row.table is None and row.seat is not None
+        ]
+        seats.add_row(name, *map(_percent, shares))
+    return [total, pairs, seats] if len(names) > 1 else [total, seats]
+
+
+def write(results: Results, file: str | Path) -> None:
+    """Write the results to a file, as its ending says: .json (everything but the games), .csv or .parquet (the rows).
+
+    Raises:
+        ValueError: for another ending.
+    """
+    file = Path(file)
+    if file.suffix not in FORMATS:
+        raise ValueError(f"results are written as {', '.join(FORMATS)}, got {file}")
+    FORMATS[file.suffix](results, file)
+
+
+def _write_json(results: Results, file: Path) -> None:
+    file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
+
+
+def _write_csv(results: Results, file: Path) -> None:
+    rows = results.to_rows()
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_parquet(results: Results, file: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist(results.to_rows()), file)
+
+
+FORMATS: dict[str, Callable[[Results, Path], None]] = {
+    ".json": _write_json,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
+
+
+def draw(results: Results, file: str | Path, title: str = "") -> None:
+    """Draw the ratings with their intervals beside the heat map of pairings.
+
+    Args:
+        results: the results.
+        file: the picture, in a format of matplotlib's by its ending.
+        title: a line above it.
+    """
+    from matplotlib.figure import Figure
+
+    names = list(results.ratings)
+    k = len(names)
+    figure = Figure(figsize=(6 + 1.1 * k, 1.8 + 0.55 * k), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1, 1.2))
+    if title:
+        figure.suptitle(title)
+    ratings = [results.ratings[name] for name in names]
+    errors = [[r.value - r.low for r in ratings], [r.high - r.value for r in ratings]]
+    left.errorbar([r.value for r in ratings], range(k), xerr=errors, fmt="o", capsize=4)
+    left.set(title="rating (Elo points, 95 %)", yticks=range(k), yticklabels=names)
+    left.grid(axis="x", alpha=0.3)
+    left.margins(x=0.15)
+
+    cells = np.full((k, k), np.nan)
+    for i, one in enumerate(names):
+        for j, other in enumerate(names):
+            ahead = results.ahead.get((one, other))
+            if ahead is not None:
+                cells[i, j] = ahead.value
+                color = "black" if 0.2 < ahead.value < 0.8 else "white"
+                right.text(
+                    j,
+                    i,
+                    f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}",
+                    ha="center",
+                    va="center",
+                    color=color,
+                    fontsize=8,
+                )
+    right.imshow(cells, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
+    right.set(title="row finishes ahead of column", xticks=range(k), xticklabels=names, ylim=(k - 0.5, -0.5))
+    right.tick_params(axis="x", rotation=30)
+    figure.savefig(file, dpi=120)

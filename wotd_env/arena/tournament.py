@@ -1,0 +1,131 @@
+"""What a tournament is: its tables, the games at each, and the blocks in which they are played.
+
+    table      the policies that meet: as many as there are seats
+    duplicate  one game (the same stream of dice) played once from every seat: n games of n players
+    block      up to 256 duplicates of one table; policies see them as batches and draw from generators of their own
+
+Everything random follows from the tournament's seed, the table's policies and the block, and a block is the same
+whoever plays it: results cannot depend on the number of workers, on the order of work, or on interruptions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.rules import Rules
+
+BLOCK = 256
+"""Duplicates in a block. It is fixed: what a randomised policy draws depends on the batch that it is asked about."""
+
+MAX_SEED = 2**63 - 1
+
+Table = tuple[str, ...]
+"""The policies that meet, sorted."""
+
+
+class Block(NamedTuple):
+    """The duplicates `first` to `first + size - 1` of a table: the unit of work, of randomness and of storage."""
+
+    table: Table
+    first: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Which policies meet under which rules, and how often.
+
+    With at least as many policies as seats every choice of n policies is a table. With fewer, a table is every way to
+    fill the seats in which each policy plays, so that two policies also meet at tables of five.
+
+    Attributes:
+        policies: names that `make_policy` takes, all different.
+        rules: the rules of all games.
+        games: games at each table, rounded up to whole duplicates, of which there are at least two.
+        seed: from it follow all dice and all that policies draw, 0 to 2**63 - 1.
+        until: stop a table as soon as the 95 % interval of every win share at it is at most plus or minus this; `games`
+            is then the most that are played.
+        luck: name of a value of positions that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
+    """
+
+    policies: tuple[str, ...]
+    rules: Rules = field(default_factory=Rules)
+    games: int = 10_000
+    seed: int = 0
+    until: float | None = None
+    luck: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policies", tuple(self.policies))
+        if not self.policies or not all(isinstance(name, str) and name for name in self.policies):
+            raise ValueError(f"policies must be at least one name, got {self.policies!r}")
+        if len(set(self.policies)) < len(self.policies):
+            twice = next(name for name in self.policies if self.policies.count(name) > 1)
+            raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
+        _whole("games", self.games, 1, 10**12)
+        _whole("seed", self.seed, 0, MAX_SEED)
+        if self.until is not None and not 0 < self.until < 0.5:
+            raise ValueError(f"until must be between 0 and 0.5, got {self.until!r}")
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables."""
+        names = sorted(self.policies)
+        seats = self.rules.players
+        if len(names) >= seats:
+            return list(combinations(names, seats))
+        return [table for table in combinations_with_replacement(names, seats) if set(table) == set(names)]
+
+    @property
+    def duplicates(self) -> int:
+        """How often each table plays at most."""
+        return max(2, math.ceil(self.games / self.rules.players))
+
+    def blocks(self, table: Table) -> list[Block]:
+        """All blocks of a table, in order."""
+        return [
+            Block(table, first, min(BLOCK, self.duplicates - first))
+            for first in range(0, self.duplicates, BLOCK)
+        ]
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value <= high:
+        raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+
+
+def game_seed(seed: int, table: Table, duplicate: int) -> int:
+    """Return the seed with which `Game.reset` starts a duplicate: 64 bits that differ from table to table."""
+    first = int(np.random.SeedSequence(_entropy(seed, table)).generate_state(1, np.uint64)[0])
+    return (first + duplicate) % 2**64
+
+
+def generator(seed: int, block: Block, policy: str) -> np.random.Generator:
+    """Return the generator that a policy draws from in a block."""
+    key = (block.first, block.table.index(policy))
+    return np.random.default_rng(np.random.SeedSequence(_entropy(seed, block.table), spawn_key=key))
+
+
+def _entropy(seed: int, table: Table) -> list[int]:
+    return [seed, *json.dumps(table).encode()]
+
+
+def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
+    """Return the place at the table of who sits in a seat, int8 [duplicate, game, seat].
+
+    The games of a duplicate are the rotations of one circle, so that everyone sits once in every seat; the circles
+    (who sits next to whom) take turns from duplicate to duplicate.
+    """
+    circles = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
+    circle = circles[np.asarray(duplicates) % len(circles)]
+    rotated = (np.arange(seats)[:, None] + np.arange(seats)) % seats
+    turned: NDArray[np.int8] = circle[:, rotated]
+    return turned

@@ -1,0 +1,223 @@
+"""Who plays blocks: this process, or processes of our own that can be stopped when a policy hangs."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import queue
+import signal
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Protocol
+
+from wotd_env.arena.luck import make_equity
+from wotd_env.arena.play import Played, play
+from wotd_env.arena.tournament import Block, Tournament
+from wotd_env.policies import Policy, make_policy
+
+__all__ = ["Here", "Pool", "Processes", "Worker"]
+
+_POLL = 0.05  # seconds between two looks at a worker's pulse
+_DEATHS = 3  # of a worker outside any policy, in one block, before we give up
+
+
+class Pool(Protocol):
+    """What plays blocks for `run`."""
+
+    size: int
+    """Blocks that it can play at once."""
+
+    def __enter__(self) -> Pool: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def submit(self, block: Block) -> Future[Played]:
+        """Have a block played."""
+        ...
+
+
+class Here:
+    """Plays in this process, where nothing can stop a policy that hangs."""
+
+    size = 1
+
+    def __init__(self, tournament: Tournament, policies: Mapping[str, Policy]) -> None:
+        self._tournament, self._policies = tournament, policies
+        self._equity = make_equity(tournament.luck) if tournament.luck else None
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def submit(self, block: Block) -> Future[Played]:
+        """Play a block, now."""
+        future: Future[Played] = Future()
+        future.set_result(play(self._tournament, self._policies, block, self._equity))
+        return future
+
+
+class Processes:
+    """Plays in several processes.
+
+    Args:
+        tournament: the tournament.
+        workers: number of processes.
+        time_limit: seconds that a policy may take for one call.
+        policies: policies that are not made from their names; they are pickled.
+    """
+
+    def __init__(
+        self,
+        tournament: Tournament,
+        workers: int,
+        time_limit: float,
+        policies: Mapping[str, Policy] | None = None,
+    ) -> None:
+        self.size = workers
+        self._workers = [Worker(tournament, time_limit, policies) for _ in range(workers)]
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="arena")
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def submit(self, block: Block) -> Future[Played]:
+        """Have a block played by the next worker that is free."""
+        return self._threads.submit(self._play, block)
+
+    def _play(self, block: Block) -> Played:
+        worker = self._idle.get()
+        try:
+            return worker.play(block)
+        finally:
+            self._idle.put(worker)
+
+
+class Worker:
+    """A process that plays one block at a time, and is replaced when a policy hangs or ends it.
+
+    The process notes the number of each call of a policy before it makes it. A call that takes too long, or ends the
+    process twice, is lost: the block is played again, and in place of that call its games are forfeited.
+    """
+
+    def __init__(
+        self, tournament: Tournament, time_limit: float, policies: Mapping[str, Policy] | None = None
+    ) -> None:
+        self._tournament, self._time_limit, self._policies = tournament, time_limit, dict(policies or {})
+        self._context = multiprocessing.get_context("spawn")
+        self._pulse: Any = self._context.RawValue(ctypes.c_int64, 0)
+        self._process: Any = None
+        self._pipe: Connection | None = None
+        self._closed = False
+
+    def play(self, block: Block) -> Played:
+        """Play a block.
+
+        Raises:
+            RuntimeError: if the process keeps dying outside of any policy.
+        """
+        lost: dict[int, str] = {}
+        deaths: list[int] = []
+        while True:
+            outcome = self._attempt(block, lost)
+            if isinstance(outcome, Played):
+                return outcome
+            if isinstance(outcome, Exception):
+                raise outcome
+            call, why = outcome
+            if self._closed:
+                raise RuntimeError("the tournament has been stopped")
+            if call and (why.startswith("took") or call in deaths):
+                lost[call] = why
+            elif deaths.count(0) == _DEATHS:
+                raise RuntimeError(
+                    f"a worker process {why} {_DEATHS} times in {block}; is there enough memory?"
+                )
+            deaths.append(call)
+
+    def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        self._stop()
+
+    def _attempt(self, block: Block, lost: dict[int, str]) -> Played | Exception | tuple[int, str]:
+        """Return what came of it, or the call in which it was stopped (0: outside of any) and why."""
+        pipe = self._start()
+        watched, since = 0, time.monotonic()
+        try:
+            pipe.send((block, lost))
+            while not pipe.poll(_POLL):
+                call = self._pulse.value
+                if call != watched:
+                    watched, since = call, time.monotonic()
+                elif call and time.monotonic() - since > self._time_limit:
+                    self._stop()
+                    return call, f"took more than {self._time_limit:g} s"
+            outcome: Played | Exception = pipe.recv()
+            return outcome
+        except (EOFError, OSError):
+            process, call = self._process, self._pulse.value
+            self._stop()
+            return call, f"ended the process (exit code {process.exitcode if process else None})"
+
+    def _start(self) -> Connection:
+        if self._pipe is None:
+            self._pulse.value = 0
+            self._pipe, theirs = self._context.Pipe()
+            self._process = self._context.Process(
+                target=_serve, args=(self._tournament, self._policies, theirs, self._pulse), daemon=True
+            )
+            self._process.start()
+            theirs.close()
+        return self._pipe
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        pipe, self._pipe = self._pipe, None
+        if process is not None:
+            process.kill()
+            process.join()
+        if pipe is not None:
+            pipe.close()
+
+
+def _serve(tournament: Tournament, given: Mapping[str, Policy], pipe: Connection, pulse: Any) -> None:
+    """Play the blocks that come through the pipe until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks: a core for each worker
+
+    def note(call: int) -> None:
+        pulse.value = call
+
+    policies: dict[str, Policy] | None = None
+    equity = None
+    while True:
+        try:
+            block, lost = pipe.recv()
+        except EOFError:
+            return
+        try:
+            if policies is None:
+                policies = {
+                    name: given[name] if name in given else make_policy(name) for name in tournament.policies
+                }
+                equity = make_equity(tournament.luck) if tournament.luck else None
+            outcome: Played | Exception = play(tournament, policies, block, equity, lost, note)
+        except Exception as error:
+            outcome = error
+        pipe.send(outcome)
