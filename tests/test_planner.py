@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.positions import board
 from tests.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules
-from wotd_env.policies.planner import Planner, plan
+from wotd_env.policies.planner import plan
 
 VARIANTS = [
     Rules(spaces=2),
