@@ -1,0 +1,140 @@
+"""The policy network: it treats the five paths alike, as the rules do.
+
+A permutation of the elements leaves the basic game as it is, so one small network reads every path and one small
+network answers for it; what the paths have in common passes through a mean and a maximum over them. A plain MLP would
+have to learn everything 120 times over.
+
+A hold is scored by what it keeps: for each face a number that depends on how many of its dice are kept, plus one for
+how many dice and one for how many different elements are kept in all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.type_aliases import Schedule
+from torch import nn
+
+from wotd_env.actions import ADVANCE, JUMP, PASS, SWAP, num_actions, pairs
+from wotd_env.dice import NUM_HOLDS
+from wotd_env.observation import layout
+from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
+
+COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
+PLAIN = SWAP - PASS + PASS - ADVANCE  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+
+
+class PathNetwork(nn.Module):
+    """Observations, float (N, D), to action logits (N, A) and values (N, 1).
+
+    Args:
+        rules: the rules of the game that is observed.
+        width: units of each hidden layer.
+    """
+
+    held: th.Tensor
+    dice_below: th.Tensor
+
+    def __init__(self, rules: Rules, width: int) -> None:
+        super().__init__()
+        self.rules, self.width = rules, width
+        self.layout = layout(rules)
+        self.pairs = pairs(rules.players)
+        size = {name: part.stop - part.start for name, part in self.layout.items()}
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS
+        of_game = COUNTS + sum(size[name] for name in ("rolls_left", "phase", "player", "powers", "perfection", "deadline"))
+
+        self.path_in = nn.Linear(of_path, width)
+        self.game_in = nn.Linear(of_game, width)
+        self.path = nn.Linear(width, width)
+        self.game = nn.Sequential(nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU())
+        self.path_back = nn.Linear(width, width)
+        self.game_back = nn.Linear(2 * width, width)
+        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)  # kept dice; move, wild, jump; swaps
+        self.game_out = nn.Linear(2 * width, 3 * COUNTS + PLAIN)  # kept dragons, dice, elements; actions without a path
+        self.value = nn.Linear(2 * width, 1)
+        for last in (self.path_out, self.game_out):  # all actions equally likely at first
+            nn.init.normal_(last.weight, std=0.01)
+            nn.init.zeros_(last.bias)
+
+        holds = (np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE)) & 1
+        self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
+        self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
+        self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
+
+    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the logits of all actions, legal or not, and the expected result for the observer."""
+        part = {name: observation[:, where] for name, where in self.layout.items()}
+        dice = part["dice"].unflatten(1, (DRAGON + 1, COUNTS))
+        of_path = th.cat(
+            [
+                part["pieces"].unflatten(1, (self.rules.players, PATHS, -1)).transpose(1, 2).flatten(2),
+                part["dead"].unflatten(1, (PATHS, -1)),
+                part["colors"].unflatten(1, (self.rules.players, MAX_PLAYERS)).transpose(1, 2),
+                dice[:, :DRAGON],
+            ],
+            2,
+        )
+        of_game = [part[name] for name in ("rolls_left", "phase", "player", "powers", "perfection")]
+        of_game = th.cat([dice[:, DRAGON], *of_game, part["deadline"] / 127], 1)
+
+        paths = th.relu(self.path_in(of_path) + self.game_in(of_game)[:, None])
+        paths = th.relu(self.path(paths))
+        game = self.game(th.cat([paths.mean(1), paths.amax(1), self.game_in(of_game)], 1))
+        paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
+
+        kept, moves, swaps = self.path_out(paths).split((COUNTS, 3, self.pairs), 2)
+        kept_in_all, plain = self.game_out(game).split((3 * COUNTS, PLAIN), 1)
+        holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
+        logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
+        return logits, self.value(game)
+
+    def holds(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
+        """Return the logits of the holds, (N, 32).
+
+        Args:
+            dice: (N, 6, 6), how many dice show each face, one-hot.
+            scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and different elements.
+        """
+        up_to = (dice @ self.number).cumsum(1)[:, None]  # dice that show this face or a lower one
+        shows = (up_to > self.die).float().diff(dim=2, prepend=th.zeros_like(self.die)[None].expand(len(dice), -1, -1))
+        kept = self.held @ shows  # (N, 32, 6)
+        in_all = kept.sum(2, keepdim=True)
+        elements = (kept[..., :DRAGON] > 0).float().sum(2, keepdim=True)
+        index = th.cat([kept, in_all, elements], 2).long() + self.offset
+        return scores.gather(1, index.flatten(1)).unflatten(1, (NUM_HOLDS, -1)).sum(2)
+
+    def forward_actor(self, observation: th.Tensor) -> th.Tensor:
+        """Return the logits alone."""
+        return self(observation)[0]
+
+    def forward_critic(self, observation: th.Tensor) -> th.Tensor:
+        """Return the value alone."""
+        return self(observation)[1]
+
+
+class PathPolicy(MaskableActorCriticPolicy):
+    """SB3's maskable policy with a `PathNetwork` in place of its MLPs.
+
+    Args:
+        rules: the rules of the game.
+        width: units of each hidden layer.
+        *args: as for SB3's policy.
+        **kwargs: as for SB3's policy.
+    """
+
+    def __init__(self, *args: Any, rules: Rules, width: int = 64, **kwargs: Any) -> None:
+        self.rules, self.width = rules, width
+        super().__init__(*args, **kwargs)
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        self.mlp_extractor = PathNetwork(self.rules, self.width)  # type: ignore[assignment]
+        self.action_net = self.value_net = nn.Identity()  # type: ignore[assignment]
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return super()._get_constructor_parameters() | {"rules": self.rules, "width": self.width}

@@ -1,0 +1,148 @@
+"""Self-play as an SB3 `VecEnv`: every environment is one seat of one game.
+
+The learner is asked at its own seat's decisions alone. In between the other seats play, and what that brings to the
+learner's seat, a lost game above all, is the reward of the learner's last decision. So the transitions of one
+environment are those of one seat, and advantages are bootstrapped from that seat's own next decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from wotd_env import STATE, Game, Phase
+from wotd_env.policies import Policy
+
+
+class SelfPlayVecEnv(VecEnv):
+    """N games, in each of which the learner has one seat, drawn anew for every game.
+
+    Observations are int8 (N, D), rewards float32 (N,), action masks, by `action_masks()`, int8 (N, A). A truncated game
+    has `TimeLimit.truncated` in its info, every finished one its `terminal_observation`.
+
+    Args:
+        game: the game.
+        opponents: N policies; the i-th plays all other seats of game i. Games of the same policy are played together.
+        seed: everything random depends on it alone.
+
+    Attributes:
+        state: STATE (N,), every game at a decision of the learner's seat.
+        seat: int8 (N,), the learner's seats.
+        rng: draws seats, and is what the opponents draw from.
+    """
+
+    render_mode = None
+
+    def __init__(self, game: Game, opponents: Sequence[Policy], seed: int = 0) -> None:
+        n = len(opponents)
+        self.game = game
+        self.state = np.zeros(n, STATE)
+        self.seat = np.zeros(n, np.int8)
+        self.opponents = opponents
+        super().__init__(n, spaces.Box(0, 127, (game.observation_size,), np.int8), spaces.Discrete(game.num_actions))
+        self.seed(seed)
+        self.reset()
+
+    @property
+    def opponents(self) -> list[Policy]:
+        """The policies of the other seats, one for each game; they may be replaced between steps."""
+        return self._opponents
+
+    @opponents.setter
+    def opponents(self, opponents: Sequence[Policy]) -> None:
+        if len(opponents) != len(self.state):
+            raise ValueError(f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}")
+        self._opponents = list(opponents)
+        self._groups = {id(policy): (policy, np.zeros(len(self.state), np.bool_)) for policy in opponents}
+        for i, policy in enumerate(opponents):
+            self._groups[id(policy)][1][i] = True
+
+    def reset(self) -> NDArray[np.int8]:
+        """Begin all games anew, from the seed given to `seed` before if there is one, and return the observations."""
+        if self._seeds[0] is not None:
+            self.rng = np.random.default_rng(self._seeds[0])
+            self.game.reset(self.state, seed=self._seeds[0])
+        else:
+            self.game.reset(self.state)
+        self._reset_seeds()
+        self._reset_options()
+        self.seat[:] = self.rng.integers(self.game.rules.players, size=self.num_envs)
+        self._play()
+        return self.game.observe(self.state)
+
+    def step_async(self, actions: NDArray[np.int64]) -> None:
+        """Take the learner's actions (N,)."""
+        self.game.step(self.state, actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Go on to the learner's next decisions; return observations, rewards, dones, infos."""
+        rewards, done, infos = self._play()
+        return self.game.observe(self.state), rewards, done, infos
+
+    def _play(self) -> tuple[NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Let the opponents play, and new games begin, until the learner is to act everywhere."""
+        rewards = np.zeros(self.num_envs, np.float32)
+        done = np.zeros(self.num_envs, np.bool_)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        while True:
+            over = self.state["phase"] == Phase.OVER
+            if over.any():
+                # A second game may end before the learner is asked, if few turns are allowed: that one is not its own.
+                self._note(np.flatnonzero(over & ~done), rewards, infos)
+                done |= over
+                self.game.reset(self.state, where=over)
+                self.seat[over] = self.rng.integers(self.game.rules.players, size=over.sum())
+            waiting = self.state["player"] != self.seat
+            if not waiting.any():
+                return rewards, done, infos
+            for policy, games in self._groups.values():
+                if len(chosen := np.flatnonzero(waiting & games)):
+                    state = self.state[chosen]
+                    self.game.step(state, policy.act(self.game, state, self.rng))
+                    self.state[chosen] = state
+
+    def _note(self, games: NDArray[np.int64], rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> None:
+        """Note how games have ended for the learner."""
+        ended, seats = self.state[games], self.seat[games]
+        rewards[games] = self.game.rewards(ended)[np.arange(len(games)), seats]
+        last = self.game.observe(ended, seats)
+        for i, game in enumerate(games):
+            infos[game]["terminal_observation"] = last[i]
+            infos[game]["TimeLimit.truncated"] = bool(ended["truncated"][i])
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return the learner's legal actions, int8 (N, A)."""
+        return self.game.legal_actions(self.state)
+
+    # What else SB3 asks of a VecEnv. All environments are this object, so each has its attributes and methods.
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute, once for each environment."""
+        return [getattr(self, attr_name)] * self._count(indices)
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of all environments."""
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        """Call `action_masks`: a row for each environment."""
+        rows = getattr(self, method_name)(*args, **kwargs)
+        return rows if indices is None else [rows[i] for i in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None) -> list[bool]:
+        """No environment is wrapped."""
+        return [False] * self._count(indices)
+
+    def _count(self, indices: VecEnvIndices) -> int:
+        chosen: Iterable[int] = self._get_indices(indices)
+        return len(list(chosen))
