@@ -108,7 +108,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         over = self._state["phase"][0] == Phase.OVER
         self._ask(len(self.agents) if over else int(self._state["player"][0]))
 
-    def step(self, action: int) -> None:
+    def step(self, action: Any) -> None:
         """Take the action of `agent_selection`, None once it is terminated or truncated.
 
         Raises:
