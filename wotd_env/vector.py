@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -28,22 +28,29 @@ from wotd_env.state import STATE
 __all__ = ["WayOfTheDragonVectorEnv"]
 
 Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
-_Outputs = tuple[
-    NDArray[np.int8],
-    NDArray[np.int8],
-    NDArray[np.float64],
-    NDArray[np.bool_],
-    NDArray[np.bool_],
-    NDArray[np.int8],
-]
 
-# Stages of an environment. Between two steps it is unused before its first reset, waits for the learner, or has ended.
-# Within a step it may wait for a policy outside the compiled loop, the learner's action taken or its game just begun.
-UNUSED, LEARNER, ENDED, TAKEN, BEGUN = range(5)
+# Stages of an environment. Between two steps it is unused before its first reset, waits for the learner, or has ended,
+# perhaps lost by an illegal action. Within a step it may wait for a policy outside the compiled loop, either to reply
+# to the learner's action or to open a game.
+UNUSED, LEARNER, ENDED, LOST, REPLY, OPENING = range(6)
 
 ANY_SEAT = -1
 _NO_ACTIONS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
+
+
+class _Outputs(NamedTuple):
+    """What a step fills in."""
+
+    observation: NDArray[np.int8]  # (N, D)
+    mask: NDArray[np.int8]  # (N, A)
+    reward: NDArray[np.float64]  # (N,)
+    terminated: NDArray[np.bool_]  # (N,)
+    truncated: NDArray[np.bool_]  # (N,)
+    final_observation: NDArray[
+        np.int8
+    ]  # (N, D): of games restarted in the same step, before that; else (0, 0)
+    final_mask: NDArray[np.int8]  # (N, A): as well
 
 
 class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
@@ -75,6 +82,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     Attributes:
         autoreset_mode: the mode, as in `metadata`.
         game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
+        seat: the learner's seat in every running game, int8 (N,).
+        record: a copy of the games as they stand, STATE (N,).
 
     Raises:
         TypeError: for an unknown argument.
@@ -98,23 +107,40 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         super().__init__()
         self.game = Game(make_rules(rules), num_threads=num_threads)
         self.opponents = Opponents(self.game, opponents)
-        self.seat = seat
         self._fixed_seat = ANY_SEAT if seat == "random" else int(self.game._seats("seat", seat, 1)[0])
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, "ansi"))
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        modes = [mode.value for mode in AutoresetMode]
+        self.autoreset_mode = AutoresetMode(
+            autoreset_mode
+            if isinstance(autoreset_mode, AutoresetMode)
+            else check_choice("autoreset_mode", autoreset_mode, modes)
+        )
         self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": self.autoreset_mode}
-        self.num_envs = num_envs
+        self.num_envs = check_count("num_envs", num_envs)
         self.single_observation_space = observation_space(self.game, mask_in)
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._step_limit = 0 if max_episode_steps is None else max_episode_steps
+        self._step_limit = (
+            0 if max_episode_steps is None else check_count("max_episode_steps", max_episode_steps)
+        )
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, np.int8)  # their seats
         self._stages = np.full(num_envs, UNUSED, np.int8)
-        self._steps = np.zeros(num_envs, np.int64)  # taken by the learner in this game
+        self._steps = np.zeros(num_envs, np.int32)  # taken by the learner in this game
+
+    @property
+    def seat(self) -> NDArray[np.int8]:
+        """The learner's seat in every running game, int8 (N,)."""
+        return self._learners.copy()
+
+    @property
+    def record(self) -> NDArray[np.void]:
+        """A copy of the games as they stand, STATE (N,), dice to come included."""
+        self._check_begun()
+        return self._state.copy()
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -133,21 +159,20 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             ValueError: for a wrong seed or option; the running games go on.
             TypeError: for a `"reset_mask"` of another type.
         """
+        seed = int(seed) if isinstance(seed, np.integer) else seed
         where = self._reset_mask(options)
         state = self._begun(seed, options, where)
-        super().reset(
-            seed=seed
-            if isinstance(seed, int | None)
-            else next((one for one in seed if one is not None), None)
-        )
-        self._state[where] = state[where]
-        self._stages[where] = BEGUN
+        one = seed if isinstance(seed, int | None) else next((s for s in seed if s is not None), None)
+        super().reset(seed=one)
+        self._state = state
+        self._stages[where] = OPENING
         self._steps[where] = 0
         self.game._spread(choose_seats, self._state, where, self._fixed_seat, self._learners)
-        observation, mask, *_ = outputs = self._outputs()
+        outputs = self._outputs()
         self._advance(_NO_ACTIONS, outputs)
-        self._look(observation, mask)
-        return self._shown(observation, mask), self._info(mask, where)
+        self._look(outputs.observation, outputs.mask)
+        info = self._info(np.where(where[:, None], outputs.mask, np.int8(0)), where)
+        return self._shown(outputs.observation, outputs.mask), info
 
     def step(
         self, actions: ArrayLike
@@ -162,7 +187,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
             ValueError: for actions of another shape or type; nothing has changed.
         """
-        ended = self._stages == ENDED
+        ended = (self._stages == ENDED) | (self._stages == LOST)
         self._check_begun()
         if self.autoreset_mode == AutoresetMode.DISABLED and ended.any():
             raise ResetNeeded(
@@ -174,12 +199,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             state = state.copy()
             state["phase"][ended] = Phase.OVER
         chosen = self.game._actions(state, actions, self.illegal == "raise")
-        observation, mask, reward, terminated, truncated, final = outputs = self._outputs()
+        outputs = self._outputs()
         self._advance(chosen, outputs)
-        info = self._info(mask, np.ones(self.num_envs, np.bool_))
+        info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            self._add_ends(info, final, terminated | truncated)
-        return self._shown(observation, mask), reward, terminated, truncated, info
+            self._add_ends(info, outputs)
+        shown = self._shown(outputs.observation, outputs.mask)
+        return shown, outputs.reward, outputs.terminated, outputs.truncated, info
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the masks of the learners' legal actions, int8 (N, A); all ones where a game has ended."""
@@ -228,7 +254,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         roll = given is None
         state = self._state.copy()
         seeded = np.zeros(n, np.bool_)
-        if isinstance(seed, int | np.integer):
+        if isinstance(seed, int):
             seeded = where
             state[where] = game.reset(n, seed=seed, starting_player=starter, roll=roll)[where]
         elif seed is not None:
@@ -253,15 +279,17 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     # ------------------------------------------------------------------------------------------------ the compiled loop
 
     def _outputs(self) -> _Outputs:
-        """Return new arrays for a step: observations, masks, rewards, terminated, truncated, final observations."""
-        n, size = self.num_envs, self.game.observation_size
-        return (
-            np.empty((n, size), np.int8),
-            np.empty((n, self.game.num_actions), np.int8),
-            np.empty(n, np.float64),
-            np.empty(n, np.bool_),
-            np.empty(n, np.bool_),
-            np.empty((n, size), np.int8) if self.autoreset_mode == AutoresetMode.SAME_STEP else _NO_ROWS,
+        """Return new arrays for a step."""
+        n, size, actions = self.num_envs, self.game.observation_size, self.game.num_actions
+        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        return _Outputs(
+            observation=np.empty((n, size), np.int8),
+            mask=np.empty((n, actions), np.int8),
+            reward=np.empty(n, np.float64),
+            terminated=np.empty(n, np.bool_),
+            truncated=np.empty(n, np.bool_),
+            final_observation=np.empty((n, size), np.int8) if same_step else _NO_ROWS,
+            final_mask=np.zeros((n, actions), np.int8) if same_step else _NO_ROWS,
         )
 
     def _advance(self, actions: NDArray[np.int64], outputs: _Outputs) -> None:
@@ -270,7 +298,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         arrays = (self._state, self._learners, self._stages, self._steps)
         settings = (self.opponents.scripts, self._fixed_seat, self._step_limit, same_step)
         self.game._spread(advance, *arrays, actions, *settings, *outputs)
-        while self.opponents.outside and (waiting := self._stages >= TAKEN).any():
+        while self.opponents.outside and (waiting := self._stages >= REPLY).any():
             try:
                 self.opponents.decide(self._state, self._learners, waiting, self.np_random)
             except BaseException:  # a policy failed, or Ctrl-C: some games have moved on, others have not
@@ -289,26 +317,30 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         return {"observation": observation, "action_mask": mask} if self.mask_in == "obs" else observation
 
     def _info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that hold the masks of some environments."""
+        """Return infos that hold the masks, int8 (N, A), of some environments, bool (N,)."""
         if self.mask_in == "obs":
             return {}
-        if not where.all():
-            mask = np.where(where[:, None], mask, np.int8(0))
         return {"action_mask": mask, "_action_mask": where}
 
-    def _add_ends(self, info: dict[str, Any], final: NDArray[np.int8], ended: NDArray[np.bool_]) -> None:
-        """Add to infos how games have ended that were restarted in the same step."""
+    def _add_ends(self, info: dict[str, Any], outputs: _Outputs) -> None:
+        """Add to infos how the games have ended that were restarted in the same step."""
+        ended = outputs.terminated | outputs.truncated
         games = np.flatnonzero(ended)
         if not games.size:
             return
-        rows, masks = final[games], np.ones((len(games), self.game.num_actions), np.int8)
-        shown = np.full(self.num_envs, None, object)
+        final = np.full(self.num_envs, None, object)
+        rows, masks = outputs.final_observation[games], outputs.final_mask[games]
         for game, row, mask in zip(games, rows, masks, strict=True):
-            shown[game] = self._shown(row, mask)
-        everywhere = np.zeros((self.num_envs, self.game.num_actions), np.int8)
-        everywhere[games] = 1
-        info["final_obs"], info["_final_obs"] = shown, ended
-        info["final_info"], info["_final_info"] = self._info(everywhere, ended.copy()), ended.copy()
+            final[game] = self._shown(row, mask)
+        info["final_obs"], info["_final_obs"] = final, ended
+        info["final_info"], info["_final_info"] = self._info(outputs.final_mask, ended.copy()), ended.copy()
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return an argument that must be an integer of at least 1, otherwise raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return int(value)
 
 
 @kernel
@@ -328,11 +360,12 @@ def advance(
     reward: Any,
     terminated: Any,
     truncated: Any,
-    final: Any,
+    final_observation: Any,
+    final_mask: Any,
 ) -> None:
     """Do a step in all environments, or, without actions, go on with those that waited for a policy outside.
 
-    Environments that still wait for one are left at stage TAKEN or BEGUN.
+    Environments that still wait for one are left at stage REPLY or OPENING.
     """
     r = rules[0]
     rewards = np.empty(MAX_PLAYERS, np.float32)
@@ -343,21 +376,21 @@ def advance(
             reward[i] = 0
             terminated[i] = False
             truncated[i] = False
-            if stages[i] == ENDED:
+            if stages[i] == ENDED or stages[i] == LOST:
                 steps[i] = 0
                 learners[i] = restart(s, r, seat)
-                stages[i] = BEGUN
+                stages[i] = OPENING
             else:
                 steps[i] += 1
                 lost = not is_legal(s, r, actions[i])
                 if not lost and s.phase != engine.OVER:
                     engine.decide(s, r, actions[i])
                     engine.run(s, r, True)
-                stages[i] = TAKEN
-        elif stages[i] < TAKEN:
+                stages[i] = REPLY
+        elif stages[i] < REPLY:
             continue
 
-        if stages[i] == TAKEN:
+        if stages[i] == REPLY:
             if not lost and not play(s, r, learners[i], scripts):
                 continue
             if lost:
@@ -373,17 +406,17 @@ def advance(
             if not (terminated[i] or truncated[i]):
                 stages[i] = LEARNER
             elif same_step:
-                encode(s, r, learners[i], final[i])
+                look(s, r, learners[i], lost, final_observation[i], final_mask[i])
                 steps[i] = 0
                 learners[i] = restart(s, r, seat)
-                stages[i] = BEGUN
+                stages[i] = OPENING
             else:
-                stages[i] = ENDED
-        if stages[i] == BEGUN:
+                stages[i] = LOST if lost else ENDED
+        if stages[i] == OPENING:
             if not play(s, r, learners[i], scripts):
                 continue
             stages[i] = LEARNER
-        look(s, r, learners[i], stages[i] == ENDED, observation[i], mask[i])
+        look(s, r, learners[i], stages[i] == LOST, observation[i], mask[i])
 
 
 @kernel
@@ -409,12 +442,12 @@ def choose_seats(states: Any, rules: Any, where: Any, seat: Any, learners: Any) 
 
 
 @kernel
-def look(s: Any, rules: Any, learner: Any, ended: Any, observation: Any, mask: Any) -> None:
-    """Write what the learner sees, and its legal actions: all once its game has ended."""
+def look(s: Any, rules: Any, learner: Any, lost: Any, observation: Any, mask: Any) -> None:
+    """Write what the learner sees, and its legal actions: all once its game is over or lost."""
     if observation.size:
         encode(s, rules, learner, observation)
     actions, swaps = engine.legal(s, rules)
-    if ended:
+    if lost:
         actions, swaps = engine.ALL_ACTIONS, ~np.uint64(0)
     write_mask(actions, swaps, mask)
 
@@ -424,4 +457,4 @@ def look_all(states: Any, rules: Any, learners: Any, stages: Any, observation: A
     """Write what all learners see, or (without columns) only their masks."""
     for i in range(states.shape[0]):
         row = observation[i] if observation.size else observation.ravel()
-        look(states[i], rules[0], learners[i], stages[i] == ENDED, row, mask[i])
+        look(states[i], rules[0], learners[i], stages[i] == LOST, row, mask[i])
