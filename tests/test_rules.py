@@ -489,9 +489,12 @@ def test_R12_the_tiger_rolls_a_third_time() -> None:
 
 def test_R12_the_tiger_is_not_spent_while_rolls_are_left() -> None:
     game = game_of(OWN)
-    state = rolled(game, board(OWN, player=METAL), "water water fire metal dragon")
-    state = decided(game, state, 0)
-    assert (state["used"][0], state["rolls_left"][0]) == (0, 1)
+    state = board(OWN, player=METAL)
+    for rolls_left in (1, 0):
+        state = decided(game, rolled(game, state, "water water fire metal dragon"), 0)
+        assert (state["used"][0], state["rolls_left"][0]) == (0, rolls_left)
+    state = decided(game, rolled(game, state, "water water fire metal dragon"), 0)
+    assert (state["used"][0], state["rolls_left"][0]) == (1 << METAL, 0)
 
 
 def test_R12_anxiety_jumps_to_the_next_empty_space() -> None:
