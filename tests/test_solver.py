@@ -1,0 +1,254 @@
+"""The exact solution against the rules engine: nothing here uses the solver's own passes or moves."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import sys
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+
+from wotd_env import STATE, Game, Phase, Rules, solver
+from wotd_env.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
+from wotd_env.solver.table import read_header, write_header
+
+END, EXTRA = 52, 53
+
+
+def rolls_after() -> np.ndarray:
+    """Return (462, 252): the probability of every roll after rolling what a keep leaves to be rolled."""
+    chance = np.zeros((NUM_KEEPS, NUM_ROLLS))
+    throws = {k: Counter(tuple(sorted(t)) for t in product(range(6), repeat=k)) for k in range(6)}
+    for number, keep in enumerate(KEEPS.tolist()):
+        kept = [face for face in keep if face != UNROLLED]
+        for throw, ways in throws[5 - len(kept)].items():
+            chance[number, rank(sorted(kept + list(throw)))] += ways / 6 ** (5 - len(kept))
+    return chance
+
+
+ROLLS_AFTER = rolls_after()
+
+
+def before_roll(mine, theirs, player=0) -> np.ndarray:
+    """Return positions, STATE (N,), for `player` before the first roll of its turn."""
+    state = np.zeros(len(mine), STATE)
+    state["color"] = np.arange(5)
+    state["player"] = player
+    state["rolls_left"] = 2
+    state["dice"] = -1
+    state["pieces"][:, player], state["pieces"][:, 1 - player] = mine, theirs
+    return state
+
+
+def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return pieces (N, 5) of two players on legal spaces, no game over; `late` ones are nearly finished."""
+    rng = np.random.default_rng(seed)
+    top = spaces + 5
+    low = spaces if late else 0
+    pieces = rng.integers(low, top + 1, (20 * count, 2, 5))
+    apart = ((pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)).all(1)
+    running = ~(pieces > spaces).all(2).any(1)
+    pieces = pieces[apart & running][:count]
+    assert len(pieces) == count
+    return pieces[:, 0], pieces[:, 1]
+
+
+def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
+    """Return what states before a roll, or over, are worth to a seat."""
+    mover = state["player"].astype(int)
+    rows = np.arange(len(state))
+    value = table.value(state["pieces"][rows, mover], state["pieces"][rows, 1 - mover])
+    value = np.where(mover == seat, value, -value)
+    return np.where(state["phase"] == Phase.OVER, game.rewards(state)[:, seat], value)
+
+
+def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.ndarray:
+    """Return (252,): the value of the best move for every roll of a position at which no re-roll is left."""
+    seat = int(position["player"])
+    state = np.repeat(position.reshape(1), NUM_ROLLS)
+    game.roll(state, KEEPS[:NUM_ROLLS])
+    game.decide(state, np.full(NUM_ROLLS, 31))
+    assert (state["phase"] == Phase.MOVE).all()
+    roll, action = np.nonzero(game.legal_actions(state))
+    after = state[roll]
+    game.decide(after, action)
+    extra = after["phase"] == Phase.EXTRA
+    values = np.full(len(after), -np.inf)
+    values[~extra] = value_after(game, table, after[~extra], seat)
+    for choice in (END, EXTRA):
+        chosen = after[extra]
+        game.decide(chosen, np.full(len(chosen), choice))
+        values[extra] = np.maximum(values[extra], value_after(game, table, chosen, seat))
+    best = np.full(NUM_ROLLS, -np.inf)
+    np.maximum.at(best, roll, values)
+    return best
+
+
+def one_turn(game: Game, table: solver.Table, position: np.ndarray) -> float:
+    """Return what a turn by the engine's rules makes of the values in the table."""
+    values = value_of_rolls(game, table, position)
+    for _ in range(2):
+        values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)
+    return float(ROLLS_AFTER[-1] @ values)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="session", params=[0, 1])
+def table(request, folder):
+    return solver.solve(request.param, folder / f"{request.param}.wotd", threads=1)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("player", [0, 1])
+def test_values_satisfy_the_engines_rules(table, late, player):
+    game = Game(Rules(spaces=table.spaces), skip_forced=False)
+    mine, theirs = random_positions(table.spaces, 60, seed=3 + player, late=late)
+    positions = before_roll(mine, theirs, player)
+    expected = [one_turn(game, table, position) for position in positions]
+    assert table.value(mine, theirs) == pytest.approx(expected, abs=1e-6)
+
+
+def test_value_of_a_finished_game_is_its_result(table):
+    s = table.spaces
+    # More points; fewer points; equal points, more numbered pieces; a tie.
+    mine = np.array([[5, 5, 5, 5, 5], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 2, 1, 2, 1]]) + s
+    theirs = np.array([[4, 4, 4, 4, 4], [2, 2, 2, 2, 2], [5, 0, 0, 0, 0], [2, 1, 2, 1, 2]]) + s
+    mine[3, 4], theirs[3, 4] = s + 3, s + 3 - 1
+    theirs[3, 0] = s + 3
+    state = before_roll(mine, theirs)
+    state["phase"] = Phase.OVER
+    expected = Game(Rules(spaces=s)).rewards(state)[:, 0]
+    assert expected.tolist() == [1, -1, 1, 0]
+    assert table.value(mine, theirs).tolist() == expected.tolist()
+
+
+def test_paths_are_alike(table):
+    mine, theirs = random_positions(table.spaces, 200, seed=7)
+    paths = np.random.default_rng(8).permuted(np.tile(np.arange(5), (200, 1)), axis=1)
+    shuffled = np.take_along_axis(mine, paths, 1), np.take_along_axis(theirs, paths, 1)
+    assert np.array_equal(table.value(mine, theirs), table.value(*shuffled))
+
+
+def test_to_be_on_turn_is_worth_something(table):
+    mine, theirs = random_positions(table.spaces, 500, seed=9)
+    on_turn, waiting = table.value(mine, theirs), -table.value(theirs, mine)
+    assert np.abs(on_turn).max() <= 1
+    assert on_turn.mean() > waiting.mean()
+
+
+def test_residual_is_measured_and_kept_in_the_file(folder):
+    table = solver.solve(0, folder / "residual.wotd", threads=2)
+    assert table.header["residual"] is None
+    residual = solver.verify(table.file)
+    assert 0 < residual < 1e-6
+    assert solver.load(table.file).header["residual"] == residual
+
+
+def test_a_wrong_value_shows_in_the_residual(folder):
+    table = solver.solve(0, folder / "wrong.wotd", threads=1)
+    content = bytearray(table.file.read_bytes())
+    value = np.frombuffer(content, "<f4", offset=4096)
+    value[1000] += 0.01
+    header = table.header | {"sha256": hashlib.sha256(content[4096:]).hexdigest()}
+    table.file.write_bytes(content)
+    with table.file.open("r+b") as stream:
+        write_header(stream, header)
+    assert solver.verify(table.file) > 0.001
+
+
+def test_values_do_not_depend_on_the_threads(folder):
+    one = solver.solve(0, folder / "one.wotd", threads=1)
+    three = solver.solve(0, folder / "three.wotd", threads=3)
+    assert np.array_equal(one.values, three.values)
+
+
+def test_a_run_that_is_interrupted_goes_on_where_it_was(folder):
+    whole = solver.solve(0, folder / "whole.wotd")
+    file = folder / "interrupted.wotd"
+    calls = []
+
+    def interrupt(done, total):
+        calls.append(done)
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve(0, file, progress=interrupt)
+    assert not file.exists()
+    with pytest.raises(solver.TableError, match="unfinished"):
+        solver.load(f"{file}.part")
+    again = []
+    table = solver.solve(0, file, progress=lambda done, total: again.append(done))
+    assert again[0] > calls[0]
+    assert again[-1] == table.board.positions
+    assert np.array_equal(table.values, whole.values)
+
+
+def test_a_killed_run_goes_on_where_it_was(folder):
+    whole = solver.solve(0, folder / "before.wotd")
+    file = folder / "killed.wotd"
+    program = (
+        "import os, signal, sys\n"
+        "from wotd_env import solver\n"
+        "solver.solve(0, sys.argv[1], progress=lambda d, t: d > t // 2 and os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", program, str(file)], check=False).returncode == -signal.SIGKILL
+    )
+    assert read_header(folder / "killed.wotd.part")["layers"] > 0
+    assert np.array_equal(solver.solve(0, file).values, whole.values)
+
+
+def test_files_that_are_no_tables_are_named(folder):
+    good = solver.solve(0, folder / "good.wotd").file.read_bytes()
+    broken = {
+        "foreign": (b"PK" + bytes(10_000), "not a table"),
+        "empty": (b"", "not a table"),
+        "short": (good[:-4], "damaged"),
+        "flipped": (good[:9000] + bytes([good[9000] ^ 1]) + good[9001:], "checksum"),
+    }
+    for name, (content, message) in broken.items():
+        file = folder / f"{name}.wotd"
+        file.write_bytes(content)
+        with pytest.raises(solver.TableError, match=message) as error:
+            solver.load(file)
+        assert str(file) in str(error.value)
+    with pytest.raises(FileNotFoundError, match="wotd solve"):
+        solver.load(folder / "missing.wotd")
+
+
+def test_other_files_are_not_overwritten(folder):
+    file = folder / "mine.wotd"
+    file.write_bytes(b"something else")
+    with pytest.raises(solver.TableError):
+        solver.solve(0, file)
+    assert file.read_bytes() == b"something else"
+    one = solver.solve(0, folder / "zero.wotd").file
+    with pytest.raises(solver.TableError, match="0 spaces"):
+        solver.solve(1, one)
+    with pytest.raises(ValueError, match="spaces"):
+        solver.solve(11, folder / "eleven.wotd")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "message"),
+    [
+        ([[0] * 4], [[0] * 4], "integer arrays"),
+        ([[0] * 5], [[0] * 5] * 2, "integer arrays"),
+        ([[0] * 5], [[0, 0, 0, 6, 0]], r"theirs\[0, 3\]"),
+        ([[0, 2, 0, 0, 0]], [[0, 2, 0, 0, 0]], r"mine\[0, 1\]"),
+        ([[0.5] * 5], [[0.5] * 5], "integer arrays"),
+    ],
+)
+def test_positions_that_cannot_be_are_named(folder, mine, theirs, message):
+    table = solver.solve(0, folder / "asked.wotd")
+    with pytest.raises(ValueError, match=message):
+        table.value(mine, theirs)

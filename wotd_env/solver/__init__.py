@@ -1,0 +1,8 @@
+"""The exact solution of the two-player basic game: solve it once, look it up ever after."""
+
+from __future__ import annotations
+
+from wotd_env.solver.backward import Progress, solve, verify
+from wotd_env.solver.table import Table, TableError, cache_file, load
+
+__all__ = ["Progress", "Table", "TableError", "cache_file", "load", "solve", "verify"]
