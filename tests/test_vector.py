@@ -213,7 +213,6 @@ def test_is_what_make_vec_makes(mode):
     assert env.metadata["autoreset_mode"] is AutoresetMode(mode)
     assert env.game.rules.players == 3
     assert env.num_envs == 3
-    assert "autoreset_mode" not in WayOfTheDragonEnv.metadata
     env.close()
 
 
