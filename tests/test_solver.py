@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wotd_env import STATE, Game, Phase, Rules, solver
+from wotd_env import STATE, Game, Phase, Rules, make_policy, solver
 from wotd_env.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
 from wotd_env.solver.table import read_header, write_header
 
@@ -252,3 +252,72 @@ def test_positions_that_cannot_be_are_named(folder, mine, theirs, message):
     table = solver.solve(0, folder / "asked.wotd")
     with pytest.raises(ValueError, match=message):
         table.value(mine, theirs)
+
+
+# ---------------------------------------------------------------------------------------------------------- the oracle
+
+
+def play(game: Game, policies, games: int, seed: int) -> np.ndarray:
+    """Return the results of seat 0, who begins, (games,)."""
+    state = game.reset(games, seed=seed, starting_player=0)
+    rng = np.random.default_rng(seed)
+    while (state["phase"] != Phase.OVER).any():
+        actions = np.zeros(games, np.int64)
+        for seat, policy in enumerate(policies):
+            due = (state["phase"] != Phase.OVER) & (state["player"] == seat)
+            actions[due] = policy.act(game, state[due], rng)
+        game.step(state, actions)
+    return game.rewards(state)[:, 0]
+
+
+def interval(results: np.ndarray) -> float:
+    """Return 4.5 standard errors of the mean: a true value lies outside once in 150,000 tests."""
+    return float(4.5 * results.std() / len(results) ** 0.5)
+
+
+def test_perfect_players_reach_the_start_value(table):
+    oracle = make_policy(f"oracle:{table.file}")
+    results = play(Game(Rules(spaces=table.spaces)), [oracle, oracle], 10_000, seed=1)
+    assert results.mean() == pytest.approx(table.start, abs=interval(results))
+
+
+@pytest.mark.parametrize("opponent", ["random", "first", "greedy"])
+def test_oracle_does_no_worse_than_the_value_promises(table, opponent):
+    oracle, other = make_policy(f"oracle:{table.file}"), make_policy(opponent)
+    game = Game(Rules(spaces=table.spaces))
+    begins = play(game, [oracle, other], 4000, seed=2)
+    follows = -play(game, [other, oracle], 4000, seed=3)
+    assert begins.mean() > table.start - interval(begins)
+    assert follows.mean() > -table.start - interval(follows)
+
+
+def test_oracle_makes_small_tables_when_they_are_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    oracle = make_policy("oracle")
+    game = Game(Rules(spaces=0))
+    play(game, [oracle, make_policy("random")], 3, seed=1)
+    assert solver.load(tmp_path / "0.wotd").spaces == 0
+    state = Game(Rules(spaces=7)).reset(1)
+    with pytest.raises(FileNotFoundError, match=r"wotd solve --spaces 7 .*GB.*minutes"):
+        oracle.act(Game(Rules(spaces=7)), state, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"players": 3}, "players"),
+        ({"powers": "own"}, "powers"),
+        ({"immunity": True}, "immunity"),
+        ({"dead_pieces": 1, "spaces": 1}, "dead_pieces"),
+        ({"spaces": 2}, "plain spaces"),
+    ],
+)
+def test_oracle_says_which_games_it_does_not_know(table, rules, message):
+    game = Game(Rules(**{"spaces": table.spaces, **rules}))
+    with pytest.raises(ValueError, match=message):
+        make_policy(f"oracle:{table.file}").act(game, game.reset(4), np.random.default_rng(0))
+
+
+def test_tables_are_kept_where_the_platform_keeps_caches():
+    assert solver.cache_file(7).name == "perfect-7.wotd"
+    assert "wotd-env" in solver.cache_file(7).parts

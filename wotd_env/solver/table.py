@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env._compile import kernel
+from wotd_env.game import Game
 from wotd_env.rules import PATHS, Rules
 from wotd_env.solver.positions import NONE, Board, board, rank
 
@@ -95,6 +96,37 @@ class Table:
         out = np.empty(pieces.shape[1], np.float32)
         look_up_pieces(self.board, np.ascontiguousarray(pieces, np.int8), self.values, self.base, out)
         return out
+
+    def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
+        """Return what states before the first roll of a turn are worth to both seats, float32 (N, 2).
+
+        This is a value as `wotd_env.policies.planner.plan` takes it. In other phases the value is that of the position
+        if the turn began there.
+
+        Raises:
+            ValueError: if the game has other rules than those that are solved, or another board.
+        """
+        check_rules(game.rules)
+        if game.rules.spaces != self.spaces:
+            raise ValueError(
+                f"the table {self.file} is for {self.spaces} plain spaces, the game has {game.rules.spaces}"
+            )
+        out = np.empty((len(state), 2), np.float32)
+        look_up_states(self.board, state, self.values, self.base, out)
+        return out
+
+
+@kernel
+def look_up_states(b: Any, states: Any, values: Any, base: Any, out: Any) -> None:
+    """Write the values of states for both seats, (N, 2)."""
+    codes = np.empty(PATHS, np.uint64)
+    for i in range(states.shape[0]):
+        s = states[i]
+        for path in range(PATHS):
+            codes[path] = b.code[s.pieces[s.player, path], s.pieces[1 - s.player, path]]
+        value = values[index(b, codes, base)]
+        out[i, s.player] = value
+        out[i, 1 - s.player] = -value
 
 
 @kernel

@@ -1,0 +1,61 @@
+"""`oracle`: plays the two-player basic game perfectly, from a table that `wotd solve` has made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.game import Game
+from wotd_env.policies.planner import plan
+from wotd_env.solver import Table, cache_file, load, solve
+from wotd_env.solver.table import check_rules, describe_missing
+
+__all__ = ["Oracle"]
+
+AT_ONCE = 1
+"""Boards of up to this many plain spaces are solved when they are first needed: it takes seconds."""
+
+
+class Oracle:
+    """Plays perfectly; a table gives the value of every position, the turn planner what to do for it.
+
+    Args:
+        file: the table, or None for that of the game's board in the cache folder. There the tables for 0 and 1 plain
+            spaces are made when they are needed.
+
+    Raises:
+        FileNotFoundError, TableError: if `file` is no table, see `wotd_env.solver.load`.
+    """
+
+    def __init__(self, file: str | Path | None = None) -> None:
+        self._table: Table | None = None if file is None else load(file)
+        self._cached: dict[int, Table] = {}
+
+    def table(self, game: Game) -> Table:
+        """Return the table for a game.
+
+        Raises:
+            ValueError: if the game is not the basic game of two players.
+            FileNotFoundError: if there is no table for its board; the message says how to make it.
+        """
+        check_rules(game.rules)
+        if self._table is not None:
+            return self._table
+        spaces = game.rules.spaces
+        if spaces not in self._cached:
+            file = cache_file(spaces)
+            if not file.exists() and spaces > AT_ONCE:
+                raise FileNotFoundError(describe_missing(spaces, file))
+            self._cached[spaces] = solve(spaces, file)
+        return self._cached[spaces]
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`; of equally good ones the lowest.
+
+        Raises:
+            ValueError, FileNotFoundError: as `table` does; also if the table is for another board.
+        """
+        actions: NDArray[np.int64] = plan(game, state, self.table(game).for_seats)[0].argmax(1)
+        return actions
