@@ -232,6 +232,23 @@ def test_engine_and_reference_agree_at_length(players: int) -> None:
     assert agree(players, all_variants(players), steps=60) > 250_000
 
 
+@pytest.mark.parametrize("start", ["dragons", "loser", 1])
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_new_games_begin_as_the_reference_says(players: int, start: str | int) -> None:
+    rng = np.random.default_rng(players)
+    for rules in variants(players):
+        game, plain = Game(replace(rules, start=start)), reference_rules(rules)
+        records = new_games(game, rng, 40)
+        scatter(rules, records, rng)
+        old = [from_record(record) for record in records]
+        game.reset(records, where=np.ones(40, bool), roll=False)
+        for before, after in zip(old, (from_record(record) for record in records), strict=True):
+            assert after == ref.State(player=after.player, dead=after.dead, color=after.color)
+            assert ref.layout_is_allowed(plain, after.dead)
+            assert start != "loser" or after.player in ref.last_placed(plain, before)
+            assert start != 1 or after.player == 1
+
+
 # ------------------------------------------------------------------------------- the faster ways through
 
 BATCH_SIZES = [1, 7, 8, 63, 64, 65, 1000]
@@ -272,6 +289,22 @@ def test_step_is_a_decision_and_a_roll(rules: Rules, batch_size: int) -> None:
 
 
 @pytest.mark.parametrize("rules", MODES)
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_decide_and_roll_are_the_halves_of_step(rules: Rules, skip_forced: bool) -> None:
+    rng = np.random.default_rng(0)
+    game = Game(rules, skip_forced=skip_forced)
+    whole = game.reset(64, seed=0)
+    halves = game.reset(64, seed=0, roll=False)
+    game.roll(halves)
+    for _ in range(200):
+        assert whole.tobytes() == halves.tobytes()
+        actions = random_actions(game, whole, rng)
+        game.step(whole, actions)
+        game.decide(halves, actions)
+        game.roll(halves)
+
+
+@pytest.mark.parametrize("rules", MODES)
 @pytest.mark.parametrize("batch_size", BATCH_SIZES)
 def test_skipping_takes_forced_decisions_and_no_others(rules: Rules, batch_size: int) -> None:
     """What `skip_forced` gives is what a driver gets who takes every decision without a choice himself."""
@@ -303,7 +336,7 @@ def test_skipping_takes_forced_decisions_and_no_others(rules: Rules, batch_size:
 @pytest.mark.parametrize("batch_size", BATCH_SIZES)
 def test_advance_is_step_reset_and_looking(rules: Rules, batch_size: int) -> None:
     rng = np.random.default_rng(batch_size)
-    game = Game(rules)
+    game = Game(rules, num_threads=2)
     fast = game.reset(batch_size, seed=batch_size)
     slow = fast.copy()
     observation = np.full((batch_size, game.observation_size), 77, np.int8)
