@@ -13,7 +13,7 @@ import pettingzoo
 import pytest
 from gymnasium.error import ResetNeeded
 
-from tests.positions import numbers
+from tests.positions import board, numbers
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, way_of_the_dragon_v0
 
 with warnings.catch_warnings():
@@ -313,6 +313,15 @@ def test_goes_on_from_a_given_state(make):
     other["rng"] = record["rng"]
     assert other == record
     assert record.dtype == STATE
+
+
+@makers
+def test_a_given_state_may_be_played_to_its_end_by_forced_moves(make):
+    state = board(Rules(), dice="dragon dragon dragon dragon dragon")  # nothing can move: a pass
+    env = make(max_turns=1)
+    env.reset(options={"state": state})
+    assert env.record["phase"] == Phase.OVER
+    assert [truncated for *_, truncated, _ in play(env, np.random.default_rng(0))] == [True, True]
 
 
 # ------------------------------------------------------------------------------------------------ bad input

@@ -105,8 +105,9 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             self.infos = {
                 agent: {"action_mask": np.zeros(self.game.num_actions, np.int8)} for agent in self.agents
             }
-        over = self._state["phase"][0] == Phase.OVER
-        self._ask(len(self.agents) if over else int(self._state["player"][0]))
+        player = int(self._state["player"][0])
+        self.agent_selection = self.possible_agents[player]
+        self._ask(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
 
     def step(self, action: Any) -> None:
         """Take the action of `agent_selection`, None once it is terminated or truncated.
