@@ -30,7 +30,7 @@ def reset(states: Any, rules: Any, starters: Any, where: Any, play: Any) -> None
         if where[i]:
             s = states[i]
             engine.new_game(s, r, starters[i])
-            engine.run(s, r, play)
+            engine.run(s, r, engine.shown(s), play)
 
 
 @kernel
@@ -48,7 +48,7 @@ def is_legal(s: Any, rules: Any, action: Any) -> Any:
     """Return whether an action, any integer, is legal."""
     if s.phase == engine.OVER:
         return True
-    actions, swaps = engine.legal(s, rules)
+    actions, swaps = engine.legal(s, rules, engine.shown(s))
     if 0 <= action < engine.SWAP:
         return actions >> np.uint64(action) & engine.BIT != 0
     if engine.SWAP <= action < engine.SWAP + 50:
@@ -63,15 +63,14 @@ def step(states: Any, rules: Any, actions: Any, chance: Any) -> None:
     for i in range(states.shape[0]):
         s = states[i]
         if s.phase != engine.OVER:
-            engine.decide(s, r, actions[i])
-            engine.run(s, r, chance)
+            engine.run(s, r, engine.decide(s, r, actions[i]), chance)
 
 
 @kernel
 def roll(states: Any, rules: Any) -> None:
     """Roll where a roll is due, on to the next decision."""
     for i in range(states.shape[0]):
-        engine.run(states[i], rules[0], True)
+        engine.run(states[i], rules[0], engine.shown(states[i]), True)
 
 
 @kernel
@@ -80,14 +79,14 @@ def roll_given(states: Any, rules: Any, rolls: Any) -> None:
     for i in range(states.shape[0]):
         if states[i].phase == engine.CHANCE:
             engine.rolled(states[i], rules[0], rolls[i])
-            engine.run(states[i], rules[0], False)
+            engine.run(states[i], rules[0], rolls[i], False)
 
 
 @kernel
 def legal_actions(states: Any, rules: Any, mask: Any) -> None:
     """Write the action masks, int8 (N, A)."""
     for i in range(states.shape[0]):
-        actions, swaps = engine.legal(states[i], rules[0])
+        actions, swaps = engine.legal(states[i], rules[0], engine.shown(states[i]))
         write_mask(actions, swaps, mask[i])
 
 
@@ -95,7 +94,7 @@ def legal_actions(states: Any, rules: Any, mask: Any) -> None:
 def observe(states: Any, rules: Any, observers: Any, observation: Any) -> None:
     """Write the observations, int8 (N, D), of the given seats."""
     for i in range(states.shape[0]):
-        encode(states[i], rules[0], observers[i], observation[i])
+        encode(states[i], rules[0], observers[i], engine.shown(states[i]), observation[i])
 
 
 @kernel
@@ -115,13 +114,15 @@ def rewards(states: Any, rules: Any, out: Any) -> None:
 
 @kernel
 def restart(s: Any, rules: Any) -> Any:
-    """Start the record's next game and return the legal actions of its first decision, as bits."""
+    """Start the record's next game and return what `engine.run` does."""
     engine.new_game(s, rules, rules.start)
-    return engine.run(s, rules, True)
+    return engine.run(s, rules, np.uint64(engine.NOTHING_KEPT), True)
 
 
 @kernel
-def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, reward: Any, done: Any) -> None:
+def advance(
+    states: Any, rules: Any, actions: Any, observation: Any, mask: Any, reward: Any, done: Any
+) -> None:
     """Step, note rewards and ends, restart finished games, encode what the seats to act see.
 
     Of the last four arrays those without columns (or, `done`, without rows) are left out.
@@ -130,19 +131,18 @@ def advance(states: Any, rules: Any, actions: Any, observation: Any, mask: Any, 
     reward[:] = 0
     for i in range(states.shape[0]):
         s = states[i]
-        engine.decide(s, r, actions[i])
-        legal, swaps = engine.run(s, r, True)
+        legal, swaps, keep = engine.run(s, r, engine.decide(s, r, actions[i]), True)
         over = s.phase == engine.OVER
         if done.size:
             done[i] = over
         if over:
             if reward.size:
                 engine.rewards(s, r, reward[i])
-            legal, swaps = restart(s, r)
+            legal, swaps, keep = restart(s, r)
         if mask.size:
             write_mask(legal, swaps, mask[i])
         if observation.size:
-            encode(s, r, s.player, observation[i])
+            encode(s, r, s.player, keep, observation[i])
 
 
 # ------------------------------------------------------------------------- one game: the loops of single environments
@@ -157,8 +157,7 @@ def play(states: Any, rules: Any, action: Any) -> Any:
     s, r = states[0], rules[0]
     if not is_legal(s, r, action):
         return -1
-    engine.decide(s, r, action)
-    engine.run(s, r, True)
+    engine.run(s, r, engine.decide(s, r, action), True)
     return r.players if s.phase == engine.OVER else s.player
 
 
@@ -166,7 +165,8 @@ def play(states: Any, rules: Any, action: Any) -> Any:
 def view(states: Any, rules: Any, observer: Any, observation: Any, mask: Any) -> None:
     """Write what a seat sees of the first game, int8 (D,), and its legal actions, int8 (A,): none if not to act."""
     s, r = states[0], rules[0]
-    encode(s, r, observer, observation)
-    actions, swaps = engine.legal(s, r)
+    keep = engine.shown(s)
+    encode(s, r, observer, keep, observation)
+    actions, swaps = engine.legal(s, r, keep)
     to_act = s.player == observer or s.phase == engine.OVER
     write_mask(actions if to_act else np.uint64(0), swaps if to_act else np.uint64(0), mask)

@@ -5,7 +5,8 @@ action is legal; `wotd_env.game` checks what comes from outside. Rulings R1..R16
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-Legal actions are two sets of bits: bit a of the first for action a < 55, bit k of the second for swap 55 + k.
+Legal actions are two sets of bits: bit a of the first for action a < 55, bit k of the second for swap 55 + k. What lies
+on the table is passed along by its number (`shown`, wotd_env.dice), so that it is looked up once.
 """
 
 from __future__ import annotations
@@ -154,10 +155,10 @@ def powers_of(s: Any, rules: Any, seat: Any) -> Any:
 @kernel
 def occupied(s: Any, rules: Any, path: Any) -> Any:
     """Return the spaces of a path where a piece stands, dead or not, as bits; bit 0 has no meaning."""
-    spaces = np.uint64(s.dead[path])
-    for seat in range(rules.players):
-        spaces |= BIT << np.uint64(s.pieces[seat, path])
-    return spaces
+    spaces = np.uint32(s.dead[path])
+    for seat in range(MAX_PLAYERS):  # the pieces of seats that do not play are off the board
+        spaces |= np.uint32(1) << np.uint32(s.pieces[seat, path])
+    return np.uint64(spaces)
 
 
 @kernel
@@ -187,12 +188,12 @@ def jump(s: Any, rules: Any, path: Any, count: Any) -> Any:
 
 
 @inlined
-def legal(s: Any, rules: Any) -> Any:
+def legal(s: Any, rules: Any, keep: Any) -> Any:
     """Return the legal actions and the legal swaps, as bits."""
     if s.phase == KEEP:
-        return LEGAL_HOLDS[shown(s)], np.uint64(0)
+        return LEGAL_HOLDS[keep], np.uint64(0)
     if s.phase == MOVING:
-        return legal_moves(s, rules)
+        return legal_moves(s, rules, keep)
     if s.phase == CHOOSING:
         rebirth = powers_of(s, rules, s.player) >> FIRE & 1
         return np.uint64(1 << END | s.perfection << EXTRA | rebirth << REBIRTH), np.uint64(0)
@@ -202,9 +203,8 @@ def legal(s: Any, rules: Any) -> Any:
 
 
 @kernel
-def legal_moves(s: Any, rules: Any) -> Any:
+def legal_moves(s: Any, rules: Any, roll: Any) -> Any:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
-    roll = shown(s)
     free = 0  # paths on which a power-free move is possible
     for path in range(PATHS):
         free |= (destination(s, rules, path, COUNTS[roll, path]) > 0) << path
@@ -383,8 +383,7 @@ def roll_off(s: Any, candidates: Any) -> Any:
         leader = 0
         for seat in range(MAX_PLAYERS):
             if candidates >> seat & 1:
-                roll = THROW_ROLL[THROW_START[NOTHING_KEPT] + below(s, THROW_SIZE[NOTHING_KEPT])]
-                dragons = np.int64(COUNTS[roll, DRAGON])
+                dragons = np.int64(COUNTS[throw(s, NOTHING_KEPT), DRAGON])
                 if dragons > most:
                     most = dragons
                     leaders = 0
@@ -414,10 +413,9 @@ def show(s: Any, keep: Any) -> None:
 
 
 @kernel
-def roll(s: Any, rules: Any) -> None:
-    """Roll the dice that are due, from the game's own stream."""
-    keep = shown(s)
-    rolled(s, rules, THROW_ROLL[THROW_START[keep] + below(s, THROW_SIZE[keep])])
+def throw(s: Any, keep: Any) -> Any:
+    """Roll what a keep leaves to be rolled, from the game's own stream, and return the number of the roll."""
+    return THROW_ROLL[THROW_START[keep] + below(s, THROW_SIZE[keep])]
 
 
 @kernel
@@ -429,25 +427,41 @@ def rolled(s: Any, rules: Any, roll: Any) -> None:
 
 
 @inlined
-def decide(s: Any, rules: Any, action: Any) -> None:
-    """Take a legal action; roll nothing."""
+def decide(s: Any, rules: Any, action: Any) -> Any:
+    """Take a legal action, roll nothing, and return the number of what lies on the table."""
+    keep = np.uint64(shown(s))
     if s.phase == KEEP:
-        if action == STOP:
-            s.rolls_left = 0
-            s.phase = MOVING
-            return
+        return np.uint64(hold(s, rules, keep, action))
+    if s.phase == MOVING:
+        move(s, rules, keep, action)
+    elif s.phase == CHOOSING:
+        extra(s, rules, action)
+    return np.uint64(shown(s))
+
+
+@inlined
+def hold(s: Any, rules: Any, roll: Any, action: Any) -> Any:
+    """Take a legal action of phase KEEP and return the keep that is left on the table (R2, R12)."""
+    keep = HOLD_KEEP[roll, action]
+    if action == STOP:
+        s.rolls_left = 0
+        s.phase = MOVING
+    else:
         if s.rolls_left > 0:
             s.rolls_left -= 1
         else:
             use_power(s)
-        show(s, HOLD_KEEP[shown(s), action])
         s.phase = CHANCE
-    elif s.phase == MOVING:
-        move(s, rules, action)
-    elif s.phase == CHOOSING:
-        if action == REBIRTH:
-            use_power(s)
-        end_turn(s, rules, action != END)
+        show(s, keep)
+    return keep
+
+
+@kernel
+def extra(s: Any, rules: Any, action: Any) -> None:
+    """Take a legal action of phase EXTRA (R8, R12)."""
+    if action == REBIRTH:
+        use_power(s)
+    end_turn(s, rules, action != END)
 
 
 @kernel
@@ -457,9 +471,8 @@ def use_power(s: Any) -> None:
 
 
 @inlined
-def move(s: Any, rules: Any, action: Any) -> None:
+def move(s: Any, rules: Any, roll: Any, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    roll = shown(s)
     dragons = np.int64(COUNTS[roll, DRAGON])
     most = 0  # dice that show one element
     for element in range(PATHS):
@@ -529,20 +542,23 @@ def end_turn(s: Any, rules: Any, again: Any) -> None:
 
 
 @inlined
-def run(s: Any, rules: Any, chance: Any) -> Any:
-    """Go on to the next decision and return its legal actions and swaps, as bits; without `chance`, stop at a roll.
+def run(s: Any, rules: Any, keep: Any, chance: Any) -> Any:
+    """Go on to the next decision; without `chance`, stop at a roll.
 
-    Under `skip_forced` a decision with one legal action is no decision; only moves can be forced.
+    Under `skip_forced` a decision with one legal action is no decision; only moves can be forced. `keep` is the number
+    of what lies on the table. Returned are the legal actions and swaps, as bits, and `keep` as it is then.
     """
     while True:
         if s.phase == CHANCE:
             if not chance:
-                return np.uint64(0), np.uint64(0)
-            roll(s, rules)
-        actions, swaps = legal(s, rules)
+                return np.uint64(0), np.uint64(0), keep
+            keep = np.uint64(throw(s, keep))
+            rolled(s, rules, keep)
+        actions, swaps = legal(s, rules, keep)
         if s.phase != MOVING or not rules.skip_forced or swaps or actions & (actions - BIT):
-            return actions, swaps
+            return actions, swaps, keep
         forced = MOVE
         while not actions >> np.uint64(forced) & BIT:
             forced += 1
-        move(s, rules, forced)
+        move(s, rules, keep, forced)
+        keep = np.uint64(shown(s))

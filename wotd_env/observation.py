@@ -48,8 +48,8 @@ def layout(rules: Rules) -> dict[str, slice]:
 
 
 @inlined
-def encode(s: Any, rules: Any, observer: Any, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), in the order of `layout`."""
+def encode(s: Any, rules: Any, observer: Any, keep: Any, row: Any) -> None:
+    """Write the observation of a seat, int8 (D,), in the order of `layout`; `keep` is what `engine.shown` returns."""
     n = rules.players
     spaces = np.uint64(rules.spaces)
     block = spaces + np.uint64(NUMBERED + 1)
@@ -67,7 +67,6 @@ def encode(s: Any, rules: Any, observer: Any, row: Any) -> None:
             for space in range(rules.spaces):
                 row[at + np.uint64(space)] = dead >> space & 1
         at += spaces
-    keep = shown(s)
     for i in range(DICE_BLOCK):
         row[at + np.uint64(i)] = ONE_HOT_DICE[keep, i]
     at += np.uint64(DICE_BLOCK)

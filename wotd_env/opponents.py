@@ -20,8 +20,12 @@ from wotd_env import engine
 from wotd_env._compile import kernel
 from wotd_env.game import Game, IllegalActionError, States
 from wotd_env.policies import Policy, greedy, make_policy, random
+from wotd_env.state import STATE
 
 __all__ = ["Opponents"]
+
+_ROW = np.dtype((np.void, STATE.itemsize))
+"""A record as plain bytes, which numpy copies many times faster."""
 
 BITS = 2  # of a script
 OUTSIDE, RANDOM, GREEDY = range(3)
@@ -56,10 +60,10 @@ class Opponents:
         kinds = [SCRIPTS.get(type(policy), OUTSIDE) for policy in self.policies]
         self.scripts = sum(kind << BITS * i for i, kind in enumerate(kinds))
         self.outside = OUTSIDE in kinds
-        players: dict[int, list[int]] = {}
-        for seat, policy in enumerate(self.policies, 1):
-            players.setdefault(id(policy), []).append(seat)
-        self._seats = list(players.values())  # the relative seats of each policy
+        self._players = list({id(policy): policy for policy in self.policies}.values())
+        self._player = np.array(
+            [-1, *(self._players.index(policy) for policy in self.policies)]
+        )  # [relative seat]
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
         """Go on, in place, until the learner is to decide in every game or the game is over.
@@ -77,25 +81,26 @@ class Opponents:
             self.game._spread(play_all, state, learners, self.scripts, ready)
             if ready.all():
                 return
-            self.decide(state, learners, ~ready, rng)
+            self.decide(state, learners, np.flatnonzero(~ready), rng)
 
     def decide(
-        self, state: States, learners: NDArray[np.int8], where: NDArray[np.bool_], rng: np.random.Generator
+        self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Let policies that are no scripts take one decision in each of the games, bool (N,), where one is to act."""
-        relative = (state["player"] - learners) % self.game.rules.players
-        for seats in self._seats:
-            policy = self.policies[seats[0] - 1]
-            chosen = where & np.isin(relative, seats)
-            if chosen.any():
-                games = state[chosen]
-                shown = games.copy()
+        """Let policies that are no scripts take one decision in the games that wait for them, given by index."""
+        rows = state.view(_ROW)
+        players = self._player[
+            (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
+        ]
+        for player, policy in enumerate(self._players):
+            chosen = waiting[players == player]
+            if chosen.size:
+                games, shown = rows[chosen].view(STATE), rows[chosen].view(STATE)
                 shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
                 try:
                     self.game.step(games, policy.act(self.game, shown, rng))
                 except IllegalActionError as error:
                     raise ValueError(f"opponent {policy!r} plays an illegal action: {error}") from error
-                state[chosen] = games
+                rows[chosen] = games.view(_ROW)
 
 
 @kernel
@@ -118,8 +123,7 @@ def play(s: Any, rules: Any, learner: Any, scripts: Any) -> Any:
             action = random.choose(s, rules, draw(s, s.phase))
         else:
             return False
-        engine.decide(s, rules, action)
-        engine.run(s, rules, True)
+        engine.run(s, rules, engine.decide(s, rules, action), True)
     return True
 
 

@@ -298,7 +298,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         arrays = (self._state, self._learners, self._stages, self._steps)
         settings = (self.opponents.scripts, self._fixed_seat, self._step_limit, same_step)
         self.game._spread(advance, *arrays, actions, *settings, *outputs)
-        while self.opponents.outside and (waiting := self._stages >= REPLY).any():
+        while self.opponents.outside and (waiting := np.flatnonzero(self._stages >= REPLY)).size:
             try:
                 self.opponents.decide(self._state, self._learners, waiting, self.np_random)
             except BaseException:  # a policy failed, or Ctrl-C: some games have moved on, others have not
@@ -384,8 +384,7 @@ def advance(
                 steps[i] += 1
                 lost = not is_legal(s, r, actions[i])
                 if not lost and s.phase != engine.OVER:
-                    engine.decide(s, r, actions[i])
-                    engine.run(s, r, True)
+                    engine.run(s, r, engine.decide(s, r, actions[i]), True)
                 stages[i] = REPLY
         elif stages[i] < REPLY:
             continue
@@ -423,7 +422,7 @@ def advance(
 def restart(s: Any, rules: Any, seat: Any) -> Any:
     """Start the next game in a record, up to its first decision, and return the learner's seat."""
     engine.new_game(s, rules, rules.start)
-    engine.run(s, rules, True)
+    engine.run(s, rules, engine.shown(s), True)
     return choose_seat(s, rules, seat)
 
 
@@ -444,9 +443,10 @@ def choose_seats(states: Any, rules: Any, where: Any, seat: Any, learners: Any) 
 @kernel
 def look(s: Any, rules: Any, learner: Any, lost: Any, observation: Any, mask: Any) -> None:
     """Write what the learner sees, and its legal actions: all once its game is over or lost."""
+    keep = engine.shown(s)
     if observation.size:
-        encode(s, rules, learner, observation)
-    actions, swaps = engine.legal(s, rules)
+        encode(s, rules, learner, keep, observation)
+    actions, swaps = engine.legal(s, rules, keep)
     if lost:
         actions, swaps = engine.ALL_ACTIONS, ~np.uint64(0)
     write_mask(actions, swaps, mask)

@@ -89,14 +89,15 @@ def best_move(s: Any, rules: Any) -> Any:
     """Return the best action of phase MOVE and how much it gains."""
     scratch = np.empty(1, STATE)
     after = scratch[0]
-    actions, swaps = engine.legal_moves(s, rules)
+    roll = engine.shown(s)
+    actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, s.player)
     best = np.int64(0)
     most = -2 * END_OF_GAME
     for a in range(MOVE, SWAP + 50):
         if (actions >> np.uint64(a) if a < SWAP else swaps >> np.uint64(a - SWAP)) & engine.BIT:
             scratch[0] = s
-            engine.move(after, rules, a)
+            engine.move(after, rules, roll, a)
             gain = lead(after, rules, s.player) - before
             if after.used != s.used:
                 gain -= TURN

@@ -269,11 +269,11 @@ def _afterstates(
             else:
                 if roll != slots.roll[slot - 1] or slot == len(PASSING):
                     engine.show(s, roll)
-                    actions, swaps = engine.legal_moves(s, r)
+                    actions, swaps = engine.legal_moves(s, r, roll)
                 is_open = _has(actions, swaps, action)
             if is_open:
                 scratch[1] = s
-                engine.move(moved, r, action)
+                engine.move(moved, r, roll, action)
                 count = _finish(moved, r, i, slot, leaves, lane, row, count)
     return count
 
@@ -287,7 +287,7 @@ def _choices(states: Any, rules: Any, leaves: Any, lane: Any, row: Any) -> Any:
     count = 0
     for i in range(states.shape[0]):
         s = states[i]
-        actions, swaps = engine.legal(s, r)
+        actions, swaps = engine.legal(s, r, engine.shown(s))
         for action in range(MOVE, SWAP + 50):
             if _has(actions, swaps, action):
                 scratch[0] = s
@@ -311,7 +311,7 @@ def _finish(s: Any, rules: Any, i: Any, k: Any, leaves: Any, lane: Any, row: Any
         leaves[count] = s
         lane[count], row[count] = i, k
         return count + 1
-    actions = engine.legal(s, rules)[0]
+    actions = engine.legal(s, rules, engine.shown(s))[0]
     for choice in (END, EXTRA, REBIRTH):
         if _has(actions, np.uint64(0), choice):
             leaves[count] = s

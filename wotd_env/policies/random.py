@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wotd_env._compile import kernel
 from wotd_env.actions import SWAP
-from wotd_env.engine import BIT, OVER, legal
+from wotd_env.engine import BIT, OVER, legal, shown
 from wotd_env.game import Game
 
 
@@ -29,7 +29,7 @@ def choose(s: Any, rules: Any, stream: Any) -> Any:
     """Return a legal action that `stream`, 64 random bits (uint64), selects."""
     if s.phase == OVER:
         return np.int64(0)
-    actions, swaps = legal(s, rules)
+    actions, swaps = legal(s, rules, shown(s))
     left = count(actions) + count(swaps)
     left = np.int64(((stream >> np.uint64(32)) * np.uint64(left)) >> np.uint64(32))
     for a in range(SWAP):
