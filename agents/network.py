@@ -18,13 +18,14 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from wotd_env.actions import ADVANCE, JUMP, PASS, SWAP, num_actions, pairs
+from wotd_env.actions import ADVANCE, SWAP, pairs
 from wotd_env.dice import NUM_HOLDS
-from wotd_env.observation import layout
+from wotd_env.observation import DEADLINE, layout
 from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
-PLAIN = SWAP - PASS + PASS - ADVANCE  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+PLAIN = SWAP - ADVANCE  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
 class PathNetwork(nn.Module):
@@ -35,8 +36,10 @@ class PathNetwork(nn.Module):
         width: units of each hidden layer.
     """
 
-    held: th.Tensor
-    dice_below: th.Tensor
+    held: th.Tensor  # (32, 5): whether a hold keeps a die
+    number: th.Tensor  # (6,): 0..5
+    die: th.Tensor  # (5, 1): 0..4
+    offset: th.Tensor  # (8,): where the scores of each face, of all dice and of elements begin
 
     def __init__(self, rules: Rules, width: int) -> None:
         super().__init__()
@@ -45,16 +48,20 @@ class PathNetwork(nn.Module):
         self.pairs = pairs(rules.players)
         size = {name: part.stop - part.start for name, part in self.layout.items()}
         of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS
-        of_game = COUNTS + sum(size[name] for name in ("rolls_left", "phase", "player", "powers", "perfection", "deadline"))
+        of_game = COUNTS + sum(size[name] for name in OF_GAME)
 
         self.path_in = nn.Linear(of_path, width)
         self.game_in = nn.Linear(of_game, width)
         self.path = nn.Linear(width, width)
-        self.game = nn.Sequential(nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU())
+        self.game = nn.Sequential(
+            nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU()
+        )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
         self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)  # kept dice; move, wild, jump; swaps
-        self.game_out = nn.Linear(2 * width, 3 * COUNTS + PLAIN)  # kept dragons, dice, elements; actions without a path
+        self.game_out = nn.Linear(
+            2 * width, 3 * COUNTS + PLAIN
+        )  # kept dragons, dice, elements; plain actions
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
             nn.init.normal_(last.weight, std=0.01)
@@ -68,23 +75,24 @@ class PathNetwork(nn.Module):
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the logits of all actions, legal or not, and the expected result for the observer."""
+        n, players = len(observation), self.rules.players
         part = {name: observation[:, where] for name, where in self.layout.items()}
-        dice = part["dice"].unflatten(1, (DRAGON + 1, COUNTS))
+        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
         of_path = th.cat(
             [
-                part["pieces"].unflatten(1, (self.rules.players, PATHS, -1)).transpose(1, 2).flatten(2),
-                part["dead"].unflatten(1, (PATHS, -1)),
-                part["colors"].unflatten(1, (self.rules.players, MAX_PLAYERS)).transpose(1, 2),
+                part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2),
+                part["dead"].reshape(n, PATHS, self.rules.spaces),
+                part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2),
                 dice[:, :DRAGON],
             ],
             2,
         )
-        of_game = [part[name] for name in ("rolls_left", "phase", "player", "powers", "perfection")]
-        of_game = th.cat([dice[:, DRAGON], *of_game, part["deadline"] / 127], 1)
+        part["deadline"] = part["deadline"] / DEADLINE
+        of_game = self.game_in(th.cat([dice[:, DRAGON], *(part[name] for name in OF_GAME)], 1))
 
-        paths = th.relu(self.path_in(of_path) + self.game_in(of_game)[:, None])
+        paths = th.relu(self.path_in(of_path) + of_game[:, None])
         paths = th.relu(self.path(paths))
-        game = self.game(th.cat([paths.mean(1), paths.amax(1), self.game_in(of_game)], 1))
+        game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
         paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
 
         kept, moves, swaps = self.path_out(paths).split((COUNTS, 3, self.pairs), 2)
@@ -98,23 +106,27 @@ class PathNetwork(nn.Module):
 
         Args:
             dice: (N, 6, 6), how many dice show each face, one-hot.
-            scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and different elements.
+            scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
         """
-        up_to = (dice @ self.number).cumsum(1)[:, None]  # dice that show this face or a lower one
-        shows = (up_to > self.die).float().diff(dim=2, prepend=th.zeros_like(self.die)[None].expand(len(dice), -1, -1))
+        up_to = (dice @ self.number).cumsum(1)[:, None]  # (N, 1, 6): dice that show this face or a lower one
+        lower = (up_to > self.die).to(
+            dice.dtype
+        )  # (N, 5, 6): whether each die shows this face or a lower one
+        shows = th.cat([lower[..., :1], lower[..., 1:] - lower[..., :-1]], 2)
         kept = self.held @ shows  # (N, 32, 6)
-        in_all = kept.sum(2, keepdim=True)
-        elements = (kept[..., :DRAGON] > 0).float().sum(2, keepdim=True)
-        index = th.cat([kept, in_all, elements], 2).long() + self.offset
-        return scores.gather(1, index.flatten(1)).unflatten(1, (NUM_HOLDS, -1)).sum(2)
+        elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)
+        index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
+        return scores.gather(1, index.flatten(1)).reshape(len(dice), NUM_HOLDS, -1).sum(2)
 
     def forward_actor(self, observation: th.Tensor) -> th.Tensor:
         """Return the logits alone."""
-        return self(observation)[0]
+        logits, _ = self.forward(observation)
+        return logits
 
     def forward_critic(self, observation: th.Tensor) -> th.Tensor:
         """Return the value alone."""
-        return self(observation)[1]
+        _, value = self.forward(observation)
+        return value
 
 
 class PathPolicy(MaskableActorCriticPolicy):

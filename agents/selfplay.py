@@ -46,7 +46,9 @@ class SelfPlayVecEnv(VecEnv):
         self.state = np.zeros(n, STATE)
         self.seat = np.zeros(n, np.int8)
         self.opponents = opponents
-        super().__init__(n, spaces.Box(0, 127, (game.observation_size,), np.int8), spaces.Discrete(game.num_actions))
+        super().__init__(
+            n, spaces.Box(0, 127, (game.observation_size,), np.int8), spaces.Discrete(game.num_actions)
+        )
         self.seed(seed)
         self.reset()
 
@@ -58,7 +60,9 @@ class SelfPlayVecEnv(VecEnv):
     @opponents.setter
     def opponents(self, opponents: Sequence[Policy]) -> None:
         if len(opponents) != len(self.state):
-            raise ValueError(f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}")
+            raise ValueError(
+                f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}"
+            )
         self._opponents = list(opponents)
         self._groups = {id(policy): (policy, np.zeros(len(self.state), np.bool_)) for policy in opponents}
         for i, policy in enumerate(opponents):
@@ -108,7 +112,9 @@ class SelfPlayVecEnv(VecEnv):
                     self.game.step(state, policy.act(self.game, state, self.rng))
                     self.state[chosen] = state
 
-    def _note(self, games: NDArray[np.int64], rewards: NDArray[np.float32], infos: list[dict[str, Any]]) -> None:
+    def _note(
+        self, games: NDArray[np.int64], rewards: NDArray[np.float32], infos: list[dict[str, Any]]
+    ) -> None:
         """Note how games have ended for the learner."""
         ended, seats = self.state[games], self.seat[games]
         rewards[games] = self.game.rewards(ended)[np.arange(len(games)), seats]
@@ -134,12 +140,16 @@ class SelfPlayVecEnv(VecEnv):
         """Set an attribute of all environments."""
         setattr(self, attr_name, value)
 
-    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
         """Call `action_masks`: a row for each environment."""
         rows = getattr(self, method_name)(*args, **kwargs)
         return rows if indices is None else [rows[i] for i in self._get_indices(indices)]
 
-    def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
         """No environment is wrapped."""
         return [False] * self._count(indices)
 

@@ -1,0 +1,409 @@
+"""Training by self-play: settings, the loop, and what it leaves in the run folder.
+
+MaskablePPO learns one seat of every game; the other seats are played by the network itself, by earlier snapshots of
+it, and by `greedy`. A run has equally spaced *milestones*. At each of them the network is added to the pool of
+snapshots, its strength is measured, and a checkpoint is written:
+
+    config.json       settings and versions
+    checkpoint.pt     all that `--resume` needs
+    model.zip         the network as SB3 saves it
+    curve.csv, .png   strength against `random` and `greedy` at every milestone
+    result.json       the final table
+    events.out.*      TensorBoard: losses, speed, results by opponent
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch as th
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.utils import LinearSchedule
+
+import wotd_env
+from agents import checkpoint, report
+from agents.checkpoint import CheckpointError
+from agents.evaluate import Shares, play
+from agents.network import PathPolicy
+from agents.selfplay import SelfPlayVecEnv
+from agents.trained import Trained
+from wotd_env import STATE, Game, Rules, make_policy
+from wotd_env.policies import Policy
+
+REFERENCES = ("random", "greedy")
+"""The opponents that strength is measured against."""
+
+MEASURING = 1 << 32
+"""Seed of all measurements; the games of a training have smaller ones."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Train MaskablePPO by self-play, then measure it against random and greedy.
+
+    Ctrl-C saves the run after the update in progress; --resume goes on with it.
+    """
+
+    preset: Literal["quick", "full"] = "quick"
+    """Defaults of all other settings: quick takes up to 5 minutes on two cores, full an hour."""
+
+    resume: Path | None = None
+    """Run folder to go on with; its settings are the defaults then."""
+
+    folder: Path | None = None
+    """Run folder to make; by default runs/ and the time."""
+
+    seed: int = 0
+    """Same seed, settings and machine: same network."""
+
+    rules: Rules = field(default_factory=Rules)
+
+    decisions: int = 4_000_000
+    """Decisions of the learner to train on."""
+
+    milestones: int = 20
+    """Times that a snapshot, a measurement and a checkpoint are made, evenly spread over the training."""
+
+    games: int = 256
+    """Games played side by side; the learner has one seat in each."""
+
+    steps: int = 64
+    """Decisions taken in each game between two updates of the network."""
+
+    past: float = 0.25
+    """Share of the games against snapshots; the snapshot is drawn anew after every update."""
+
+    greedy: float = 0.25
+    """Share of the games against greedy. The rest is played against the network as it is."""
+
+    width: int = 64
+    """Units of the network's hidden layers."""
+
+    learning_rate: float = 1e-3
+    """Step size of Adam at the start; it falls linearly to 0."""
+
+    batch_size: int = 1024
+    """Decisions in a gradient step."""
+
+    epochs: int = 3
+    """Passes over the decisions between two updates."""
+
+    gae_lambda: float = 0.9
+    """Lambda of generalized advantage estimation, counted in decisions; there is no discount."""
+
+    entropy: float = 0.003
+    """Weight of the entropy bonus."""
+
+    clip: float = 0.2
+    """Clip range of PPO's probability ratio."""
+
+    milestone_games: int = 1_000
+    """Games against each of random and greedy at a milestone."""
+
+    final_games: int = 20_000
+    """Games against each of random and greedy after the training, at least."""
+
+    threads: int = 2
+    """Threads of the network's arithmetic."""
+
+    def __post_init__(self) -> None:
+        for name in ("decisions", "milestones", "games", "steps", "width", "batch_size", "epochs", "threads"):
+            self._check(name, getattr(self, name) >= 1, "must be at least 1")
+        for name in ("milestone_games", "final_games"):
+            self._check(
+                name, getattr(self, name) >= self.rules.players, "must be at least the number of players"
+            )
+        for name in ("past", "greedy", "gae_lambda", "clip"):
+            self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
+        self._check("learning_rate", self.learning_rate > 0, "must be positive")
+        self._check("entropy", self.entropy >= 0, "must not be negative")
+        self._check("seed", 0 <= self.seed < 2**32, "must be from 0 to 2**32 - 1")
+        self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
+        self._check("games", self.games * self.steps > 1, "must be more than 1 for a single step")
+
+    def _check(self, name: str, right: bool, what: str) -> None:
+        if not right:
+            raise ValueError(f"{name} {what}, got {getattr(self, name)!r}")
+
+
+PRESETS = {
+    "quick": Settings(),
+    "full": Settings(
+        preset="full", decisions=60_000_000, milestones=60, width=128, games=512, batch_size=2048
+    ),
+}
+
+FIXED = ("preset", "folder", "rules", "games", "width", "seed")
+"""Settings that cannot change when a run is resumed."""
+
+
+class Stopped(Exception):
+    """The training was stopped on request; its checkpoint is written."""
+
+
+class Run:
+    """A training and its run folder.
+
+    Args:
+        settings: the settings; `folder` is set.
+
+    Attributes:
+        model: the learner.
+        env: the games it learns from.
+        pool: the weights of all snapshots.
+        curve: a row for each measurement: decisions, seconds, opponent, games, wins, ties, losses.
+        seconds: time spent so far.
+        stop: set it to have the training saved and stopped after the next update.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        assert settings.folder is not None
+        th.set_num_threads(settings.threads)
+        self.settings, self.folder = settings, settings.folder
+        self.game = Game(settings.rules)
+        self.references = {name: make_policy(name) for name in REFERENCES}
+        # The opponents are set below: most of them are made of the model.
+        self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
+        self.model = MaskablePPO(
+            PathPolicy,
+            self.env,
+            learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
+            n_steps=settings.steps,
+            batch_size=settings.batch_size,
+            n_epochs=settings.epochs,
+            gamma=1.0,
+            gae_lambda=settings.gae_lambda,
+            ent_coef=settings.entropy,
+            clip_range=settings.clip,
+            policy_kwargs={"rules": settings.rules, "width": settings.width},
+            seed=settings.seed,
+            device="cpu",
+        )
+        self.past = copy.deepcopy(self.model.policy)
+        self.pool: list[dict[str, th.Tensor]] = []
+        self.rng = np.random.default_rng(settings.seed)  # draws the snapshot to play against
+        self.curve: list[tuple[int, float, str, int, int, int, int]] = []
+        self.milestone = -1  # the last one that was passed
+        self.seconds = 0.0
+        self.stop = False
+
+        past, greedy = round(settings.games * settings.past), round(settings.games * settings.greedy)
+        opponents: dict[str, tuple[Policy, int]] = {
+            "itself": (Trained(self.model.policy, sample=True), settings.games - past - greedy),
+            "snapshots": (Trained(self.past, sample=True), past),
+            "greedy": (self.references["greedy"], greedy),
+        }
+        self.env.opponents = [policy for policy, games in opponents.values() for _ in range(games)]
+        self.opponents = np.repeat(list(opponents), [games for _, games in opponents.values()])
+
+    @classmethod
+    def begin(cls, settings: Settings) -> Run:
+        """Make the run folder.
+
+        Raises:
+            FileExistsError: if there is something in it.
+        """
+        run = cls(settings)
+        run.folder.mkdir(parents=True, exist_ok=True)
+        if any(run.folder.iterdir()):
+            raise FileExistsError(
+                f"folder {run.folder} is not empty; --resume {run.folder} goes on with a run"
+            )
+        run._write_config()
+        return run
+
+    @classmethod
+    def resume(cls, settings: Settings) -> Run:
+        """Go on with the run in `settings.resume` as if it had not been interrupted.
+
+        Raises:
+            CheckpointError: if its checkpoint cannot be used, or does not fit the settings; no file is changed.
+        """
+        assert settings.resume is not None
+        before = read_settings(settings.resume)
+        for name in FIXED:
+            if getattr(settings, name) != getattr(before, name):
+                raise CheckpointError(
+                    f"{name} cannot change when a run is resumed: it is {getattr(before, name)}"
+                )
+        run = cls(settings)
+        run._restore(settings.resume / "checkpoint.pt")
+        run._write_config()
+        return run
+
+    # ------------------------------------------------------------------------------------------------ the run
+
+    def train(self, progress: Callable[[Run], None]) -> None:
+        """Train up to the number of decisions set.
+
+        Args:
+            progress: called after every update of the network.
+
+        Raises:
+            Stopped: if `stop` was set; the checkpoint is written then.
+        """
+        self.model.set_logger(configure(str(self.folder), ["tensorboard"]))
+        left = max(self.settings.decisions - self.model.num_timesteps, 0)
+        try:
+            self.model.learn(left, _AfterUpdates(self, progress), reset_num_timesteps=False)
+        finally:
+            self.model.logger.close()
+
+    def after_update(self) -> None:
+        """Do what is due: a milestone, or the end on request; then draw the snapshot to play against."""
+        milestone = self.model.num_timesteps * self.settings.milestones // self.settings.decisions
+        if milestone > self.milestone:
+            self.milestone = milestone
+            self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
+            for name, shares in self.measure(self.settings.milestone_games).items():
+                self.curve.append((self.model.num_timesteps, self.seconds, name, *shares))
+                self.model.logger.record(f"strength/wins_against_{name}", shares.wins / shares.games)
+            self.save()
+        elif self.stop:
+            self.save()
+        if self.stop:
+            raise Stopped
+        self.past.load_state_dict(self.pool[self.rng.integers(len(self.pool))])
+
+    def measure(self, games: int) -> dict[str, Shares]:
+        """Play at least so many games, as well as the network can, against each of the references."""
+        player = Trained(self.model.policy)
+        return {
+            name: play(self.game, player, other, games, MEASURING) for name, other in self.references.items()
+        }
+
+    # ------------------------------------------------------------------------------------------------ the folder
+
+    def _write_config(self) -> None:
+        """Write down what the run is made with."""
+        packages = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
+        config = {
+            "settings": asdict(self.settings),
+            "versions": {
+                "wotd-env": wotd_env.__version__,
+                "python": platform.python_version(),
+                **{package: version(package) for package in packages},
+            },
+            "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        }
+        text = json.dumps(config, indent=2, default=str) + "\n"
+        checkpoint.replace(self.folder / "config.json", lambda new: new.write_text(text))
+
+    def save(self) -> None:
+        """Write the checkpoint, the model and the curve; each file is the old or the new one at any time."""
+        content = {
+            "fixed": self._fixed(),
+            "decisions": self.model.num_timesteps,
+            "updates": self.model._n_updates,
+            "network": self.model.policy.state_dict(),
+            "optimizer": self.model.policy.optimizer.state_dict(),
+            "pool": self.pool,
+            "milestone": self.milestone,
+            "curve": self.curve,
+            "seconds": self.seconds,
+            "state": th.from_numpy(self.env.state.view(np.uint8)),
+            "seat": th.from_numpy(self.env.seat),
+            "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
+            "torch_rng": th.get_rng_state(),
+            "numpy_rng": _plain(np.random.get_state(legacy=False)),  # noqa: NPY002 - SB3 shuffles by it
+            "env_rng": self.env.rng.bit_generator.state,
+            "pool_rng": self.rng.bit_generator.state,
+        }
+        checkpoint.save(self.folder / "checkpoint.pt", content)
+        checkpoint.replace(self.folder / "model.zip", self.model.save)
+        checkpoint.replace(self.folder / "curve.csv", lambda new: report.write_curve(new, self.curve))
+
+    def _restore(self, path: Path) -> None:
+        """Take over a checkpoint."""
+        saved = checkpoint.load(path)
+        try:
+            if saved["fixed"] != self._fixed():
+                raise CheckpointError(f"{path} belongs to another run: it was made with {saved['fixed']}")
+            self.model.policy.load_state_dict(saved["network"])
+            self.model.policy.optimizer.load_state_dict(saved["optimizer"])
+            self.model.num_timesteps = saved["decisions"]
+            self.model._n_updates = saved["updates"]
+            self.pool, self.milestone = saved["pool"], saved["milestone"]
+            self.curve, self.seconds = [tuple(row) for row in saved["curve"]], saved["seconds"]
+            self.env.state[:] = saved["state"].numpy().view(STATE)
+            self.env.seat[:] = saved["seat"].numpy()
+            self.env.rng.bit_generator.state = saved["env_rng"]
+            self.rng.bit_generator.state = saved["pool_rng"]
+            self.model._last_obs = self.game.observe(self.env.state)
+            self.model._last_episode_starts = saved["starts"].numpy()
+            th.set_rng_state(saved["torch_rng"])
+            np.random.set_state(saved["numpy_rng"])  # noqa: NPY002
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise CheckpointError(f"{path} does not fit this version of train.py: {error}") from error
+
+    def _fixed(self) -> str:
+        """Return what a checkpoint and a run must have in common."""
+        return ", ".join(f"{name}={getattr(self.settings, name)!r}" for name in FIXED if name != "folder")
+
+
+class _AfterUpdates(BaseCallback):
+    """Calls the run between updates, keeps its time and logs results by opponent."""
+
+    def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
+        super().__init__()
+        self.run, self.progress = run, progress
+        self.began = time.monotonic() - run.seconds
+        self.gained = np.zeros(run.settings.games)
+        self.ended = np.zeros(run.settings.games, np.int64)
+
+    def _on_rollout_start(self) -> None:
+        self._after_update()
+        self.gained[:] = self.ended[:] = 0
+
+    def _on_training_end(self) -> None:
+        self._after_update()
+
+    def _after_update(self) -> None:
+        self.run.seconds = time.monotonic() - self.began
+        self.run.after_update()
+        self.progress(self.run)
+
+    def _on_step(self) -> bool:
+        self.gained += self.locals["rewards"]
+        self.ended += self.locals["dones"]
+        return True
+
+    def _on_rollout_end(self) -> None:
+        for name in np.unique(self.run.opponents):
+            games = self.run.opponents == name
+            if ended := self.ended[games].sum():
+                self.logger.record(f"selfplay/result_against_{name}", self.gained[games].sum() / ended)
+
+
+def read_settings(folder: Path) -> Settings:
+    """Return the settings of an earlier run, to go on with it.
+
+    Raises:
+        CheckpointError: if the folder has none.
+    """
+    path = folder / "config.json"
+    try:
+        values = json.loads(path.read_text())["settings"]
+        colors = values["rules"]["colors"]
+        values["rules"]["colors"] = tuple(colors) if isinstance(colors, list) else colors
+        values["rules"] = Rules(**values["rules"])
+        return Settings(**values | {"resume": folder, "folder": folder})
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder} is no run folder of train.py: {path.name}: {error}") from error
+
+
+def _plain(state: Any) -> dict[str, Any]:
+    """Return NumPy's global random state with its array as a list of numbers."""
+    return {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}

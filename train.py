@@ -1,0 +1,102 @@
+"""Train MaskablePPO on Way of the Dragon by self-play: `python train.py`, see `--help`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from agents import report
+from agents.checkpoint import CheckpointError
+from agents.training import PRESETS, Run, Settings, Stopped, read_settings
+
+
+@dataclass
+class _Origin:
+    """Where the defaults of the settings come from."""
+
+    preset: Literal["quick", "full"] = "quick"
+    resume: Path | None = None
+
+
+def parse(arguments: Sequence[str] | None) -> Settings:
+    """Return the settings that the command line asks for.
+
+    Raises:
+        CheckpointError: if there is no run to resume where it says.
+        SystemExit: for `--help` and for wrong arguments.
+    """
+    origin, _ = tyro.cli(_Origin, args=arguments, add_help=False, return_unknown_args=True)
+    default = read_settings(origin.resume) if origin.resume else PRESETS[origin.preset]
+    settings = tyro.cli(Settings, args=arguments, default=default, config=(tyro.conf.OmitArgPrefixes,))
+    return (
+        settings
+        if settings.folder
+        else replace(settings, folder=Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}"))
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code: 0, 2 for a user's mistake, 130 if interrupted."""
+    console = Console()
+    try:
+        settings = parse(arguments)
+        run = Run.resume(settings) if settings.resume else Run.begin(settings)
+    except (CheckpointError, FileExistsError) as error:
+        print(f"train.py: error: {error}", file=sys.stderr)
+        return 2
+    console.print(f"Run folder {run.folder}; tensorboard --logdir {run.folder}", soft_wrap=True)
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        if run.stop:
+            raise KeyboardInterrupt
+        run.stop = True
+        console.print("Stopping after this update; once more stops at once.")
+
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        train(run, console)
+    except (Stopped, KeyboardInterrupt):
+        console.print(f"Interrupted. python train.py --resume {run.folder} goes on.", soft_wrap=True)
+        return 130
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def train(run: Run, console: Console) -> None:
+    """Train and measure, with progress; leave the results in the run folder."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[text]}"), *times, console=console) as progress:
+        task = progress.add_task("training", total=run.settings.decisions, text="")
+
+        def show(run: Run) -> None:
+            wins = ", ".join(f"{row[2]} {row[4] / row[3]:.0%}" for row in run.curve[-2:])
+            speed = run.model.num_timesteps / max(run.seconds, 1)
+            progress.update(task, completed=run.model.num_timesteps, text=f"{speed:,.0f}/s, wins: {wins}")
+
+        try:
+            run.train(show)
+        finally:
+            report.draw_curve(run.folder / "curve.png", run.curve, run.settings.rules.players)
+    with console.status(f"playing {run.settings.final_games:,} games against each of random and greedy"):
+        results = run.measure(run.settings.final_games)
+    content = {name: shares._asdict() for name, shares in results.items()}
+    (run.folder / "result.json").write_text(json.dumps(content, indent=2) + "\n")
+    console.print(report.table(results, run.settings.rules.players))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
