@@ -43,24 +43,26 @@ def inlined(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    dispatcher = numba.njit(nogil=True, forceinline=forceinline)(function)
+    dispatcher: Any = numba.njit(nogil=True, forceinline=forceinline)(function)
     try:
         dispatcher._cache = _Cache(function)
     except (OSError, RuntimeError):  # no folder can be written, or there is no source to compare with
         dispatcher._cache = _NoCache()
-    return dispatcher  # type: ignore[return-value]  # what it adds to the function is nobody's business but numba's
+    return dispatcher  # type: ignore[no-any-return]  # to its callers it is the function
 
 
 class _Cache(FunctionCache):
     """numba's file cache, valid as long as no source in reach of the function has changed."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         stamp = _stamp(Path(function.__code__.co_filename))
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+            self._cache_path, self._impl.filename_base, stamp
+        )
 
     def load_overload(self, *args: Any) -> Any:
-        cached = super().load_overload(*args)
+        cached = super().load_overload(*args)  # type: ignore[no-untyped-call]
         if cached is None:
             _announce("once on this machine")
         return cached

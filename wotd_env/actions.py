@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.rules import DICE, ELEMENTS, PATHS, Rules
 
@@ -35,7 +36,7 @@ def num_actions(players: int) -> int:
     return SWAP + PATHS * pairs(players)
 
 
-def _pair_table() -> np.ndarray:
+def _pair_table() -> NDArray[np.int8]:
     """Return the relative seats of every swap, int8 (6, 10, 2): [players, pair] -> two seats, 0 = the one to act."""
     table = np.zeros((6, 10, 2), np.int8)
     for players in range(2, 6):
@@ -71,7 +72,9 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
     """
     players = 2 if rules is None else rules.players
     if not 0 <= action < num_actions(players):
-        raise ValueError(f"action must be from 0 to {num_actions(players) - 1} for {players} players, got {action!r}")
+        raise ValueError(
+            f"action must be from 0 to {num_actions(players) - 1} for {players} players, got {action!r}"
+        )
     action = int(action)
     if action in _FIXED:
         return _FIXED[action]
@@ -79,7 +82,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
         kept = [str(die + 1) for die in range(DICE) if action >> die & 1]
         if not kept:
             return "re-roll all dice"
-        return f"keep dice {', '.join(kept)} and re-roll the rest" if len(kept) > 1 else f"keep die {kept[0]}, re-roll the rest"
+        return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"
     if action < WILD:
         return f"move on {ELEMENTS[action - MOVE]}"
     if action < JUMP:

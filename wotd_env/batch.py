@@ -11,6 +11,7 @@ import numpy as np
 
 from wotd_env import engine
 from wotd_env._compile import kernel
+from wotd_env.actions import SWAP
 from wotd_env.observation import encode, write_mask
 
 
@@ -49,21 +50,29 @@ def is_legal(s: Any, rules: Any, action: Any) -> Any:
     if s.phase == engine.OVER:
         return True
     actions, swaps = engine.legal(s, rules, engine.shown(s))
-    if 0 <= action < engine.SWAP:
+    if 0 <= action < SWAP:
         return actions >> np.uint64(action) & engine.BIT != 0
-    if engine.SWAP <= action < engine.SWAP + 50:
-        return swaps >> np.uint64(action - engine.SWAP) & engine.BIT != 0
+    if SWAP <= action < SWAP + 50:
+        return swaps >> np.uint64(action - SWAP) & engine.BIT != 0
     return False
 
 
 @kernel
-def step(states: Any, rules: Any, actions: Any, chance: Any) -> None:
-    """Take each game's action and go on to its next decision, or with `chance` false no further than the next roll."""
+def step(states: Any, rules: Any, actions: Any, validate: Any, chance: Any) -> Any:
+    """Take each game's action and go on to its next decision, or with `chance` false no further than the next roll.
+
+    Return -1 or, with `validate`, the first game whose action is illegal: then nothing has been changed.
+    """
+    if validate:
+        illegal = first_illegal(states, rules, actions)
+        if illegal >= 0:
+            return illegal
     r = rules[0]
     for i in range(states.shape[0]):
         s = states[i]
         if s.phase != engine.OVER:
             engine.run(s, r, engine.decide(s, r, actions[i]), chance)
+    return -1
 
 
 @kernel
@@ -121,12 +130,16 @@ def restart(s: Any, rules: Any) -> Any:
 
 @kernel
 def advance(
-    states: Any, rules: Any, actions: Any, observation: Any, mask: Any, reward: Any, done: Any
-) -> None:
-    """Step, note rewards and ends, restart finished games, encode what the seats to act see.
+    states: Any, rules: Any, actions: Any, validate: Any, observation: Any, mask: Any, reward: Any, done: Any
+) -> Any:
+    """Step, note rewards and ends, restart finished games, encode what the seats to act see; return what `step` does.
 
     Of the last four arrays those without columns (or, `done`, without rows) are left out.
     """
+    if validate:
+        illegal = first_illegal(states, rules, actions)
+        if illegal >= 0:
+            return illegal
     r = rules[0]
     reward[:] = 0
     for i in range(states.shape[0]):
@@ -143,6 +156,7 @@ def advance(
             write_mask(legal, swaps, mask[i])
         if observation.size:
             encode(s, r, s.player, keep, observation[i])
+    return -1
 
 
 # ------------------------------------------------------------------------- one game: the loops of single environments

@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, product
 from math import comb, factorial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.rules import DICE, DRAGON
 
@@ -23,7 +24,7 @@ NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
 
-def _rank_table() -> np.ndarray:
+def _rank_table() -> NDArray[np.uint16]:
     """Return uint16 (5, 8): the number of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
     table = np.zeros((DICE, 8), np.uint16)
     for i in range(DICE):
@@ -41,7 +42,7 @@ def rank(symbols: list[int] | tuple[int, ...]) -> int:
     return int(sum(RANK[i, symbol] for i, symbol in enumerate(symbols)))
 
 
-def _keeps() -> np.ndarray:
+def _keeps() -> NDArray[np.int8]:
     """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
     keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
     for symbols in combinations_with_replacement(range(FACES + 1), DICE):
@@ -54,7 +55,7 @@ KEEPS = _keeps()
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
 """int8 (462, 5): the dice of every keep as the state shows them."""
 
-COUNTS = np.stack([(KEEPS == face).sum(1) for face in range(FACES)], 1).astype(np.uint8)
+COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 """uint8 (462, 6): how many dice show each face."""
 
 UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
@@ -69,7 +70,7 @@ for _element in range(5):
     MISSING[rank(sorted({*range(5), DRAGON} - {_element}))] = _element
 
 
-def _holds() -> tuple[np.ndarray, np.ndarray]:
+def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
     """Return uint16 (252, 32), the keep that each hold of each roll leaves, and uint64 (252,), the legal holds as bits.
 
     Of several holds that keep the same faces only the smallest is legal.
@@ -91,7 +92,7 @@ def _holds() -> tuple[np.ndarray, np.ndarray]:
 HOLD_KEEP, LEGAL_HOLDS = _holds()
 
 
-def _outcomes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint8]]:
     """Return for each keep the first of its 6^k throws, their number, and uint8 (23112,): throw -> roll."""
     start = np.zeros(NUM_KEEPS, np.uint32)
     size = np.zeros(NUM_KEEPS, np.uint32)
@@ -107,7 +108,7 @@ def _outcomes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
 
 
-def chance_outcomes(dice: int) -> tuple[np.ndarray, np.ndarray]:
+def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """Return the outcomes of rolling a number of dice.
 
     Args:
@@ -122,5 +123,7 @@ def chance_outcomes(dice: int) -> tuple[np.ndarray, np.ndarray]:
     if dice not in range(DICE + 1):
         raise ValueError(f"dice must be an integer from 0 to {DICE}, got {dice!r}")
     outcomes = list(combinations_with_replacement(range(FACES), dice))
-    ways = [factorial(dice) / np.prod([factorial(throw.count(f)) for f in range(FACES)]) for throw in outcomes]
+    ways = [
+        factorial(dice) / np.prod([factorial(throw.count(f)) for f in range(FACES)]) for throw in outcomes
+    ]
     return np.array(outcomes, np.int8).reshape(len(outcomes), dice), np.array(ways) / FACES**dice

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env._compile import inlined, kernel
 from wotd_env.actions import (
@@ -87,9 +88,10 @@ BIT = np.uint64(1)
 ALL_ACTIONS = np.uint64((1 << SWAP) - 1)
 
 
-def config(rules: Rules, skip_forced: bool) -> np.ndarray:
+def config(rules: Rules, skip_forced: bool) -> NDArray[np.void]:
     """Return the rules as compiled code reads them, CONFIG (1,)."""
-    colors = [] if rules.colors in (None, "random") else [ELEMENTS.index(name) for name in rules.colors]  # type: ignore[union-attr]
+    named = rules.colors if isinstance(rules.colors, tuple) else ()
+    colors = [ELEMENTS.index(name) for name in named]
     colors += [color for color in range(MAX_PLAYERS) if color not in colors]
     start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
     return np.array(
@@ -242,9 +244,9 @@ def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
             moves |= 1 << JUMP_ADVANCE
     if powers >> WOOD & 1 and COUNTS[roll, DRAGON]:
         for path in range(PATHS):
-            if destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON]):
-                if path != MISSING[roll]:
-                    moves |= 1 << (WILD + path)
+            wild = destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON])
+            if wild and path != MISSING[roll]:
+                moves |= 1 << (WILD + path)
             if MISSING[roll] != DRAGON and destination(s, rules, path, 1):
                 moves |= 1 << WILD_ADVANCE
     return moves
@@ -378,7 +380,7 @@ def place_dead_pieces(s: Any, rules: Any) -> None:
 def roll_off(s: Any, candidates: Any) -> Any:
     """Return the seat that rolls the most dragons among the candidates (bits); ties roll again (R1)."""
     while True:
-        most = -1
+        most = np.int64(-1)
         leaders = 0
         leader = 0
         for seat in range(MAX_PLAYERS):
@@ -474,7 +476,7 @@ def use_power(s: Any) -> None:
 def move(s: Any, rules: Any, roll: Any, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
     dragons = np.int64(COUNTS[roll, DRAGON])
-    most = 0  # dice that show one element
+    most = np.int64(0)  # dice that show one element
     for element in range(PATHS):
         most = max(most, np.int64(COUNTS[roll, element]))
 

@@ -22,6 +22,7 @@ __all__ = ["Game", "IllegalActionError"]
 States = NDArray[np.void]
 """A batch of games: STATE (N,)."""
 
+_INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_ROWS = np.empty((0, 0), np.int8)
 _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
@@ -116,7 +117,7 @@ class Game:
         starters = self._starters(starting_player, len(work), fresh)
         chosen = np.ones(len(work), np.bool_) if where is None else np.ascontiguousarray(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
-            raise ValueError(f"where must be bool {work.shape}, got {chosen.dtype} {chosen.shape}")
+            raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
         if seed is not None or fresh:
             seed = 0 if seed is None else seed
             if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 1 << 64:
@@ -141,7 +142,7 @@ class Game:
         a roll is due.
         """
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.num_actions), np.int8)
+        out = self._output("out", out, (len(state), self.num_actions), _INT8)
         self._spread(batch.legal_actions, state, out)
         return out
 
@@ -151,14 +152,14 @@ class Game:
         """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,)."""
         state = self._readable(state)
         observers = state["player"] if seat is None else self._seats("seat", seat, len(state))
-        out = self._output("out", out, (len(state), self.observation_size), np.int8)
+        out = self._output("out", out, (len(state), self.observation_size), _INT8)
         self._spread(batch.observe, state, np.ascontiguousarray(observers, np.int64), out)
         return out
 
     def scores(self, state: States, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return every seat's points, int64 (N, n) (R10)."""
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.rules.players), np.int64)
+        out = self._output("out", out, (len(state), self.rules.players), _INT64)
         self._spread(batch.scores, state, out)
         return out
 
@@ -168,7 +169,7 @@ class Game:
         With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
         """
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.rules.players), np.float32)
+        out = self._output("out", out, (len(state), self.rules.players), _FLOAT32)
         self._spread(batch.rewards, state, out)
         return out
 
@@ -185,17 +186,11 @@ class Game:
         Raises:
             IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
         """
-        self._step(state, actions, validate, True)
+        self._act(batch.step, state, actions, validate, True)
 
     def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
         """Take each game's action but roll nothing: the first half of `step`, for search and explicit chance nodes."""
-        self._step(state, actions, validate, False)
-
-    def _step(self, state: States, actions: ArrayLike, validate: bool, chance: bool) -> None:
-        work = self._writable(state)
-        actions = self._actions(work, actions, validate)
-        self._spread(batch.step, work, actions, chance)
-        self._written(work, state)
+        self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None) -> None:
         """Roll where a roll is due, in place: the second half of `step`. Other games stay put.
@@ -240,19 +235,17 @@ class Game:
         Raises:
             IllegalActionError: if an action is illegal; nothing has been changed.
         """
-        work = self._writable(state)
-        n = len(work)
-        actions = self._actions(work, actions, validate)
-        self._spread(
+        n = len(state)
+        self._act(
             batch.advance,
-            work,
+            state,
             actions,
-            _NO_ROWS if observation is None else self._output("observation", observation, (n, self.observation_size), np.int8),
-            _NO_ROWS if mask is None else self._output("mask", mask, (n, self.num_actions), np.int8),
-            _NO_REWARDS if rewards is None else self._output("rewards", rewards, (n, self.rules.players), np.float32),
-            _NO_DONE if done is None else self._output("done", done, (n,), np.bool_),
+            validate,
+            self._output("observation", observation, (n, self.observation_size), _INT8, _NO_ROWS),
+            self._output("mask", mask, (n, self.num_actions), _INT8, _NO_ROWS),
+            self._output("rewards", rewards, (n, self.rules.players), _FLOAT32, _NO_REWARDS),
+            self._output("done", done, (n,), _BOOL, _NO_DONE),
         )
-        self._written(work, state)
 
     @staticmethod
     def chance_outcomes(dice_to_roll: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
@@ -261,28 +254,44 @@ class Game:
 
     # ------------------------------------------------------------------------------------------------ checks
 
-    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> Any:
+    def _act(
+        self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
+    ) -> None:
+        """Call a kernel that takes actions, in place; if one is illegal, raise before anything has changed."""
+        work = self._writable(state)
+        if self._threads(work) < 2:
+            chosen = self._actions(work, actions)
+            illegal = kernel(work, self._config, chosen, validate, *arguments)
+            if illegal >= 0:
+                raise self._illegal(work, illegal, int(chosen[illegal]))
+        else:
+            chosen = self._actions(work, actions, validate)  # of all slices, before any changes
+            self._spread(kernel, work, chosen, False, *arguments)
+        self._written(work, state)
+
+    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> None:
         """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread."""
-        threads = min(self.num_threads, len(state) // _MIN_SLICE)
+        threads = self._threads(state)
         if threads < 2:
-            return kernel(state, self._config, *arguments)
+            kernel(state, self._config, *arguments)
+            return
         edges = [len(state) * i // threads for i in range(threads + 1)]
-        parts = [slice(*edge) for edge in zip(edges, edges[1:], strict=False)]
-        calls = [
-            _pool(self.num_threads, os.getpid()).submit(
-                kernel, state[part], self._config, *(a[part] if isinstance(a, np.ndarray) else a for a in arguments)
-            )
-            for part in parts
-        ]
+        pool = _pool(self.num_threads, os.getpid())
+        calls = []
+        for part in map(slice, edges, edges[1:]):
+            sliced = (array[part] if isinstance(array, np.ndarray) else array for array in arguments)
+            calls.append(pool.submit(kernel, state[part], self._config, *sliced))
         for call in calls:
             call.result()
-        return None
+
+    def _threads(self, state: States) -> int:
+        """Return how many threads a batch is worth."""
+        return 1 if self.num_threads == 1 else min(self.num_threads, len(state) // _MIN_SLICE)
 
     def _readable(self, state: States) -> States:
         """Return the batch as kernels take it, a copy if need be."""
         if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
-            what = f"{state.dtype} {state.shape}" if isinstance(state, np.ndarray) else repr(state)
-            raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {what}")
+            raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {_kind(state)}")
         return state if state.flags.carray else state.copy()
 
     def _writable(self, state: States) -> States:
@@ -297,13 +306,16 @@ class Game:
             state[...] = work
         return state
 
-    def _output(self, name: str, out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return a new array, or the given one if it fits."""
+    def _output(self, name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
+        """Return the given array if it fits; for None the default, or a new array."""
         if out is None:
-            return np.empty(shape, dtype)
-        if not isinstance(out, np.ndarray) or out.dtype != dtype or out.shape != shape or not out.flags.carray:
-            what = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
-            raise ValueError(f"{name} must be a writable C-contiguous {np.dtype(dtype)} array {shape}, got {what}")
+            return np.empty(shape, dtype) if default is None else default
+        if not (
+            isinstance(out, np.ndarray) and out.dtype is dtype and out.shape == shape and out.flags.carray
+        ):
+            raise ValueError(
+                f"{name} must be a writable C-contiguous {dtype} array {shape}, got {_kind(out)}"
+            )
         return out
 
     def _seats(self, name: str, seats: ArrayLike, games: int) -> NDArray[np.int64]:
@@ -314,17 +326,15 @@ class Game:
             raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
         return np.ascontiguousarray(np.broadcast_to(given, (games,)), np.int64)
 
-    def _actions(self, state: States, actions: ArrayLike, validate: bool) -> NDArray[np.int64]:
+    def _actions(self, state: States, actions: ArrayLike, validate: bool = False) -> NDArray[np.int64]:
+        """Return actions as kernels take them, with `validate` legal ones."""
         given = np.asarray(actions)
-        if given.shape != state.shape or given.dtype.kind not in "iu":
-            if given.size or state.size:
-                raise ValueError(f"actions must be an integer array {state.shape}, got {given.dtype} {given.shape}")
-        checked = np.ascontiguousarray(given, np.int64)
-        if validate:
-            game = batch.first_illegal(state, self._config, checked)
-            if game >= 0:
-                raise self._illegal(state, game, int(checked[game]))
-        return checked
+        if given.shape != state.shape or (given.dtype.kind not in "iu" and given.size):
+            raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(given)}")
+        chosen = np.ascontiguousarray(given, np.int64)
+        if validate and (illegal := batch.first_illegal(state, self._config, chosen)) >= 0:
+            raise self._illegal(state, illegal, int(chosen[illegal]))
+        return chosen
 
     def _illegal(self, state: States, game: int, action: int) -> Exception:
         """Return the error for the first game whose action is illegal."""
@@ -335,8 +345,9 @@ class Game:
         else:
             known = 0 <= action < self.num_actions
             words = (
-                f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal for "
-                f"seat {record['player']} in phase {Phase(record['phase']).name} with dice {show_dice(record['dice'])}; "
+                f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal "
+                f"for seat {record['player']} in phase {Phase(record['phase']).name} "
+                f"with dice {show_dice(record['dice'])}; "
                 f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}"
             )
         return IllegalActionError(game, action, legal, f"game {game}: {words}")
@@ -345,7 +356,7 @@ class Game:
         """Return the numbers of the rolls that show the given faces (N, 5)."""
         given = np.asarray(faces)
         if given.shape != (len(state), DICE) or given.dtype.kind not in "iu":
-            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {given.dtype} {given.shape}")
+            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {_kind(given)}")
         due = state["phase"] == Phase.CHANCE
         wrong = due & ((given < 0) | (given > dice.FACES - 1)).any(1)
         given = np.where((due & ~wrong)[:, None], given, 0)
@@ -354,10 +365,16 @@ class Game:
         if wrong.any():
             game = int(wrong.argmax())
             raise ValueError(
-                f"game {game}: dice must be five faces from 0 to 5 that include the kept {show_dice(state['dice'][game])}, "
-                f"got {np.asarray(faces)[game].tolist()}"
+                f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
+                f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
             )
-        return dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1).astype(np.uint64)
+        rolls: NDArray[np.uint64] = dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1, dtype=np.uint64)
+        return rolls
+
+
+def _kind(value: Any) -> str:
+    """Return what an argument is, for an error message."""
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def show_dice(faces: ArrayLike) -> str:

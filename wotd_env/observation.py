@@ -9,8 +9,8 @@ import numpy as np
 from wotd_env._compile import inlined
 from wotd_env.actions import SWAP
 from wotd_env.dice import COUNTS, FACES, NUM_KEEPS
-from wotd_env.engine import OVER, powers_of, shown
-from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.engine import powers_of
+from wotd_env.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""

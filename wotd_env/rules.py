@@ -85,7 +85,9 @@ class Rules:
         set_field(self, "players", _integer("players", self.players, 2, MAX_PLAYERS))
         set_field(self, "spaces", _integer("spaces", self.spaces, 0, MAX_SPACES))
         if self.powers not in POWER_MODES:
-            raise ValueError(f"powers must be one of {', '.join(map(repr, POWER_MODES))}, got {self.powers!r}")
+            raise ValueError(
+                f"powers must be one of {', '.join(map(repr, POWER_MODES))}, got {self.powers!r}"
+            )
         if self.immunity not in (True, False):
             raise ValueError(f"immunity must be True or False, got {self.immunity!r}")
         set_field(self, "immunity", bool(self.immunity))
@@ -109,18 +111,22 @@ def _integer(name: str, value: Any, low: int, high: int, why: str = "") -> int:
     except AttributeError:
         number = None
     if number is None or isinstance(value, bool) or not low <= number <= high:
-        raise ValueError(f"{name} must be an integer from {low} to {high}{' ' * bool(why)}{why}, got {value!r}")
+        raise ValueError(
+            f"{name} must be an integer from {low} to {high}{' ' * bool(why)}{why}, got {value!r}"
+        )
     return int(number)
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
     """Return `colors` in its hashable form."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
-        return colors  # type: ignore[no-any-return]
+        return colors
     if not isinstance(colors, Sequence) or isinstance(colors, str):
         raise ValueError(f"colors must be None, 'random' or a tuple of element names, got {colors!r}")
     if len(colors) != players:
-        raise ValueError(f"colors must name one element for each of the {players} players, got {tuple(colors)!r}")
+        raise ValueError(
+            f"colors must name one element for each of the {players} players, got {tuple(colors)!r}"
+        )
     for name in colors:
         if name not in ELEMENTS:
             raise ValueError(f"colors must be among {', '.join(ELEMENTS)}, got {name!r}")
