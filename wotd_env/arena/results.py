@@ -42,42 +42,44 @@ class Estimate(NamedTuple):
 
 
 class _Mean(NamedTuple):
-    """A mean of independent observations."""
+    """A mean of independent observations that lie between two bounds."""
 
     value: float
     variance: float  # of the mean
     df: float
+    low: float
+    high: float
 
-    def estimate(self, low: float = -math.inf, high: float = math.inf) -> Estimate:
+    def estimate(self) -> Estimate:
         error = float(stdtrit(self.df, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
-        return Estimate(self.value, max(low, self.value - error), min(high, self.value + error))
+        return Estimate(self.value, max(self.low, self.value - error), min(self.high, self.value + error))
 
 
-def _mean(x: Floats, proportion: bool = False) -> _Mean:
-    """Return the mean of independent observations.
+def _mean(x: Floats, low: float = 0.0, high: float = 1.0) -> _Mean:
+    """Return the mean of independent observations between two bounds.
 
-    The error of a proportion counts one duplicate all lost and one all won on top (after Agresti and Coull), so that
-    it stays honest where every game was won, or lost, or all duplicates came out alike.
+    The error counts one duplicate at each bound on top (after Agresti and Coull), so that it stays honest where every
+    game was won, or lost, or all duplicates came out alike.
     """
-    padded = np.append(x, (0.0, 1.0)) if proportion else x
-    return _Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1)
+    padded = np.append(x, (low, high)) if math.isfinite(low) else x
+    return _Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1, low, high)
 
 
 def _adjusted(x: Floats, luck: Floats) -> _Mean:
-    """Return the mean of proportions with luck, whose mean is known to be 0, taken out as a control variate."""
+    """Return the mean of shares with luck, whose mean is known to be 0, taken out as a control variate."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
-    return _mean(x - slope * luck, proportion=True)
+    return _mean(x - slope * luck)
 
 
 def _pool(means: Sequence[_Mean]) -> _Mean:
     """Return the mean of the means of independent tables (Welch's degrees of freedom)."""
     variances = [mean.variance for mean in means]
     spread = sum(v * v / mean.df for v, mean in zip(variances, means, strict=True))
-    return _Mean(
-        sum(mean.value for mean in means) / len(means),
-        sum(variances) / len(means) ** 2,
-        sum(variances) ** 2 / spread if spread else means[0].df,
+    return means[0]._replace(
+        value=sum(mean.value for mean in means) / len(means),
+        variance=sum(variances) / len(means) ** 2,
+        df=sum(variances) ** 2 / spread if spread else means[0].df,
     )
 
 
@@ -105,7 +107,6 @@ class Row:
 
 
 _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
-_PROPORTIONS = ("share", "adjusted", "ties")
 
 
 class _Played:
@@ -135,8 +136,10 @@ class _Played:
         if seat is not None:
             here = here & (np.arange(len(self.table)) == seat)
         weight = here / here.sum((1, 2), keepdims=True)
+        bounds = {"rank": (1.0, float(len(self.table))), "difference": (-math.inf, math.inf)}
         means = {
-            name: _mean((x * weight).sum((1, 2)), name in _PROPORTIONS) for name, x in self.values.items()
+            name: _mean((x * weight).sum((1, 2)), *bounds.get(name, (0.0, 1.0)))
+            for name, x in self.values.items()
         }
         if self.luck is not None:
             share = (self.values["share"] * weight).sum((1, 2))
@@ -154,9 +157,7 @@ class _Played:
 def _row(
     policy: str, table: Table | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
 ) -> Row:
-    estimates: dict[str, Any] = {"adjusted": None}
-    for name, mean in means.items():
-        estimates[name] = mean.estimate(0, 1) if name in _PROPORTIONS else mean.estimate()
+    estimates: dict[str, Any] = {"adjusted": None} | {name: mean.estimate() for name, mean in means.items()}
     return Row(policy=policy, table=table, seat=seat, games=games, forfeits=forfeits, **estimates)
 
 
@@ -168,7 +169,7 @@ def share_error(table: Table, games: NDArray[np.void], luck: bool) -> float:
     """Return the largest error of a win share at a table, adjusted for luck if it was measured."""
     played = _Played(table, games, luck)
     measure = "adjusted" if luck else "share"
-    return max(played.means(policy, None)[2][measure].estimate(0, 1).error for policy in played.names)
+    return max(played.means(policy, None)[2][measure].estimate().error for policy in played.names)
 
 
 class Results:
@@ -221,8 +222,8 @@ class Results:
             for played in tables:
                 if one in played.table and other in played.table:
                     counts = played.ahead(one, other)
-                    shares.append(_mean(counts[:, 0] / counts.sum(1), proportion=True))
-            share = ahead[one, other] = _pool(shares).estimate(0, 1)
+                    shares.append(_mean(counts[:, 0] / counts.sum(1)))
+            share = ahead[one, other] = _pool(shares).estimate()
             ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         return ahead
 

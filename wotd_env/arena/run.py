@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wotd_env.arena.play import Played
 from wotd_env.arena.results import Results, share_error
 from wotd_env.arena.store import Store
-from wotd_env.arena.tournament import Block, Table, Tournament
+from wotd_env.arena.tournament import Table, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
 from wotd_env.policies import Policy, make_policy
 
@@ -62,7 +62,8 @@ def run(
         running: dict[Future[Played], tuple[_TableRun, int]] = {}
         while True:
             while len(running) < 2 * pool.size and (table := _next(tables)):
-                i, block = table.take()
+                i = table.take()
+                block = tournament.block(table.table, i)
                 if (played := store.load(block)) is not None:
                     table.add(i, played)
                     progress(*_count(tables))
@@ -73,13 +74,13 @@ def run(
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 table, i = running.pop(future)
                 played = future.result()
-                store.save(table.blocks[i], played)
+                store.save(tournament.block(table.table, i), played)
                 table.add(i, played)
                 progress(*_count(tables))
     return Results(
         tournament,
         {table.table: table.games() for table in tables},
-        [forfeit for table in tables for i in range(table.known) for forfeit in table.played[i].forfeits],
+        [forfeit for table in tables for played in table.counted for forfeit in played.forfeits],
     )
 
 
@@ -87,47 +88,43 @@ class _TableRun:
     """How far a table has come."""
 
     def __init__(self, tournament: Tournament, table: Table) -> None:
-        self.table, self.blocks = table, tournament.blocks(table)
-        self.taken = 0
-        self.known = 0  # blocks from the first on that have been played, all that counts
-        self.finished = False
-        self.played: dict[int, Played] = {}
+        self.table, self.blocks = table, tournament.num_blocks
+        self.taken = 0  # blocks that have been played or are under way
+        self.counted: list[Played] = []  # the first blocks: all that counts
+        self.done = 0  # games
+        self.total = tournament.duplicates * len(table)
+        self._early: dict[int, Played] = {}  # blocks that came before an earlier one
+        self._stopped = False
         self._until, self._luck = tournament.until, tournament.luck is not None
 
-    def take(self) -> tuple[int, Block]:
+    @property
+    def open(self) -> bool:
+        """Whether there is a block to take."""
+        return self.taken < self.blocks and not self._stopped
+
+    def take(self) -> int:
         self.taken += 1
-        return self.taken - 1, self.blocks[self.taken - 1]
+        return self.taken - 1
 
     def add(self, i: int, played: Played) -> None:
         """Add a block; the rule for stopping looks at blocks in order, so that who is faster does not matter."""
-        self.played[i] = played
-        while not self.finished and self.known in self.played:
-            self.known += 1
-            self.finished = self.known == len(self.blocks) or (
-                self._until is not None and share_error(self.table, self.games(), self._luck) <= self._until
-            )
+        self._early[i] = played
+        self.done += len(played.games)
+        while not self._stopped and len(self.counted) in self._early:
+            self.counted.append(self._early.pop(len(self.counted)))
+            if self._until is not None and share_error(self.table, self.games(), self._luck) <= self._until:
+                self._stopped = True
+                self.total = self.done
 
     def games(self) -> NDArray[np.void]:
-        return np.concatenate([self.played[i].games for i in range(self.known)])
+        return np.concatenate([played.games for played in self.counted])
 
 
 def _next(tables: list[_TableRun]) -> _TableRun | None:
     """Return the table that is furthest behind, None if all have been taken care of."""
-    open_tables = [table for table in tables if not table.finished and table.taken < len(table.blocks)]
-    return min(open_tables, key=lambda table: table.taken, default=None)
+    return min((table for table in tables if table.open), key=lambda table: table.taken, default=None)
 
 
 def _count(tables: list[_TableRun]) -> tuple[int, int]:
     """Return games played, and those that will have been played at most."""
-    size = len(tables[0].table)
-    done = sum(size * table.blocks[i].size for table in tables for i in table.played)
-    total = sum(
-        size
-        * (
-            sum(table.blocks[i].size for i in table.played)
-            if table.finished
-            else sum(b.size for b in table.blocks)
-        )
-        for table in tables
-    )
-    return done, total
+    return sum(table.done for table in tables), sum(max(table.done, table.total) for table in tables)

@@ -12,7 +12,6 @@ import importlib.util
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -151,13 +150,13 @@ class Store:
 def fingerprint(policy: str) -> str:
     """Return a digest of what a policy's name stands for: its source, and the file that it is read from."""
     kind, _, argument = policy.partition(":")
-    module = f"wotd_env.policies.{kind}" if kind in POLICIES else kind
-    spec = importlib.util.find_spec(module)
-    parts: Iterable[bytes] = (
-        [_stamp(Path(spec.origin)).encode()] if spec and spec.origin and spec.has_location else []
-    )
-    digest = hashlib.sha256(b"".join(parts))
-    if kind in POLICIES and argument and Path(argument).is_file():
+    ours = kind in POLICIES
+    module = importlib.util.find_spec(f"wotd_env.policies.{kind}" if ours else kind)
+    digest = hashlib.sha256()
+    if module and module.origin and module.has_location:
+        source = Path(module.origin)
+        digest.update(_stamp(source).encode() if ours else source.read_bytes())
+    if ours and argument and Path(argument).is_file():
         with open(argument, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]

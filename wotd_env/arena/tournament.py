@@ -89,12 +89,14 @@ class Tournament:
         """How often each table plays at most."""
         return max(2, math.ceil(self.games / self.rules.players))
 
-    def blocks(self, table: Table) -> list[Block]:
-        """All blocks of a table, in order."""
-        return [
-            Block(table, first, min(BLOCK, self.duplicates - first))
-            for first in range(0, self.duplicates, BLOCK)
-        ]
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of each table at most."""
+        return math.ceil(self.duplicates / BLOCK)
+
+    def block(self, table: Table, i: int) -> Block:
+        """Block i of a table; the last one may be smaller than the others."""
+        return Block(table, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> None:

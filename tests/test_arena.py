@@ -1,0 +1,632 @@
+"""Tournaments: paired dice, hidden streams, results that depend on the seed alone, forfeits, honest intervals."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sqlite3
+import subprocess
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.arena_policies import Cheat, Seer
+from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.arena import Results, Tournament, replay, results_dtype, run, show
+from wotd_env.arena import tournament as tournament_module
+from wotd_env.arena.play import _Asker, play
+from wotd_env.arena.results import share_error
+from wotd_env.arena.store import Store, fingerprint
+from wotd_env.arena.tournament import Block, game_seed, seatings
+from wotd_env.arena.workers import Here
+
+ROOT = Path(__file__).parents[1]
+OWN = "tests.arena_policies:"
+QUICK = Rules(spaces=0)
+"""Games of few turns."""
+
+
+def played(tournament: Tournament, block: Block, **options):
+    policies = {name: make_policy(name) for name in block.table}
+    return play(tournament, policies, block, **options)
+
+
+def same(one: Results, other: Results) -> bool:
+    return (
+        one.games.keys() == other.games.keys()
+        and all(np.array_equal(one.games[table], other.games[table]) for table in one.games)
+        and one.to_dict() == other.to_dict()
+    )
+
+
+# ------------------------------------------------------------------------------------------------ tables and seats
+
+
+@pytest.mark.parametrize(
+    ("policies", "players", "tables"),
+    [
+        ("abc", 2, ["ab", "ac", "bc"]),
+        ("cba", 3, ["abc"]),
+        ("abcd", 3, ["abc", "abd", "acd", "bcd"]),
+        ("ab", 3, ["aab", "abb"]),
+        ("abc", 4, ["aabc", "abbc", "abcc"]),
+        ("a", 2, ["aa"]),
+    ],
+)
+def test_every_choice_of_policies_meets(policies, players, tables):
+    tournament = Tournament(tuple(policies), Rules(players=players))
+    assert ["".join(table) for table in tournament.tables] == tables
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_everyone_sits_once_in_every_seat_of_a_duplicate(players):
+    seats = seatings(np.arange(300), players)
+    assert seats.shape == (300, players, players)
+    assert (np.sort(seats, 1) == np.arange(players)[:, None]).all()  # over the games, in every seat
+    assert (np.sort(seats, 2) == np.arange(players)).all()  # over the seats, in every game
+
+
+@pytest.mark.parametrize("players", [3, 4])
+def test_every_neighbourhood_comes_up(players):
+    seats = seatings(np.arange(math.factorial(players - 1)), players)
+    assert len({tuple(game) for game in seats.reshape(-1, players).tolist()}) == len(
+        list(permutations(range(players)))
+    )
+
+
+@pytest.mark.parametrize(
+    "rules", [QUICK, Rules(players=4, spaces=1, powers="any"), Rules(players=3, spaces=1)], ids=str
+)
+def test_the_games_of_a_duplicate_have_the_same_dice(rules):
+    # a policy that meets only itself plays the same game from every seat
+    table = ("greedy",) * rules.players
+    games = played(Tournament(("greedy",), rules), Block(table, 0, 20)).games.reshape(20, rules.players)
+    for field in ("turns", "points", "share", "rank"):
+        assert (games[field] == games[field][:, :1]).all()
+    assert len(np.unique(games["points"][:, 0], axis=0)) > 5  # and another one in every duplicate
+
+
+def test_a_game_can_be_started_again_from_its_seed():
+    tournament = Tournament(("first", "greedy"), QUICK, seed=5)
+    table = tournament.tables[0]
+    games = played(tournament, Block(table, 256, 3)).games
+    game, policies = Game(QUICK), [make_policy(name) for name in table]
+    state = game.reset(1, seed=game_seed(5, table, 257))
+    seats = seatings([257], 2)[0, 1]  # its second game
+    while state["phase"][0] != Phase.OVER:
+        game.step(state, policies[seats[state["player"][0]]].act(game, state, np.random.default_rng(0)))
+    assert games[3]["duplicate"] == 257
+    assert games[3]["points"].tolist() == game.scores(state)[0].tolist()
+    assert games[3]["turns"] == state["turn"][0]
+
+
+def test_tables_and_seeds_have_dice_of_their_own():
+    seeds = {game_seed(seed, table, 0) for seed in range(3) for table in (("a", "b"), ("a", "c"), ("ab",))}
+    assert len(seeds) == 9
+    assert (
+        min(abs(a - b) for a in seeds for b in seeds if a != b) > 10**12
+    )  # far more than a tournament's games
+
+
+# ------------------------------------------------------------------------------------------------ the seed decides
+
+
+@pytest.fixture(scope="module")
+def reference() -> Results:
+    """A tournament with policies that draw, several blocks and a part of one, in this process."""
+    return run(_TOURNAMENT)
+
+
+_TOURNAMENT = Tournament(("random", "greedy", OWN + "Gambler"), QUICK, games=1300, seed=3)
+
+
+def test_workers_and_order_do_not_matter(reference):
+    assert same(run(_TOURNAMENT, workers=2), reference)
+
+
+def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
+    file = tmp_path / "games.sqlite"
+    for games in (40, 600):
+        run(Tournament(_TOURNAMENT.policies, QUICK, games, seed=3), file)
+    with Store(_TOURNAMENT, file) as store:
+        for table in _TOURNAMENT.tables:
+            kept = [
+                store.load(_TOURNAMENT.block(table, i)) is not None for i in range(_TOURNAMENT.num_blocks)
+            ]
+            assert kept == [True, False, False]
+    assert same(run(_TOURNAMENT, file), reference)
+
+
+def test_a_policy_more_leaves_the_other_tables_as_they_were(reference):
+    pair = Tournament((OWN + "Gambler", "random"), QUICK, games=1300, seed=3)
+    table = pair.tables[0]
+    assert np.array_equal(run(pair).games[table], reference.games[table])
+
+
+def test_the_size_of_blocks_does_not_matter_to_policies_that_draw_nothing(monkeypatch):
+    tournament = Tournament(("first", "greedy"), Rules(players=3, spaces=0), games=900)
+    whole = run(tournament)
+    monkeypatch.setattr(tournament_module, "BLOCK", 7)
+    assert same(run(tournament), whole)
+
+
+def test_seeds_differ(reference):
+    other = run(Tournament(_TOURNAMENT.policies, QUICK, games=1300, seed=4))
+    assert not same(other, reference)
+
+
+def test_a_table_stops_when_its_interval_is_narrow_enough(reference):
+    tournament = Tournament(_TOURNAMENT.policies, QUICK, games=1300, seed=3, until=0.03)
+    results = run(tournament)
+    sizes = {table: len(games) for table, games in results.games.items()}
+    assert min(sizes.values()) < 1300
+    for table, games in results.games.items():
+        assert np.array_equal(games, reference.games[table][: len(games)])
+        assert len(games) == 1300 or share_error(table, games, luck=False) <= 0.03
+        assert (
+            len(games) == 512 or share_error(table, games[: (len(games) - 1) // 512 * 512], luck=False) > 0.03
+        )
+    assert same(run(tournament, workers=2), results)
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+def _wotd(*arguments: object, **options) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "wotd_env.cli", *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=ROOT, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **options
+    )
+
+
+def _blocks(file: Path) -> list[tuple[object, ...]]:
+    if not file.exists():
+        return []
+    with sqlite3.connect(file, timeout=60) as connection:
+        try:
+            return connection.execute(
+                "SELECT rowid, policies, first, size, games FROM block ORDER BY rowid"
+            ).fetchall()
+        except sqlite3.OperationalError:  # made, but without tables yet
+            return []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_killed_tournament_goes_on_where_it_was(tmp_path, workers):
+    file = tmp_path / "games.sqlite"
+    process = _wotd(
+        "arena",
+        "random",
+        "greedy",
+        "--spaces",
+        0,
+        "--games",
+        10**9,
+        "--file",
+        file,
+        "--workers",
+        workers,
+        "--quiet",
+    )
+    while len(_blocks(file)) < 3:
+        assert process.poll() is None, process.communicate()
+    process.kill()
+    process.communicate()
+    before = _blocks(file)
+    tournament = Tournament(("random", "greedy"), QUICK, games=512 * (len(before) + 2))
+    assert same(run(tournament, file), run(tournament))
+    after = _blocks(file)
+    assert after[: len(before)] == before  # nothing lost, nothing played again
+    assert len(after) == len({row[1:4] for row in after}) >= len(before) + 1  # nothing counted twice
+
+
+def test_tournaments_share_a_file_at_the_same_time(tmp_path):
+    file = tmp_path / "games.sqlite"
+    options = ("--spaces", 0, "--games", 1500, "--file", file, "--workers", 0, "--quiet")
+    processes = [
+        _wotd("arena", "random", "greedy", *options),
+        _wotd("arena", "random", "greedy", *options),
+        _wotd("arena", "random", "first", "greedy", *options),
+        _wotd("arena", "random", "greedy", "--seed", 1, *options),
+    ]
+    for process in processes:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    rows = len(_blocks(file))
+    assert rows == (3 + 1) * 3  # three pairings and one more seed, of three blocks each
+    for policies, seed in ((("random", "greedy"), 1), (("random", "first", "greedy"), 0)):
+        tournament = Tournament(policies, QUICK, 1500, seed)
+        assert same(run(tournament, file), run(tournament))
+    assert len(_blocks(file)) == rows  # all of it was there
+
+
+def test_a_changed_policy_plays_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "changing_policy.py"
+    module.write_text("from tests.arena_policies import Lowest\n")
+    before = fingerprint("changing_policy:Lowest")
+    module.write_text("from tests.arena_policies import Gambler as Lowest\n")
+    assert fingerprint("changing_policy:Lowest") != before
+
+
+def test_foreign_files_are_left_alone(tmp_path):
+    tournament = Tournament(("random", "first"), QUICK, games=10)
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to look into" * 10)
+    database = tmp_path / "other.sqlite"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE block (a)")
+    for file in (text, database):
+        content = file.read_bytes()
+        with pytest.raises(ValueError, match=f"{file.name} is no tournament file"):
+            run(tournament, file)
+        assert file.read_bytes() == content
+
+
+# ------------------------------------------------------------------------------------------------ hidden streams
+
+
+def _true_streams(tournament: Tournament, block: Block) -> set[int]:
+    """The streams of all games of a block at all decisions, for policies that play the lowest action."""
+    game = Game(tournament.rules)
+    state = game.reset(block.size, seed=game_seed(tournament.seed, block.table, block.first))
+    streams: set[int] = set()
+    while (state["phase"] != Phase.OVER).any():
+        streams |= set(state["rng"].tolist())
+        game.step(state, game.legal_actions(state).argmax(1))
+    return streams
+
+
+def test_peeking_is_impossible():
+    rules = Rules(spaces=0, powers="any")
+    tournament = Tournament(("cheat", "first"), rules, games=80, seed=8)
+    block = Block(("cheat", "first"), 0, 40)
+    cheat = Cheat()
+    play(tournament, {"cheat": cheat, "first": make_policy("first")}, block)
+    shown = np.concatenate(cheat.shown)
+    assert len(shown) > 1000
+    assert not set(shown["rng"].tolist()) & _true_streams(tournament, block)
+    assert len(np.unique(shown["rng"])) == len(shown)  # nothing is told by two views of one game either
+    assert all(view.base is None for view in cheat.shown)
+
+    # what is shown does not depend on the stream: games that differ in nothing else look alike
+    def views(streams: list[int]) -> np.ndarray:
+        state = np.repeat(Game(rules).reset(1, seed=1), len(streams))
+        state["rng"] = streams
+        spy = Cheat()
+        _Asker(Game(rules), [spy], [np.random.default_rng(0)], {}, lambda call: None)(0, state)
+        return spy.shown[0]
+
+    assert views([1, 2, 3]).tobytes() == views([7, 8, 9]).tobytes()
+
+
+def test_a_roll_foreseen_in_what_is_shown_does_not_come():
+    tournament = Tournament(("seer",), QUICK)
+    arena, outside = Seer(), Seer()
+    for first in range(100):
+        block = Block(("seer", "seer"), first, 1)
+        play(tournament, {"seer": arena}, block)
+        game = Game(QUICK)
+        state = game.reset(1, seed=game_seed(0, block.table, first))
+        while state["phase"][0] != Phase.OVER:
+            game.step(state, outside.act(game, state, np.random.default_rng(0)))
+    assert np.mean(outside.right) == 1  # it sees the future where it is shown the stream
+    assert min(len(arena.right), len(outside.right)) > 1000
+    assert np.mean(arena.right) < 0.05
+
+
+def test_what_a_policy_does_to_what_it_is_shown_changes_nothing():
+    tournament = Tournament((OWN + "Vandal", "greedy"), QUICK)
+    vandal = played(tournament, Block(tournament.tables[0], 0, 50))
+    policies = {OWN + "Vandal": make_policy(OWN + "Lowest"), "greedy": make_policy("greedy")}
+    honest = play(tournament, policies, Block(tournament.tables[0], 0, 50))
+    assert np.array_equal(vandal.games, honest.games)
+    assert not vandal.forfeits
+
+
+# ------------------------------------------------------------------------------------------------ forfeits
+
+
+@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Illegal", r"illegal action 999 \(no such action\)"),
+        ("Raises", "raised KeyError: 'turn four'"),
+        ("Malformed", r"raised ValueError: act must return integers \(1,\), got int64 \(2,\)"),
+    ],
+)
+def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, players):
+    rules = Rules(players=players, spaces=1)
+    bad = OWN + name
+    tournament = Tournament((bad, "greedy", "first")[:players], rules, games=120, seed=1)
+    results = run(tournament)
+    games = results.games[tournament.tables[0]]
+    lost = games["forfeit"] >= 0
+    assert 0 < lost.sum() == len(results.forfeits)
+    if name != "Malformed":
+        assert lost.sum() < len(games)  # not those in which the fourth turn is another's
+    for game in games[lost]:
+        loser = int(game["forfeit"])
+        assert tournament.tables[0][game["place"][loser]] == bad
+        assert game["share"][loser] == 0
+        assert game["rank"][loser] == players
+        assert np.delete(game["share"], loser) == pytest.approx(np.full(players - 1, 1 / (players - 1)))
+    assert games["share"].sum(1) == pytest.approx(np.ones(len(games)))
+    for forfeit in results.forfeits:
+        assert re.fullmatch(reason, forfeit.reason)
+        assert forfeit.policy == forfeit.seats[forfeit.seat] == bad
+        position = replay(rules, forfeit.game_seed, forfeit.moves)
+        assert position.dtype == STATE
+        assert position["player"][0] == forfeit.seat
+        if name != "Malformed":
+            assert position["turn"][0] == 3
+    assert next(row for row in results.rows if row.policy == bad).forfeits == len(results.forfeits)
+
+
+def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
+    bad = OWN + "Hangs"
+    tournament = Tournament((bad, "first"), QUICK, games=80)
+    file = tmp_path / "games.sqlite"
+    results = run(tournament, file, workers=1, time_limit=3)
+    assert {forfeit.policy for forfeit in results.forfeits} == {bad}
+    assert {forfeit.reason for forfeit in results.forfeits} == {"took more than 3 s"}
+    for forfeit in results.forfeits:
+        position = replay(QUICK, forfeit.game_seed, forfeit.moves)
+        assert position["player"][0] == forfeit.seat
+        assert position["turn"][0] == 0
+    games = results.games[tournament.tables[0]]
+    assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
+    assert same(
+        run(tournament, file), results
+    )  # what was forfeited is kept: nothing is played, nothing hangs
+
+
+def test_a_policy_that_ends_its_process_forfeits():
+    bad = OWN + "Dies"
+    results = run(Tournament((bad, "first"), QUICK, games=4), workers=1)
+    assert {forfeit.policy for forfeit in results.forfeits} == {bad}
+    assert {forfeit.reason for forfeit in results.forfeits} == {"ended the process (exit code 7)"}
+    assert len(results.forfeits) == 4
+
+
+def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
+    from wotd_env.arena import workers
+
+    tournament = Tournament(("random", "first"), QUICK, games=1000)
+    table = tournament.tables[0]
+    worker = workers.Worker(tournament, 60)
+    try:
+        for i in range(tournament.num_blocks):
+            block = tournament.block(table, i)
+            worker._start()
+            worker._process.kill()
+            worker._process.join()
+            again = worker.play(block)
+            assert not again.forfeits
+            assert np.array_equal(again.games, played(tournament, block).games)
+    finally:
+        worker.close()
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+def test_results_say_what_the_rules_say():
+    tournament = Tournament(("greedy", "random"), Rules(players=3, spaces=1, max_turns=25), games=3000)
+    for games in run(tournament).games.values():
+        truncated = games["truncated"] == 1
+        assert 0 < truncated.sum() < len(games)
+        assert (games["turns"][truncated] == 25).all()
+        assert games["share"][truncated] == pytest.approx(np.full((truncated.sum(), 3), 1 / 3))
+        assert games["rank"].sum(1) == pytest.approx(np.full(len(games), 6))
+        ended = games[~truncated]
+        winners = ended["share"] > 0
+        assert (ended["rank"][winners] < 2.5).all()
+        assert (ended["points"].max(1, keepdims=True) == ended["points"])[winners].all()
+        assert ended["share"].sum(1) == pytest.approx(np.ones(len(ended)))
+
+
+def fake(
+    tournament: Tournament, rng: np.random.Generator, strengths: dict[str, float], shared: float = 0.0
+) -> Results:
+    """Results whose finishing orders are drawn by strength (Plackett-Luce), the games of a duplicate sharing luck."""
+    n = tournament.rules.players
+    games = {}
+    for table in tournament.tables:
+        size = tournament.duplicates
+        places = seatings(np.arange(size), n)
+        level = np.array([strengths[name] for name in table])[places] + rng.gumbel(size=places.shape)
+        level[:, :, 0] += shared * rng.normal(
+            size=(size, 1)
+        )  # seat 0 is lucky or not in all games of a duplicate
+        rank = n - level.argsort(2).argsort(2)
+        records = np.zeros((size, n), results_dtype(n))
+        records["duplicate"] = np.arange(size)[:, None]
+        records["forfeit"] = -1
+        records["place"], records["rank"], records["share"] = places, rank, rank == 1
+        records["points"] = 10 - rank
+        games[table] = records.ravel()
+    return Results(tournament, games, [])
+
+
+@pytest.mark.parametrize(
+    ("players", "edge", "games"), [(2, 0.0, 200), (2, 1.0, 60), (3, 0.5, 300), (2, 4.0, 400)]
+)
+def test_intervals_cover_what_they_should(players, edge, games):
+    tournament = Tournament(("a", "b", "c")[:players], Rules(players=players), games=games)
+    strengths = {"a": edge, "b": 0.0, "c": 0.0}
+    share = np.exp(edge) / (np.exp(edge) + players - 1)
+    rng = np.random.default_rng(0)
+    inside = {"share": 0, "seat": 0, "ahead": 0, "rating": 0, "rank": 0}
+    trials = 400
+    for _ in range(trials):
+        results = fake(tournament, rng, strengths)
+        row = next(row for row in results.rows if row.policy == "a" and row.seat is None)
+        seat = next(row for row in results.rows if row.policy == "a" and row.seat == 1)
+        ahead = results.ahead["a", "b"]
+        rating = results.ratings["a"]
+        truth = {
+            "share": share,
+            "seat": share,
+            "ahead": np.exp(edge) / (np.exp(edge) + 1),
+            "rating": (edge - edge / players) * 400 / np.log(10),
+            "rank": players - (players - 1) * np.exp(edge) / (np.exp(edge) + 1),
+        }
+        estimates = {
+            "share": row.share,
+            "seat": seat.share,
+            "ahead": ahead,
+            "rating": rating,
+            "rank": row.rank,
+        }
+        for name, estimate in estimates.items():
+            inside[name] += estimate.low <= truth[name] <= estimate.high
+    for name, hits in inside.items():
+        assert 0.92 <= hits / trials <= 1.0, name
+    if edge < 2:  # far from the ends they are not too wide either
+        assert max(inside.values()) / trials < 0.985
+
+
+def test_shared_dice_are_not_taken_for_independent_games():
+    tournament = Tournament(("a", "b"), games=400)
+    rng = np.random.default_rng(1)
+    errors, values = [], []
+    for _ in range(300):
+        results = fake(tournament, rng, {"a": 0.0, "b": 0.0}, shared=5.0)
+        errors.append(results.rows[0].share.error)
+        values.append(next(row for row in results.rows if row.policy == "a").share.value)
+    # who holds the lucky seat wins: once each, so the share is known far better than from 400 single games
+    assert np.mean(errors) < 0.6 * 1.96 * 0.5 / np.sqrt(400)
+    assert 1.96 * np.std(values) == pytest.approx(np.mean(errors), rel=0.2)
+
+
+def test_ratings_recover_strengths_and_stay_finite():
+    strengths = {"a": 1.0, "b": 0.3, "c": 0.0, "d": -1.3}
+    for players in (2, 3):
+        results = fake(
+            Tournament(tuple(strengths), Rules(players=players), games=4000),
+            np.random.default_rng(0),
+            strengths,
+        )
+        assert list(results.ratings) == list(strengths)
+        for name, rating in results.ratings.items():
+            assert rating.value == pytest.approx(strengths[name] * 400 / np.log(10), abs=20)
+            assert rating.error < 20
+    results = fake(Tournament(("a", "b"), games=1000), np.random.default_rng(0), {"a": 100.0, "b": 0.0})
+    assert results.rows[0].share.value == 1
+    assert 400 < results.ratings["a"].low < results.ratings["a"].value < results.ratings["a"].high < 2000
+
+
+def test_luck_is_fair_and_narrows_the_interval():
+    tournament = Tournament((OWN + "Gambler", "first"), QUICK, games=600, luck=OWN + "Gambler")
+    results = run(tournament)
+    games = results.games[tournament.tables[0]]
+    luck = games["luck"].astype(float)
+    assert luck.sum(1) == pytest.approx(np.zeros(len(games)), abs=1e-5)
+    by_duplicate = luck.reshape(-1, 2, 2)[:, 0, 0]
+    assert abs(by_duplicate.mean()) < 4 * by_duplicate.std() / np.sqrt(len(by_duplicate))
+    row = results.rows[0]
+    assert row.adjusted is not None
+    assert row.adjusted.error <= row.share.error
+    assert row.adjusted.low < row.share.value < row.adjusted.high
+    plain = run(Tournament(tournament.policies, QUICK, games=600))
+    for field in ("share", "points", "turns"):  # measuring changes no game
+        assert np.array_equal(games[field], plain.games[tournament.tables[0]][field])
+
+
+def test_luck_that_explains_the_result_is_taken_out():
+    tournament = Tournament(("a", "b"), games=2000, luck="a")
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(100):
+        results = fake(Tournament(("a", "b"), games=2000), rng, {"a": 0.4, "b": 0.0})
+        games = results.games["a", "b"]
+        mine = games["share"] - np.exp(0.4 * (1 - 2 * games["place"])) / (
+            1 + np.exp(0.4 * (1 - 2 * games["place"]))
+        )
+        games["luck"] = mine * 0.5 + rng.normal(scale=0.05, size=(len(games), 1)) * (1, -1)
+        row = next(row for row in Results(tournament, {("a", "b"): games}, []).rows if row.policy == "a")
+        assert row.adjusted is not None
+        assert row.adjusted.error < 0.35 * row.share.error
+        inside += row.adjusted.low <= 1 / (1 + np.exp(-0.4)) <= row.adjusted.high
+    assert inside >= 88
+
+
+def test_one_policy_alone_shows_what_a_seat_is_worth():
+    results = run(Tournament(("greedy",), QUICK, games=400))
+    assert results.rows[0].share.value == 0.5
+    assert results.rows[0].share.error < 0.01
+    seats = [row for row in results.rows if row.table is None and row.seat is not None]
+    assert sum(row.share.value for row in seats) == pytest.approx(1)
+    assert seats[0].share.error > 0.03
+
+
+# ------------------------------------------------------------------------------------------------ what is written
+
+
+def test_results_are_written_as_json_csv_and_parquet(tmp_path, reference):
+    from pyarrow import parquet
+
+    for ending in show.FORMATS:
+        show.write(reference, tmp_path / f"results{ending}")
+    document = json.loads((tmp_path / "results.json").read_text())
+    table = parquet.read_table(tmp_path / "results.parquet").to_pylist()
+    with (tmp_path / "results.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert document["rows"] == table == reference.to_rows()
+    assert [float(line["share"]) for line in lines] == [row.share.value for row in reference.rows]
+    assert document["tournament"]["rules"]["spaces"] == 0
+    with pytest.raises(ValueError, match=r"\.json, \.csv, \.parquet, got results\.xls"):
+        show.write(reference, "results.xls")
+
+
+def test_the_picture_is_drawn(tmp_path, reference):
+    show.draw(reference, tmp_path / "results.svg", "three players")
+    drawn = (tmp_path / "results.svg").read_text()
+    assert drawn.startswith("<?xml")
+    assert len(drawn) > 10_000
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policies": ()}, "policies must be at least one name"),
+        ({"policies": ("random", "random")}, "got 'random' twice"),
+        ({"games": 0}, "games must be an integer from 1 to"),
+        ({"games": 10.5}, "games must be an integer"),
+        ({"seed": -1}, "seed must be an integer from 0 to"),
+        ({"until": 0.0}, "until must be between 0 and 0.5"),
+    ],
+)
+def test_wrong_tournaments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Tournament(**{"policies": ("random", "first"), **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": -1}, "workers must be an integer of at least 0"),
+        ({"time_limit": 0}, "time_limit must be more than 0 seconds"),
+        ({"policies": {"other": None}}, r"policies must be among those of the tournament, got \['other'\]"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        run(Tournament(("random", "first"), QUICK, games=10), **options)
+
+
+def test_a_value_without_equities_cannot_measure_luck():
+    with pytest.raises(ValueError, match="luck must name a policy with a method equity"):
+        Here(Tournament(("random", "first"), QUICK, luck="random"), {})
