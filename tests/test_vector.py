@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import multiprocessing
 import pickle
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -453,6 +455,27 @@ def test_async_workers_forked_from_a_process_with_threads():
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_workers_of_stable_baselines_forked_from_a_process_with_threads():
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
+    make = functools.partial(WayOfTheDragonEnv, spaces=1, opponents="random")
+    workers = vec_env.SubprocVecEnv([make] * 2, start_method="fork")
+    native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random", autoreset_mode="SameStep")
+    workers.seed(3)
+    np.testing.assert_array_equal(workers.reset(), native.reset(seed=3)[0])
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        np.testing.assert_array_equal(workers.env_method("action_masks"), native.action_masks())
+        actions = random_actions(native.action_masks(), rng)
+        observations, rewards, dones, _ = workers.step(actions)
+        expected = native.step(actions)
+        np.testing.assert_array_equal(observations, expected[0])
+        np.testing.assert_array_equal(rewards, expected[1])
+        np.testing.assert_array_equal(dones, expected[2] | expected[3])
+    workers.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_data_loader_workers():
     data = pytest.importorskip("torch.utils.data")
     play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
@@ -471,13 +494,14 @@ def test_data_loader_workers():
 
 
 MEMORY = """
-    import resource, sys
+    import re, sys
+    from pathlib import Path
     import numpy as np
     from wotd_env import Game
     from wotd_env.policies.random import Random
 
     def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 
     def run(games, decisions):
         game, policy, rng = Game(), Random(), np.random.default_rng(0)
@@ -499,6 +523,10 @@ MEMORY = """
 
 def memory(games, decisions):
     """Bytes that a new process needs beyond its imports: after the first decisions, and after all of them."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip(
+            "only Linux tells a process's own peak: getrusage includes that of the process which started it"
+        )
     command = [sys.executable, "-c", textwrap.dedent(MEMORY), str(games), str(decisions)]
     first, last = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     return int(first), int(last)
