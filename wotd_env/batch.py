@@ -101,9 +101,11 @@ def legal_actions(states: Any, rules: Any, mask: Any) -> None:
 
 @kernel
 def observe(states: Any, rules: Any, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the given seats."""
+    """Write the observations, int8 (N, D), of the given seats, or if there are none of those to act."""
     for i in range(states.shape[0]):
-        encode(states[i], rules[0], observers[i], engine.shown(states[i]), observation[i])
+        s = states[i]
+        observer = observers[i] if observers.size else np.int64(s.player)
+        encode(s, rules[0], observer, engine.shown(s), observation[i])
 
 
 @kernel

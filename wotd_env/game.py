@@ -23,6 +23,7 @@ States = NDArray[np.void]
 """A batch of games: STATE (N,)."""
 
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
+_NO_SEATS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
 _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
@@ -115,7 +116,7 @@ class Game:
             state = np.zeros(int(state), STATE)
         work = self._writable(state)
         starters = self._starters(starting_player, len(work), fresh)
-        chosen = np.ones(len(work), np.bool_) if where is None else np.ascontiguousarray(where)
+        chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
             raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
         if seed is not None or fresh:
@@ -151,9 +152,9 @@ class Game:
     ) -> NDArray[np.int8]:
         """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,)."""
         state = self._readable(state)
-        observers = state["player"] if seat is None else self._seats("seat", seat, len(state))
+        observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = self._output("out", out, (len(state), self.observation_size), _INT8)
-        self._spread(batch.observe, state, np.ascontiguousarray(observers, np.int64), out)
+        self._spread(batch.observe, state, observers, out)
         return out
 
     def scores(self, state: States, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
@@ -324,14 +325,15 @@ class Game:
             raise ValueError(f"{name} must be a seat or an integer array ({games},), got {seats!r}")
         if given.size and not (given.min() >= 0 and given.max() < self.rules.players):
             raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
-        return np.ascontiguousarray(np.broadcast_to(given, (games,)), np.int64)
+        return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
     def _actions(self, state: States, actions: ArrayLike, validate: bool = False) -> NDArray[np.int64]:
         """Return actions as kernels take them, with `validate` legal ones."""
-        given = np.asarray(actions)
+        given = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
         if given.shape != state.shape or (given.dtype.kind not in "iu" and given.size):
             raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(given)}")
-        chosen = np.ascontiguousarray(given, np.int64)
+        # kernels are compiled for plain writable arrays, so that others are copied
+        chosen = given if given.dtype is _INT64 and given.flags.carray else np.array(given, np.int64)
         if validate and (illegal := batch.first_illegal(state, self._config, chosen)) >= 0:
             raise self._illegal(state, illegal, int(chosen[illegal]))
         return chosen
