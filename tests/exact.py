@@ -1,0 +1,93 @@
+"""What one turn is worth by the rules engine, given a table for the positions after it.
+
+A second way to the solver's values: it shares neither moves nor passes with `wotd_env.solver`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+
+from wotd_env import STATE, Game, Phase, solver
+from wotd_env.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
+
+END, EXTRA = 52, 53
+
+
+def rolls_after() -> np.ndarray:
+    """Return (462, 252): the probability of every roll after rolling what a keep leaves to be rolled."""
+    chance = np.zeros((NUM_KEEPS, NUM_ROLLS))
+    throws = {k: Counter(tuple(sorted(t)) for t in product(range(6), repeat=k)) for k in range(6)}
+    for number, keep in enumerate(KEEPS.tolist()):
+        kept = [face for face in keep if face != UNROLLED]
+        for throw, ways in throws[5 - len(kept)].items():
+            chance[number, rank(sorted(kept + list(throw)))] += ways / 6 ** (5 - len(kept))
+    return chance
+
+
+ROLLS_AFTER = rolls_after()
+
+
+def before_roll(mine, theirs, player=0) -> np.ndarray:
+    """Return positions, STATE (N,), for `player` before the first roll of its turn."""
+    state = np.zeros(len(mine), STATE)
+    state["color"] = np.arange(5)
+    state["player"] = player
+    state["rolls_left"] = 2
+    state["dice"] = -1
+    state["pieces"][:, player], state["pieces"][:, 1 - player] = mine, theirs
+    return state
+
+
+def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return pieces (N, 5) of two players on legal spaces, no game over; `late` ones are nearly finished."""
+    rng = np.random.default_rng(seed)
+    top = spaces + 5
+    low = spaces if late else 0
+    pieces = rng.integers(low, top + 1, (20 * count, 2, 5))
+    apart = ((pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)).all(1)
+    running = ~np.any(np.all(pieces > spaces, axis=2), axis=1)
+    pieces = pieces[apart & running][:count]
+    assert len(pieces) == count
+    return pieces[:, 0], pieces[:, 1]
+
+
+def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
+    """Return what states before a roll, or over, are worth to a seat."""
+    mover = state["player"].astype(int)
+    rows = np.arange(len(state))
+    value = table.value(state["pieces"][rows, mover], state["pieces"][rows, 1 - mover])
+    value = np.where(mover == seat, value, -value)
+    return np.where(state["phase"] == Phase.OVER, game.rewards(state)[:, seat], value)
+
+
+def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.ndarray:
+    """Return (252,): the value of the best move for every roll of a position at which no re-roll is left."""
+    seat = int(position["player"])
+    state = np.repeat(position.reshape(1), NUM_ROLLS)
+    game.roll(state, KEEPS[:NUM_ROLLS])
+    game.decide(state, np.full(NUM_ROLLS, 31))
+    assert (state["phase"] == Phase.MOVE).all()
+    roll, action = np.nonzero(game.legal_actions(state))
+    after = state[roll]
+    game.decide(after, action)
+    extra = after["phase"] == Phase.EXTRA
+    values = np.full(len(after), -np.inf)
+    values[~extra] = value_after(game, table, after[~extra], seat)
+    for choice in (END, EXTRA):
+        chosen = after[extra]
+        game.decide(chosen, np.full(len(chosen), choice))
+        values[extra] = np.maximum(values[extra], value_after(game, table, chosen, seat))
+    best = np.full(NUM_ROLLS, -np.inf)
+    np.maximum.at(best, roll, values)
+    return best
+
+
+def one_turn(game: Game, table: solver.Table, position: np.ndarray) -> float:
+    """Return what a turn by the engine's rules makes of the values in the table."""
+    values = value_of_rolls(game, table, position)
+    for _ in range(2):
+        values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)
+    return float(ROLLS_AFTER[-1] @ values)

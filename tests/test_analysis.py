@@ -1,0 +1,217 @@
+"""Equities and regrets against one-step play by the rules engine, and grades against what they must add up to."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
+from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, solver
+from wotd_env.arena import replay
+from wotd_env.dice import HOLD_KEEP, rank
+
+SPACES = 0
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return solver.solve(SPACES, tmp_path_factory.mktemp("tables") / "0.wotd")
+
+
+@pytest.fixture(scope="module")
+def game():
+    return Game(Rules(spaces=SPACES), skip_forced=False)
+
+
+@pytest.fixture(scope="module")
+def visited(game):
+    """States at all kinds of decisions, from random games."""
+    state = game.reset(400, seed=5)
+    rng = np.random.default_rng(5)
+    kept = []
+    for _ in range(30):
+        kept.append(state[state["phase"] != Phase.OVER])
+        game.step(state, make_policy("random").act(game, state, rng))
+    states = np.concatenate(kept)
+    assert {Phase.KEEP, Phase.MOVE, Phase.EXTRA} == set(states["phase"])
+    return states
+
+
+def test_moves_are_worth_what_the_engine_makes_of_them(game, table, visited):
+    state = visited[visited["phase"] == Phase.MOVE]
+    result = analysis.analyze(game, state, table)
+    row, action = np.nonzero(game.legal_actions(state))
+    after = state[row]
+    game.decide(after, action)
+    ends = after["phase"] != Phase.EXTRA
+    for seat in (0, 1):
+        mine = ends & (state["player"][row] == seat)
+        expected = value_after(game, table, after[mine], seat)
+        assert result.actions[row[mine], action[mine]] == pytest.approx(expected, abs=1e-6)
+    assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
+
+
+def test_extra_turns_are_worth_what_the_engine_makes_of_them(game, table, visited):
+    state = visited[visited["phase"] == Phase.EXTRA]
+    result = analysis.analyze(game, state, table)
+    for action in (52, 53):
+        after = state.copy()
+        game.decide(after, np.full(len(after), action))
+        own = np.where(after["player"] == state["player"], 1, -1)
+        rows = np.arange(len(after))
+        mover = after["player"].astype(int)
+        value = own * table.value(after["pieces"][rows, mover], after["pieces"][rows, 1 - mover])
+        assert result.actions[:, action] == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("rolls_left", [2, 1])
+def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
+    mine, theirs = random_positions(SPACES, 12, seed=6)
+    for position in before_roll(mine, theirs):
+        stop = value_of_rolls(game, table, position)
+        rolls = stop
+        for _ in range(rolls_left - 1):
+            rolls = (ROLLS_AFTER @ rolls)[HOLD_KEEP].max(1)
+        held = (ROLLS_AFTER @ rolls)[HOLD_KEEP]
+        held[:, 31] = stop
+        state = np.repeat(position.reshape(1), 20)
+        state["rng"] = np.arange(20)
+        game.roll(state)
+        state["rolls_left"] = rolls_left
+        result = analysis.analyze(game, state, table)
+        legal = game.legal_actions(state)[:, :32].astype(bool)
+        number = [rank(sorted(dice)) for dice in state["dice"].tolist()]
+        assert result.actions[:, :32][legal] == pytest.approx(held[number][legal], abs=2e-6)
+        assert result.equity == pytest.approx(held[number].max(1), abs=2e-6)
+
+
+def test_equity_before_a_roll_is_the_tables(game, table):
+    mine, theirs = random_positions(SPACES, 50, seed=8)
+    state = before_roll(mine, theirs)
+    result = analysis.analyze(game, state, table)
+    assert result.equity == pytest.approx(table.value(mine, theirs), abs=1e-6)
+    assert not np.isfinite(result.actions).any()
+
+
+def test_regret_is_nothing_for_the_best_action_and_never_negative(game, table, visited):
+    result = analysis.analyze(game, visited, table)
+    assert (analysis.regret(game, visited, result.best, table) == 0).all()
+    rng = np.random.default_rng(1)
+    random = make_policy("random").act(game, visited, rng)
+    lost = analysis.regret(game, visited, random, table)
+    assert (lost >= 0).all()
+    assert lost.max() > 0.5
+    assert lost == pytest.approx(result.equity - result.actions[np.arange(len(visited)), random], abs=1e-6)
+
+
+def test_regret_of_an_illegal_action_is_refused(game, table, visited):
+    with pytest.raises(IllegalActionError):
+        analysis.regret(game, visited[:2], [54, 54], table)
+
+
+def test_other_games_are_refused(table):
+    other = Game(Rules(players=3, spaces=SPACES))
+    with pytest.raises(ValueError, match="players"):
+        analysis.analyze(other, other.reset(2), table)
+
+
+def test_the_oracle_has_no_regret(table):
+    grades = analysis.grade(make_policy(f"oracle:{table.file}"), table, games=200)
+    assert grades.all.regret == 0
+    assert grades.all.errors == grades.all.blunders == 0
+    assert grades.worst == ()
+
+
+@pytest.mark.parametrize("policy", ["random", "greedy"])
+def test_regrets_add_up_to_the_result_against_perfect_play(table, policy):
+    oracle = make_policy(f"oracle:{table.file}")
+    grades = analysis.grade(make_policy(policy), table, games=6000, seed=11, opponent=oracle)
+    # Each seat begins as often as the other, so between perfect players the mean result is 0.
+    spread = 2.3 * (grades.result_error + grades.all.per_game_error)
+    assert grades.result == pytest.approx(-grades.all.per_game, abs=spread)
+    assert grades.all.per_game == pytest.approx(sum(kind.per_game for kind in grades.kinds[:-1]))
+    assert grades.all.decisions == sum(kind.decisions for kind in grades.kinds[:-1])
+
+
+def test_blunders_can_be_seen_again(table):
+    grades = analysis.grade(make_policy("random"), table, games=50, seed=3)
+    lost = [blunder.regret for blunder in grades.worst]
+    assert lost == sorted(lost, reverse=True)
+    assert len(lost) == analysis.WORST
+    rules = Rules(spaces=SPACES, start=0)
+    for blunder in grades.worst:
+        state = replay(rules, blunder.game_seed, blunder.moves)
+        assert state.tobytes() == blunder.state.tobytes()
+        assert analysis.regret(Game(rules), state, [blunder.action], table)[0] == pytest.approx(
+            blunder.regret
+        )
+        assert "given away" in str(blunder)
+
+
+def test_grades_are_the_same_for_the_same_seed(table):
+    one, two, other = (
+        analysis.grade(make_policy("random"), table, games=40, seed=seed).as_dict() for seed in (1, 1, 2)
+    )
+    assert json.dumps(one) == json.dumps(two) != json.dumps(other)
+
+
+def test_kinds_are_told_apart(game, table, visited):
+    kind = analysis.kinds(game, visited)
+    swaps = game.legal_actions(visited)[:, 55:].any(1)
+    for number, name in enumerate(analysis.KINDS):
+        phases = set(visited["phase"][kind == number].tolist())
+        expected = {"move": Phase.MOVE, "swap": Phase.MOVE, "extra turn": Phase.EXTRA}.get(name, Phase.KEEP)
+        assert phases <= {expected}
+    assert np.array_equal(kind == 3, swaps)
+    assert np.array_equal(kind == 0, (visited["phase"] == Phase.KEEP) & (visited["rolls_left"] == 2))
+
+
+def test_a_recorded_game_is_annotated(table, tmp_path):
+    rules = Rules(spaces=SPACES)
+    game = Game(rules)
+    state = game.reset(1, seed=21)
+    rng = np.random.default_rng(1)
+    actions, lost = [], []
+    while state["phase"][0] != Phase.OVER:
+        action = make_policy("random").act(game, state, rng)
+        lost.append(float(analysis.regret(game, state, action, table)[0]))
+        actions.append(int(action[0]))
+        game.step(state, action)
+    file = tmp_path / "game.json"
+    analysis.write_game(file, rules, 21, actions)
+    notes = analysis.annotate(file, table)
+    assert [note.action for note in notes] == actions
+    assert [note.regret for note in notes] == pytest.approx(lost)
+    worst = max(notes, key=lambda note: note.regret)
+    assert worst.regret > analysis.BLUNDER
+    assert "blunder" in str(worst)
+
+    analysis.write_game(file, rules, 21, [*actions, 0])
+    with pytest.raises(ValueError, match="over"):
+        analysis.annotate(file, table)
+    analysis.write_game(file, rules, 21, [54, *actions])
+    with pytest.raises(ValueError, match="action 0"):
+        analysis.annotate(file, table)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"rules": {"spaces": 99}, "seed": 1, "actions": []}', "PK\x03"]
+)
+def test_files_that_are_no_games_are_named(table, tmp_path, content):
+    file = tmp_path / "broken.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match=r"broken\.json"):
+        analysis.annotate(file, table)
+
+
+def test_regret_is_drawn(table, tmp_path):
+    grades = {name: analysis.grade(make_policy(name), table, games=20) for name in ("random", "greedy")}
+    analysis.picture(grades, tmp_path / "regret.png")
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_games_cannot_be_graded(table):
+    with pytest.raises(ValueError, match="games"):
+        analysis.grade(make_policy("random"), table, games=0)
