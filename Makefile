@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help train test test-slow test-oldest check format bench bench-check ladder docs-tables
+.PHONY: help train test test-slow test-oldest check format bench bench-check docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -38,9 +38,6 @@ bench: .venv/.bench ## measure speed beside the peers that are installed
 
 bench-check: .venv/.bench ## compare the ratios with those on record
 	$(BIN)/python -m benchmarks --check $(ARGS)
-
-ladder: .venv/.dev ## play the tournament behind docs/ladder.md
-	$(BIN)/wotd ladder $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables of docs/environment.md
 	$(BIN)/python docs/tables.py
