@@ -1,0 +1,1 @@
+"""Speed of the environment beside that of its peers: `make bench`."""

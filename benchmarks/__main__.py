@@ -1,0 +1,278 @@
+"""`make bench`: measure this environment and the installed peers, interleaved, each in a process of its own.
+
+Writes `benchmarks/results.json`, the table of `docs/performance.md` and a plot beside it, and appends the ratios to
+`benchmarks/history.jsonl`. `make bench-check` measures the ratios again and compares them with those last on record:
+ratios of two loops in one run say something on any machine, absolute times do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.cases import BATCHES, CASES, Case
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results.json"
+HISTORY = ROOT / "benchmarks" / "history.jsonl"
+PAGE = ROOT / "docs" / "performance.md"
+PLOT = ROOT / "docs" / "throughput.svg"
+MARKERS = "<!-- table made by `make bench` -->", "<!-- end of table -->"
+PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
+
+RATIOS = {
+    "game against CartPole vector, 8192 games": ("game-8192", "cartpole-vec-8192"),
+    "game against pgx tic_tac_toe, 8192 games": ("game-8192", "pgx-tictactoe-8192"),
+    "game against the limit of writing": ("game-8192", "bytes-8192"),
+    "five players against two": ("game-8192-5p", "game-8192"),
+    "two threads against one": ("game-65536-2t", "game-65536"),
+    "vector environment against CartPole vector": ("vector-4096", "cartpole-vec-8192"),
+    "Game at batch 1 against OpenSpiel maedn": ("game-calls-1", "maedn"),
+    "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
+    "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
+}
+SLOWER = 0.8  # a ratio below this share of the one on record fails the check
+
+
+def main() -> int:
+    """Run the command line and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare the ratios with those last on record; change no file"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
+    parser.add_argument("--repeats", type=int, default=5, help="measurements of every case (default 5)")
+    parser.add_argument(
+        "--cases", nargs="*", metavar="NAME", help="only these cases, print the table, change no file"
+    )
+    arguments = parser.parse_args()
+    console = Console()
+
+    names = set(arguments.cases or [])
+    if unknown := names - {case.name for case in CASES}:
+        parser.error(
+            f"unknown cases: {', '.join(sorted(unknown))}; there are {', '.join(case.name for case in CASES)}"
+        )
+    if arguments.check:
+        names = {name for pair in RATIOS.values() for name in pair}
+    cases = [case for case in CASES if case.installed and (not names or case.name in names)]
+    for case in CASES:
+        if not case.installed:
+            console.print(f"left out: {case.name} needs {case.needs} (extra bench)")
+    rows = measure(cases, arguments.seconds, arguments.repeats)
+    ratios = {
+        words: rows[ours]["median"] / rows[theirs]["median"]
+        for words, (ours, theirs) in RATIOS.items()
+        if ours in rows and theirs in rows
+    }
+    console.print(rich_table(rows))
+    for words, ratio in ratios.items():
+        console.print(f"{words}: {ratio:.2f}")
+    if arguments.check:
+        return check(ratios, console)
+    if not names:
+        record(rows, ratios, arguments)
+    return 0
+
+
+def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[str, Any]]:
+    """Measure every case `repeats` times, in turns, one process at work at a time."""
+    workers = {}
+    for case in track(cases, "starting"):
+        workers[case.name] = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", case.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        ready = ask(workers[case.name], None)
+        if "ready" not in ready:
+            raise RuntimeError(f"case {case.name} did not start")
+    samples: dict[str, list[dict[str, float]]] = {case.name: [] for case in cases}
+    for _ in track(range(repeats), "measuring"):
+        for case in cases:
+            samples[case.name].append(ask(workers[case.name], seconds))
+    for worker in workers.values():
+        worker.communicate()
+    return {case.name: summary(case, samples[case.name]) for case in cases}
+
+
+def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float]:
+    """Let a worker measure, or with None just wait for its first answer."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    if seconds is not None:
+        worker.stdin.write(f"{seconds}\n")
+        worker.stdin.flush()
+    while line := worker.stdout.readline():
+        if line.startswith("{"):
+            answer: dict[str, float] = json.loads(line)
+            return answer
+    raise RuntimeError(f"worker {worker.args!r} ended")
+
+
+def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
+    """Return a case's decisions per second: median, least, most, of the environment alone, and per second of CPU."""
+    rates = [sample["decisions"] / sample["seconds"] for sample in samples]
+    return {
+        "what": case.what,
+        "batch": case.batch,
+        "players": case.players,
+        "threads": case.threads,
+        "median": statistics.median(rates),
+        "least": min(rates),
+        "most": max(rates),
+        "inside": statistics.median(sample["decisions"] / sample["inside"] for sample in samples),
+        "per_cpu": statistics.median(sample["decisions"] / max(sample["cpu"], 1e-9) for sample in samples),
+    }
+
+
+def check(ratios: dict[str, float], console: Console) -> int:
+    """Compare the ratios with the last ones on record and return the exit status."""
+    if not HISTORY.exists():
+        console.print(f"nothing to compare with: {HISTORY.name} is missing; `make bench` writes it")
+        return 2
+    last = json.loads(HISTORY.read_text().splitlines()[-1])["ratios"]
+    slower = [words for words, ratio in ratios.items() if words in last and ratio < SLOWER * last[words]]
+    for words in slower:
+        console.print(f"[red]slower[/]: {words}: {ratios[words]:.2f}, on record {last[words]:.2f}")
+    console.print(f"{len(ratios)} ratios compared, {len(slower)} below {SLOWER:.0%} of those on record")
+    return int(bool(slower))
+
+
+def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments: argparse.Namespace) -> None:
+    """Write results, history, table and plot."""
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+        "versions": versions(),
+        "seconds": arguments.seconds,
+        "repeats": arguments.repeats,
+    }
+    RESULTS.write_text(json.dumps({**about, "cases": rows, "ratios": ratios}, indent=1) + "\n")
+    with HISTORY.open("a") as history:
+        history.write(
+            json.dumps({"date": about["date"], "versions": about["versions"], "ratios": ratios}) + "\n"
+        )
+    lines = [
+        f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in versions().items())}. "
+        f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
+        "time, each pinned to as many cores as it has threads.",
+        "",
+        "| case | games | players | threads | decisions/s | environment alone | what a step is |",
+        "|---|---:|---:|---:|---:|---:|---|",
+        *(
+            f"| {name} | {row['batch']:,} | {row['players']} | {row['threads']} | {row['median']:,.0f} "
+            f"({row['least']:,.0f} to {row['most']:,.0f}) | {row['inside']:,.0f} | {row['what']} |"
+            for name, row in rows.items()
+        ),
+        "",
+        "| ratio | value |",
+        "|---|---:|",
+        *(f"| {words} | {ratio:.2f} |" for words, ratio in ratios.items()),
+    ]
+    begin, end = MARKERS
+    page = PAGE.read_text()
+    before, after = page.split(begin)[0], page.split(end)[1]
+    PAGE.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + after)
+    plot(rows)
+
+
+def processor() -> str:
+    """Return the processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what was measured."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def rich_table(rows: dict[str, dict[str, Any]]) -> Table:
+    """Return the rows for a terminal."""
+    table = Table("case", "games", "players", "threads", "decisions/s", "spread", "environment alone")
+    for name, row in rows.items():
+        spread = f"{row['least']:,.0f} to {row['most']:,.0f}"
+        table.add_row(
+            name,
+            f"{row['batch']:,}",
+            str(row["players"]),
+            str(row["threads"]),
+            f"{row['median']:,.0f}",
+            spread,
+            f"{row['inside']:,.0f}",
+        )
+    return table
+
+
+def plot(rows: dict[str, dict[str, Any]]) -> None:
+    """Draw throughput against batch size and against players."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "wotd_env"
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(2, 1), layout="constrained")
+    for key, words in (("inside", "environment alone"), ("median", "with random actions")):
+        left.plot(BATCHES, [rows[f"game-{batch}"][key] for batch in BATCHES], "o-", label=words)
+    for name, words in (
+        ("cartpole-vec-8192", "Gymnasium CartPole vector"),
+        ("pgx-tictactoe-8192", "pgx tic_tac_toe"),
+        ("envpool-cartpole-1024", "EnvPool CartPole"),
+        ("maedn", "OpenSpiel maedn"),
+        ("pgx-backgammon-64", "pgx backgammon"),
+        ("tictactoe", "PettingZoo tictactoe"),
+    ):
+        if name in rows:
+            left.plot([rows[name]["batch"]], [rows[name]["inside"]], "s", color="grey")
+            left.annotate(
+                words,
+                (rows[name]["batch"], rows[name]["inside"]),
+                (5, -4),
+                textcoords="offset points",
+                fontsize=8,
+            )
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="games side by side",
+        ylabel="decisions a second",
+        title="One core, two players",
+    )
+    left.grid(alpha=0.3)
+    left.legend(loc="lower right")
+    players = {2: "game-8192", 3: "game-8192-3p", 4: "game-8192-4p", 5: "game-8192-5p"}
+    right.bar([str(n) for n in players], [rows[name]["inside"] / 1e6 for name in players.values()])
+    right.set(xlabel="players", ylabel="million decisions a second", title="8192 games, environment alone")
+    figure.savefig(PLOT, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

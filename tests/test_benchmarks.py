@@ -1,0 +1,42 @@
+"""The benchmark measures what it says: its loops play, its ratios name its cases, its check can fail."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from benchmarks import __main__ as bench
+from benchmarks.cases import CASES
+
+
+def test_cases_have_names_of_their_own_and_ratios_name_them():
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names)
+    assert {name for pair in bench.RATIOS.values() for name in pair} <= set(names)
+
+
+@pytest.mark.parametrize("name", ["game-64", "game-calls-1", "bytes-8192", "aec-raw", "aec", "single"])
+def test_a_loop_counts_the_decisions_it_plays(name):
+    chunk = next(case for case in CASES if case.name == name).make()
+    decisions, inside = chunk()
+    assert decisions > 1000
+    assert inside > 0
+
+
+def test_workers_are_measured_in_turns():
+    cases = [case for case in CASES if case.name in ("game-64", "bytes-8192")]
+    rows = bench.measure(cases, seconds=0.01, repeats=2)
+    assert list(rows) == ["game-64", "bytes-8192"]
+    for row in rows.values():
+        assert 0 < row["least"] <= row["median"] <= row["most"]
+        assert row["inside"] >= row["median"]
+
+
+def test_the_check_fails_when_a_ratio_has_fallen(tmp_path, monkeypatch):
+    history = tmp_path / "history.jsonl"
+    monkeypatch.setattr(bench, "HISTORY", history)
+    quiet = Console(quiet=True)
+    assert bench.check({"a": 1.0}, quiet) == 2
+    history.write_text(json.dumps({"ratios": {"a": 5.0}}) + "\n" + json.dumps({"ratios": {"a": 2.0}}) + "\n")
+    assert bench.check({"a": 1.9}, quiet) == 0
+    assert bench.check({"a": 1.5}, quiet) == 1
