@@ -229,7 +229,7 @@ def test_engine_and_reference_agree(players: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
 def test_engine_and_reference_agree_at_length(players: int) -> None:
-    assert agree(players, all_variants(players), steps=60) > 250_000
+    assert agree(players, all_variants(players), steps=60) > 200_000
 
 
 @pytest.mark.parametrize("start", ["dragons", "loser", 1])
