@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 
 from wotd_env.rules import POWER_MODES, Phase, Rules
 
+if TYPE_CHECKING:
+    from wotd_env.analysis import Grades
+
 try:
     import typer
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -103,14 +108,14 @@ def _no_traceback() -> Iterator[None]:
     """Turn what a user can do wrong into a message and an exit code."""
     try:
         yield
-    except BrokenPipeError:
+    except (typer.Exit, BrokenPipeError):
         raise
     except (ValueError, OSError, ImportError) as error:
         _fail(WRONG_USE, error)
     except (sqlite3.Error, RuntimeError) as error:
         _fail(FAILED, error)
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+        typer.echo("Interrupted. What is done is kept: the same command goes on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -124,6 +129,26 @@ def _policy(name: str) -> Any:
         raise
     except Exception as error:
         raise ValueError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar; gives the function that moves it: f(done, all)."""
+    columns = (BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class _Rate(ProgressColumn):
+    """How many of what a second."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{self._unit}, {task.speed or 0:,.0f}/s, left:")
 
 
 @app.command()
@@ -199,22 +224,18 @@ def arena(
         tournament = Tournament(tuple(policies), rules, games, seed, until, luck)
         for name in policies:
             _policy(name)
-        for target in [*(out or []), *([plot] if plot else [])]:
-            if not target.parent.is_dir():
-                raise FileNotFoundError(f"no folder {target.parent} to write {target.name} to")
         for target in out or []:
-            if target.suffix not in show.FORMATS:
-                raise ValueError(f"--out must end in {', '.join(show.FORMATS)}, got {target}")
+            _writable(target, *show.FORMATS)
+        if plot:
+            _writable(plot, *_PICTURES)
 
-        columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
-            task = bar.add_task("", total=None)
+        with _bar("games", quiet) as progress:
             results = run(
                 tournament,
                 file,
                 workers=_cores() if workers is None else workers,
                 time_limit=time_limit,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                progress=progress,
             )
         console = Console()
         for table in show.tables(results):
@@ -228,11 +249,15 @@ def arena(
             raise typer.Exit(FORFEITS)
 
 
-class _Rate(ProgressColumn):
-    """Games a second."""
+_PICTURES = (".png", ".svg", ".pdf")
 
-    def render(self, task: Task) -> Text:
-        return Text(f"games, {task.speed or 0:,.0f}/s, left:")
+
+def _writable(file: Path, *endings: str) -> None:
+    """Find out before the work begins whether its results can be written."""
+    if file.suffix not in endings:
+        raise ValueError(f"the name of a file to write here must end in {', '.join(endings)}, got {file}")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
 
 
 def _cores() -> int:
@@ -255,6 +280,7 @@ def watch(
     policies: Annotated[list[str], typer.Argument(help="One for each seat, or one for all.")],
     seed: Seed = 0,
     delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
+    record: Annotated[Path | None, typer.Option(help="Record the game, .json, for `wotd analyze`.")] = None,
     players: Players = None,
     spaces: Spaces = 7,
     powers: Powers = "none",
@@ -273,13 +299,20 @@ def watch(
             )
         rules = _rules(seats, spaces, powers, immunity, dead_pieces, colors, start, max_turns)
         names = policies * (seats // len(policies))
-        for turn in _narrate(rules, names, seed):
+        if record:
+            _writable(record, ".json")
+        actions: list[int] = []
+        for turn in _narrate(rules, names, seed, actions):
             typer.echo(turn)
             time.sleep(delay)
+        if record:
+            from wotd_env.analysis import write_game
+
+            write_game(record, rules, seed, actions)
 
 
-def _narrate(rules: Rules, names: list[str], seed: int) -> Iterator[str]:
-    """Play a game and tell it, turn by turn."""
+def _narrate(rules: Rules, names: list[str], seed: int, actions: list[int]) -> Iterator[str]:
+    """Play a game and tell it, turn by turn; all actions but forced moves are added to `actions`."""
     from wotd_env.actions import describe_action
     from wotd_env.game import Game, show_dice
     from wotd_env.rendering import render_text
@@ -296,9 +329,139 @@ def _narrate(rules: Rules, names: list[str], seed: int) -> Iterator[str]:
             shown["rng"] = rng.integers(0, 1 << 64, 1, np.uint64)  # the dice to come stay hidden
             action = int(players[names[seat]].act(game, shown, rng)[0])
             lines.append(f"{names[seat]}, {show_dice(state['dice'][0])}: {describe_action(action, rules)}")
+            if state["phase"][0] != Phase.MOVE or game.legal_actions(state).sum() > 1:
+                actions.append(action)
             game.step(state, [action])
         yield "\n".join([*lines, ""])
     yield render_text(game, state)
+
+
+@app.command()
+def solve(
+    spaces: Annotated[
+        int | None, typer.Option(help="Plain spaces on each path, 0 to 10, of the board to solve.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The table to make.", show_default="in the cache folder, where `oracle` looks"),
+    ] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="Check this table: the largest Bellman error over all its positions.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads.", show_default="one for each core")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Solve the two-player basic game exactly, or verify a solution.
+
+    The work is on disk layer by layer: after an interruption the same command goes on. Prints the value of the start
+    to the player who begins: 1 is a sure win, -1 a sure loss.
+    """
+    from wotd_env import solver
+
+    with _no_traceback():
+        if (spaces is None) == (verify is None):
+            raise ValueError("give either --spaces, to solve a board, or --verify, to check a table")
+        if spaces is not None:
+            Rules(spaces=spaces)
+        with _bar("positions", quiet) as progress:
+            if verify:
+                residual = solver.verify(verify, threads or _cores(), progress)
+                table = solver.load(verify)
+            else:
+                assert spaces is not None
+                out = out or solver.cache_file(spaces)
+                table = solver.solve(spaces, out, threads or _cores(), progress)
+        typer.echo(f"{table.file}: {table.spaces} plain spaces, the start is worth {table.start:.7f}")
+        if verify:
+            typer.echo(f"largest Bellman error: {residual:.2g}")
+            if residual >= _RESIDUAL:
+                _fail(
+                    FAILED, f"the table is no solution: its error must be below {_RESIDUAL:g}; solve it again"
+                )
+
+
+_RESIDUAL = 1e-6
+
+
+@app.command()
+def analyze(
+    what: Annotated[list[str], typer.Argument(help="Policies to grade, or one recorded game (.json).")],
+    spaces: Annotated[int, typer.Option(help="Plain spaces of the board on which policies are graded.")] = 7,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            help="The table of `wotd solve`.",
+            show_default="in the cache folder; 0 and 1 spaces: made in seconds",
+        ),
+    ] = None,
+    games: Annotated[int, typer.Option(help="Games that each policy plays.")] = 10_000,
+    seed: Seed = 0,
+    against: Annotated[
+        str | None, typer.Option(help="The opponent.", show_default="the policy itself")
+    ] = None,
+    blunders: Annotated[int, typer.Option(help="How many of the worst decisions to list.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="Write the grades, .json.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw regret by kind and stage: .png, .svg or .pdf.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Grade decisions of the two-player basic game against its exact solution.
+
+    Regret is what a decision gives away against the best one, in results: 2 is the way from a sure win to a sure loss.
+    """
+    from wotd_env import analysis
+    from wotd_env.game import Game
+    from wotd_env.policies.oracle import Oracle
+
+    with _no_traceback():
+        recorded = len(what) == 1 and what[0].endswith(".json")
+        rules = analysis.read_game(what[0])[0] if recorded else Rules(spaces=spaces)
+        if out:
+            _writable(out, ".json")
+        if plot:
+            _writable(plot, *_PICTURES)
+        solution = Oracle(table).table(Game(rules))
+        if recorded:
+            for note in analysis.annotate(what[0], solution):
+                typer.echo(str(note))
+            return
+        opponent = _policy(against) if against else None
+        players = {name: _policy(name) for name in what}
+        grades = {}
+        for name, player in players.items():
+            with _bar(f"games of {name}", quiet) as progress:
+                grades[name] = analysis.grade(player, solution, games, seed, opponent, progress)
+        console = Console()
+        for name, graded in grades.items():
+            console.print(_grades(name, graded))
+            for blunder in graded.worst[:blunders]:
+                typer.echo(f"  {blunder}")
+        if out:
+            out.write_text(
+                json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1) + "\n"
+            )
+        if plot:
+            analysis.picture(grades, plot)
+
+
+def _grades(name: str, grades: Grades) -> Table:
+    """Return the grades of a policy as a table."""
+    result = f"mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
+    table = Table(title=f"{name}, {grades.games:,} games, {result}", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("decision")
+    for heading in ("decisions", "regret", "regret a game", "errors", "blunders"):
+        table.add_column(heading, justify="right")
+    for grade in grades.kinds:
+        table.add_row(
+            grade.kind,
+            f"{grade.decisions:,}",
+            f"{grade.regret:.4f} ±{grade.regret_error:.4f}",
+            f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
+            f"{grade.errors:.1%}",
+            f"{grade.blunders:.1%}",
+        )
+    return table
 
 
 if __name__ == "__main__":

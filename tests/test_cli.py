@@ -1,0 +1,220 @@
+"""The `wotd` command: what it prints, what it writes, and what it says to a user who made a mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from wotd_env import Rules
+from wotd_env.arena import Tournament, run
+from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
+from wotd_env.policies import POLICIES
+
+ROOT = Path(__file__).parents[1]
+
+
+def wotd(*arguments: object) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    """The solution of the smallest board."""
+    file: Path = tmp_path_factory.mktemp("tables") / "0.wotd"
+    assert wotd("solve", "--spaces", 0, "--out", file, "--quiet").exit_code == 0
+    return file
+
+
+@pytest.mark.parametrize("command", ["arena", "watch"])
+def test_every_rule_is_an_option(command):
+    text = wotd(command, "--help").stdout
+    for field in dataclasses.fields(Rules):
+        assert f"--{field.name.replace('_', '-')}" in text
+
+
+def test_help_names_every_command():
+    text = wotd("--help").stdout
+    for command in ("arena", "watch", "policies", "solve", "analyze"):
+        assert f" {command} " in text
+
+
+def test_policies_are_listed_with_what_they_do():
+    text = " ".join(wotd("policies").stdout.split())
+    for name, words in POLICIES.items():
+        assert f"{name} {words}" in text
+
+
+def test_arena_prints_and_writes_what_run_returns():
+    options = ("--spaces", 0, "--games", 300, "--seed", 4, "--workers", 0, "--quiet")
+    result = wotd(
+        "arena", "greedy", "random", *options, "--out", "a.json", "--out", "a.csv", "--plot", "a.png"
+    )
+    assert result.exit_code == 0
+    results = run(Tournament(("greedy", "random"), Rules(spaces=0), 300, 4))
+    assert json.loads(Path("a.json").read_text()) == json.loads(json.dumps(results.to_dict()))
+    assert Path("a.csv").read_text().count("\n") == len(results.rows) + 1
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("arena.sqlite").exists()
+    share = next(row for row in results.rows if row.policy == "greedy").share
+    assert f"{share.value:.1%} ±{100 * share.error:.1f}" in result.stdout
+
+
+def test_arena_takes_every_rule():
+    powers = "--powers own --immunity --dead-pieces 2 --colors wood,fire,earth"
+    options = f"--players 3 --spaces 2 {powers} --start 1 --max-turns 30 --games 6 --workers 0 --out a.json"
+    result = wotd("arena", "first", "greedy", *options.split())
+    assert result.exit_code == 0
+    rules = json.loads(Path("a.json").read_text())["tournament"]["rules"]
+    assert rules == json.loads(
+        json.dumps(dataclasses.asdict(Rules(3, 2, "own", True, 2, ("wood", "fire", "earth"), 1, 30)))
+    )
+
+
+def test_arena_names_forfeits_and_says_so_by_its_exit_code():
+    result = wotd(
+        "arena", "first", "tests.arena_policies:Illegal", "--spaces", 1, "--games", 20, "--workers", 0
+    )
+    assert result.exit_code == FORFEITS
+    assert "games were forfeited" in result.stderr
+    assert "tests.arena_policies:Illegal in seat" in result.stderr
+    assert "illegal action 999 (no such action) (game seed" in result.stderr
+    assert "wotd_env.arena.replay(rules, " in result.stderr
+
+
+def test_arena_can_be_interrupted_and_goes_on(tmp_path):
+    file = tmp_path / "games.sqlite"
+    command = f"arena random greedy --spaces 0 --games 1000000000 --quiet --workers 1 --file {file}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wotd_env.cli", *command.split()],
+        cwd=ROOT,
+        text=True,
+        stderr=subprocess.PIPE,
+    )
+
+    def blocks() -> int:
+        try:
+            with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60) as connection:
+                return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
+        except sqlite3.OperationalError:  # not there yet
+            return 0
+
+    while blocks() < 2:
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == INTERRUPTED
+    assert "Interrupted" in errors
+    assert "the same command goes on" in errors
+    assert "Traceback" not in errors
+    assert blocks() >= 2
+
+
+def test_watch_tells_every_turn_until_the_end():
+    result = wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any")
+    assert result.exit_code == 0
+    turns = [line for line in result.stdout.splitlines() if line.startswith("Turn ")]
+    assert [int(line.split()[1].rstrip(":")) for line in turns] == list(range(1, len(turns) + 1))
+    assert f"The game is over in turn {len(turns)}" in result.stdout
+    for name in ("greedy", "random", "first"):
+        assert f"\n{name}, " in result.stdout
+    assert (
+        wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any").stdout
+        == result.stdout
+    )
+
+
+def test_a_recorded_game_can_be_analysed(table):
+    assert wotd("watch", "random", "--spaces", 0, "--record", "game.json").exit_code == 0
+    recorded = json.loads(Path("game.json").read_text())
+    result = wotd("analyze", "game.json", "--table", table)
+    assert result.exit_code == 0
+    assert result.stdout.count("\n") == len(recorded["actions"])
+
+
+def test_solve_and_verify(table):
+    again = wotd("solve", "--spaces", 0, "--out", table, "--quiet")
+    value = again.stdout.split()[-1]
+    assert float(value) == pytest.approx(0.2736546, abs=1e-6)
+    assert len(value.partition(".")[2]) == 7
+    result = wotd("solve", "--verify", table, "--quiet")
+    assert result.exit_code == 0
+    assert float(result.stdout.split()[-1]) < 1e-6
+
+
+def test_analyze_grades_policies(table):
+    options = ("--spaces", 0, "--table", table, "--games", 200, "--quiet")
+    result = wotd("analyze", "greedy", "oracle", *options, "--out", "a.json", "--plot", "a.svg")
+    assert result.exit_code == 0
+    grades = json.loads(Path("a.json").read_text())
+    regrets = {name: grade["kinds"][-1]["regret"] for name, grade in grades.items()}
+    assert regrets["greedy"] > 0.01 > 1e-6 > regrets["oracle"]
+    assert Path("a.svg").exists()
+    assert "first hold" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("arena greedy ranom", "policy must be one of random, first"),
+        ("arena greedy greedy", "got 'greedy' twice"),
+        ("arena greedy nowhere:Policy", "No module named 'nowhere'"),
+        ("arena greedy tests.arena_policies:Nobody", "has no attribute 'Nobody'"),
+        ("arena greedy tests.arena_policies:COUNTS", "must have a method act"),
+        ("arena greedy onnx:missing.onnx", "missing.onnx"),
+        ("arena greedy random --players 6", "players must be an integer from 2 to 5, got 6"),
+        ("arena greedy random --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
+        ("arena greedy random --colors red,blue", "colors must be among water"),
+        ("arena greedy random --start me", "start must be 'dragons', 'loser' or a seat number, got 'me'"),
+        ("arena greedy random --games 0", "games must be an integer from 1"),
+        ("arena greedy random --luck random", "luck must name a policy with a method equity"),
+        ("arena greedy random --out results.xls", "must end in .json, .csv, .parquet, got results.xls"),
+        ("arena greedy random --plot nowhere/a.png", "no folder nowhere"),
+        ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
+        ("arena greedy random --file notes.txt", "notes.txt is no tournament file"),
+        ("arena greedy random --workers -1", "workers must be an integer of at least 0"),
+        ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("solve", "give either --spaces"),
+        ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
+        ("solve --verify notes.txt", "notes.txt is not a table"),
+        ("analyze greedy --table missing.wotd", "missing.wotd"),
+        ("analyze missing.json", "missing.json"),
+        ("analyze notes.json", "must be a recorded game"),
+    ],
+)
+def test_mistakes_are_explained_in_a_line(arguments, message):
+    Path("notes.txt").write_text("no database, no table, but long enough to be looked into" * 20)
+    Path("notes.json").write_text("{}")
+    result = wotd(*arguments.split())
+    assert result.exit_code == WRONG_USE, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert Path("notes.txt").read_text().startswith("no database")
+
+
+def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
+    (tmp_path / "broken_policy.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = wotd("arena", "greedy", "broken_policy:Policy", "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert "policy 'broken_policy:Policy' cannot be made: ZeroDivisionError" in result.stderr
+
+
+def test_without_its_extra_the_command_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from wotd_env.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == FAILED
+    assert done.stderr == "the wotd command needs typer: pip install 'wotd-env[arena]'\n"
