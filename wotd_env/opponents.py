@@ -20,12 +20,9 @@ from wotd_env import engine
 from wotd_env._compile import kernel
 from wotd_env.game import Game, IllegalActionError, States
 from wotd_env.policies import Policy, greedy, make_policy, random
-from wotd_env.state import STATE
+from wotd_env.state import ROW, STATE
 
 __all__ = ["Opponents"]
-
-_ROW = np.dtype((np.void, STATE.itemsize))
-"""A record as plain bytes, which numpy copies many times faster."""
 
 BITS = 2  # of a script
 OUTSIDE, RANDOM, GREEDY = range(3)
@@ -87,7 +84,7 @@ class Opponents:
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
         """Let policies that are no scripts take one decision in the games that wait for them, given by index."""
-        rows = state.view(_ROW)
+        rows = state.view(ROW)
         players = self._player[
             (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
         ]
@@ -100,7 +97,7 @@ class Opponents:
                     self.game.step(games, policy.act(self.game, shown, rng))
                 except IllegalActionError as error:
                     raise ValueError(f"opponent {policy!r} plays an illegal action: {error}") from error
-                rows[chosen] = games.view(_ROW)
+                rows[chosen] = games.view(ROW)
 
 
 @kernel

@@ -28,6 +28,9 @@ STATE = np.dtype(
 )
 """One game, in one cache line, for 2 to 5 players (DESIGN section 2)."""
 
+ROW = np.dtype((np.void, STATE.itemsize))
+"""A game as plain bytes: numpy copies and indexes `states.view(ROW)` some twenty times faster than records."""
+
 
 def check_states(rules: Rules, states: NDArray[np.void]) -> None:
     """Make sure that records from outside are games of these rules, so that compiled code may trust them.

@@ -23,7 +23,7 @@ from wotd_env.opponents import Opponents, lot, play
 from wotd_env.policies import Policy
 from wotd_env.rendering import render_text
 from wotd_env.rules import MAX_PLAYERS, Phase
-from wotd_env.state import STATE
+from wotd_env.state import ROW, STATE
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 
@@ -40,17 +40,15 @@ _NO_ROWS = np.empty((0, 0), np.int8)
 
 
 class _Outputs(NamedTuple):
-    """What a step fills in."""
+    """What a step fills in; the last two only for games that are restarted in the same step, as they were before."""
 
     observation: NDArray[np.int8]  # (N, D)
     mask: NDArray[np.int8]  # (N, A)
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
-    final_observation: NDArray[
-        np.int8
-    ]  # (N, D): of games restarted in the same step, before that; else (0, 0)
-    final_mask: NDArray[np.int8]  # (N, A): as well
+    final_observation: NDArray[np.int8]  # (N, D), (0, 0) in other modes
+    final_mask: NDArray[np.int8]  # (N, A), (0, 0) in other modes
 
 
 class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
@@ -252,7 +250,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         game, n = self.game, self.num_envs
         starter, given = read_options(game.rules, options)
         roll = given is None
-        state = self._state.copy()
+        state = self._state.view(ROW).copy().view(STATE)
         seeded = np.zeros(n, np.bool_)
         if isinstance(seed, int):
             seeded = where
