@@ -57,4 +57,4 @@ def interval(count: int, total: int, z: float = 1.96) -> tuple[float, float]:
     share, spread = count / total, z * z / total
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * np.sqrt(share * (1 - share) / total + spread / (4 * total))
-    return float(middle - half), float(middle + half)
+    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)

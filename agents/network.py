@@ -75,7 +75,7 @@ class PathNetwork(nn.Module):
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the logits of all actions, legal or not, and the expected result for the observer."""
-        n, players = len(observation), self.rules.players
+        n, players = observation.shape[0], self.rules.players
         part = {name: observation[:, where] for name, where in self.layout.items()}
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
         of_path = th.cat(
@@ -116,7 +116,7 @@ class PathNetwork(nn.Module):
         kept = self.held @ shows  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)
         index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
-        return scores.gather(1, index.flatten(1)).reshape(len(dice), NUM_HOLDS, -1).sum(2)
+        return scores.gather(1, index.flatten(1)).reshape(dice.shape[0], NUM_HOLDS, -1).sum(2)
 
     def forward_actor(self, observation: th.Tensor) -> th.Tensor:
         """Return the logits alone."""

@@ -70,7 +70,7 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
-    decisions: int = 4_000_000
+    decisions: int = 3_000_000
     """Decisions of the learner to train on."""
 
     milestones: int = 20
@@ -109,10 +109,10 @@ class Settings:
     clip: float = 0.2
     """Clip range of PPO's probability ratio."""
 
-    milestone_games: int = 1_000
+    milestone_games: int = 500
     """Games against each of random and greedy at a milestone."""
 
-    final_games: int = 20_000
+    final_games: int = 10_000
     """Games against each of random and greedy after the training, at least."""
 
     threads: int = 2
@@ -263,9 +263,8 @@ class Run:
 
     def after_update(self) -> None:
         """Do what is due: a milestone, or the end on request; then draw the snapshot to play against."""
-        milestone = self.model.num_timesteps * self.settings.milestones // self.settings.decisions
-        if milestone > self.milestone:
-            self.milestone = milestone
+        if self._milestones_reached() > self.milestone:
+            self.milestone = self._milestones_reached()
             self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
             for name, shares in self.measure(self.settings.milestone_games).items():
                 self.curve.append((self.model.num_timesteps, self.seconds, name, *shares))
@@ -276,6 +275,9 @@ class Run:
         if self.stop:
             raise Stopped
         self.past.load_state_dict(self.pool[self.rng.integers(len(self.pool))])
+
+    def _milestones_reached(self) -> int:
+        return self.model.num_timesteps * self.settings.milestones // self.settings.decisions
 
     def measure(self, games: int) -> dict[str, Shares]:
         """Play at least so many games, as well as the network can, against each of the references."""
@@ -310,7 +312,6 @@ class Run:
             "network": self.model.policy.state_dict(),
             "optimizer": self.model.policy.optimizer.state_dict(),
             "pool": self.pool,
-            "milestone": self.milestone,
             "curve": self.curve,
             "seconds": self.seconds,
             "state": th.from_numpy(self.env.state.view(np.uint8)),
@@ -335,7 +336,7 @@ class Run:
             self.model.policy.optimizer.load_state_dict(saved["optimizer"])
             self.model.num_timesteps = saved["decisions"]
             self.model._n_updates = saved["updates"]
-            self.pool, self.milestone = saved["pool"], saved["milestone"]
+            self.pool, self.milestone = saved["pool"], self._milestones_reached()
             self.curve, self.seconds = [tuple(row) for row in saved["curve"]], saved["seconds"]
             self.env.state[:] = saved["state"].numpy().view(STATE)
             self.env.seat[:] = saved["seat"].numpy()

@@ -1,0 +1,539 @@
+"""Self-play, the network, training runs and their checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch as th
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.vec_env import VecMonitor
+
+import train
+from agents import evaluate, training
+from agents.evaluate import interval, play
+from agents.export import export_onnx
+from agents.network import PathNetwork
+from agents.selfplay import SelfPlayVecEnv
+from agents.trained import Trained, load
+from agents.training import Run, Settings
+from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env.dice import HOLD_KEEP, KEEP_DICE
+from wotd_env.dice import rank as rank_of
+from wotd_env.policies import Policy
+
+GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
+
+VARIANTS = [
+    Rules(),
+    Rules(players=3, powers="any"),
+    Rules(players=5, powers="own", immunity=True, colors="random"),
+    Rules(players=4, dead_pieces=5, start="loser"),
+]
+
+TINY = Settings(
+    decisions=1024,
+    milestones=2,
+    games=16,
+    steps=16,
+    batch_size=64,
+    width=8,
+    milestone_games=5,
+    final_games=5,
+    threads=1,
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    th.set_num_threads(1)
+
+
+# ------------------------------------------------------------------------------------------------------------ self-play
+
+
+def learner_actions(mask: np.ndarray, step: int) -> np.ndarray:
+    """Some legal actions, not always the same."""
+    return np.array(
+        [legal[(7 * step + 3 * i) % len(legal)] for i, legal in enumerate(map(np.flatnonzero, mask))]
+    )
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=30), Rules(players=3, max_turns=1)], ids=str)
+def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: Rules):
+    game = Game(rules)
+    opponents: list[Policy] = [GREEDY, FIRST, GREEDY, FIRST, FIRST]
+    env = SelfPlayVecEnv(game, opponents, seed=40)
+
+    # The same games, each in a loop of its own; the learner's seats are the environment's draws.
+    states = [game.reset(1, seed=40 + i) for i in range(len(opponents))]
+    seats = env.seat.copy()
+
+    def until_learner(i: int) -> tuple[float, bool, bool]:
+        """Play the others of game i; return the result and whether the game ended and was truncated."""
+        state, result, ended, truncated = states[i], 0.0, False, False
+        while True:
+            if state["phase"][0] == Phase.OVER:
+                if not ended:
+                    result, ended = game.rewards(state)[0, seats[i]], True
+                    truncated = bool(state["truncated"][0])
+                game.reset(state, where=[True])
+                seats[i] = env.seat[i]
+            if state["player"][0] == seats[i]:
+                return result, ended, truncated
+            game.step(state, opponents[i].act(game, state, np.random.default_rng()))
+
+    if rules.max_turns > 1:  # otherwise several games end unseen, and their draws cannot be read off
+        for i in range(len(opponents)):
+            until_learner(i)
+    observation: Any = game.observe(env.state)
+    ends = 0
+    for step in range(400 if rules.max_turns > 1 else 0):
+        mask = env.action_masks()
+        assert mask.any(1).all()
+        for i, state in enumerate(states):
+            np.testing.assert_array_equal(observation[i], game.observe(state)[0])
+            np.testing.assert_array_equal(mask[i], game.legal_actions(state)[0])
+        actions = learner_actions(mask, step)
+        observation, rewards, done, infos = env.step(actions)
+        for i, state in enumerate(states):
+            before = seats[i]
+            game.step(state, actions[i : i + 1])
+            last = game.observe(state, seat=before)[0]
+            while state["phase"][0] != Phase.OVER and state["player"][0] != before:
+                game.step(state, opponents[i].act(game, state, np.random.default_rng()))
+                last = game.observe(state, seat=before)[0]
+            result, ended, truncated = until_learner(i)
+            assert (rewards[i], done[i]) == (np.float32(result), ended)
+            assert ended or rewards[i] == 0
+            if ended:
+                np.testing.assert_array_equal(infos[i]["terminal_observation"], last)
+                assert infos[i]["TimeLimit.truncated"] == truncated
+            else:
+                assert infos[i] == {}
+            ends += ended
+    assert ends or rules.max_turns == 1
+
+
+def test_turn_limits_too_short_for_the_learner_to_be_asked_do_no_harm():
+    env = SelfPlayVecEnv(Game(Rules(players=3, max_turns=1)), [RANDOM] * 8)
+    for step in range(50):
+        assert (env.state["player"] == env.seat).all()
+        _, rewards, _, _ = env.step(learner_actions(env.action_masks(), step))
+        assert not rewards.any()
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_wins_and_losses_both_come_through(players: int):
+    env = SelfPlayVecEnv(Game(Rules(players=players)), [RANDOM] * 64, seed=1)
+    results: list[float] = []
+    for step in range(1500):
+        _, rewards, done, _ = env.step(learner_actions(env.action_masks(), step))
+        assert not rewards[~done].any()
+        results += rewards[done].tolist()
+    win, loss = 1.0, -1 / (players - 1)
+    wins, losses = np.isclose(results, win).sum(), np.isclose(results, loss).sum()
+    assert len(results) > 400
+    assert wins > len(results) / 10
+    assert losses > len(results) / 10
+    assert wins + losses > 0.9 * len(results)  # the rest are ties and truncated games
+
+
+def test_the_learner_has_every_seat_equally_often():
+    env = SelfPlayVecEnv(Game(Rules(players=4)), [RANDOM] * 400, seed=2)
+    share = np.bincount(env.seat, minlength=4) / 400
+    assert (abs(share - 1 / 4) < 0.1).all()
+
+
+def test_every_opponent_plays_its_own_games_in_batches():
+    calls: dict[str, list[int]] = {"one": [], "two": []}
+
+    class Counting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            calls[self.name].append(len(state))
+            return GREEDY.act(game, state, rng)
+
+    env = SelfPlayVecEnv(Game(), [Counting("one")] * 30 + [GREEDY] * 30)
+    env.step(learner_actions(env.action_masks(), 0))
+    assert max(calls["one"]) > 1
+    calls["one"].clear()
+    env.opponents = [GREEDY] * 30 + [Counting("two")] * 30
+    for step in range(20):
+        env.step(learner_actions(env.action_masks(), step))
+    assert not calls["one"]
+    assert 1 < max(calls["two"]) <= 30
+    with pytest.raises(ValueError, match=r"opponents must be 60 policies.*got 3"):
+        env.opponents = [GREEDY] * 3
+
+
+def test_sb3_finds_all_that_it_expects_of_a_vecenv():
+    env = SelfPlayVecEnv(Game(), [GREEDY] * 4, seed=3)
+    assert is_masking_supported(env)
+    np.testing.assert_array_equal(get_action_masks(env), env.action_masks())
+    assert len(env.env_method("action_masks", indices=[1, 2])) == 2
+    assert env.get_attr("render_mode") == [None] * 4
+    assert not env.has_attr("no_such_thing")
+    assert env.env_is_wrapped(VecMonitor) == [False] * 4  # type: ignore[arg-type]
+    first = env.reset()
+    assert env.observation_space.contains(first[0])
+    env.seed(3)
+    again = env.reset()
+    env.seed(3)
+    np.testing.assert_array_equal(again, env.reset())
+
+    model = MaskablePPO("MlpPolicy", VecMonitor(env), n_steps=32, batch_size=32, n_epochs=1, device="cpu")
+    model.learn(256)
+    mean, _ = evaluate_policy(model, VecMonitor(env), n_eval_episodes=8)
+    assert isinstance(mean, float)
+    assert -1 <= mean <= 1
+
+
+# ------------------------------------------------------------------------------------------------------------- network
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_the_network_knows_every_part_of_the_observation_and_every_action(rules: Rules):
+    game = Game(rules)
+    network = PathNetwork(rules, 16)
+    observation = th.from_numpy(game.observe(game.reset(40, seed=0))).float().requires_grad_()
+    logits, value = network(observation)
+    assert logits.shape == (40, game.num_actions)
+    assert value.shape == (40, 1)
+    # What never changes in this phase need not matter, but no part may be left out.
+    (logits.square().sum() + value.sum()).backward()
+    assert observation.grad is not None
+    for name, part in game.observation_layout.items():
+        assert observation.grad[:, part].any(), name
+
+
+def test_a_hold_is_scored_by_what_it_keeps():
+    rng = np.random.default_rng(0)
+    faces = np.sort(rng.integers(0, 6, (200, 5)), 1)
+    counts = (faces[:, :, None] == np.arange(6)).sum(1)
+    scores = rng.normal(size=(200, 8, 6)).astype(np.float32)
+    dice = th.from_numpy((counts[:, :, None] == np.arange(6)).astype(np.float32))
+    logits = PathNetwork(Rules(), 4).holds(dice, th.from_numpy(scores).flatten(1)).numpy()
+    for i in range(200):
+        for hold in range(32):
+            dice_kept = KEEP_DICE[HOLD_KEEP[rank_of(faces[i].tolist()), hold]]
+            kept = [int((dice_kept == face).sum()) for face in range(6)]
+            features = [*kept, sum(kept), sum(k > 0 for k in kept[:5])]
+            expected = sum(scores[i, feature, number] for feature, number in enumerate(features))
+            np.testing.assert_allclose(logits[i, hold], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_network_treats_all_paths_alike():
+    game = Game(Rules(players=3))
+    network = PathNetwork(game.rules, 16)
+    state = game.reset(300, seed=5)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        game.step(state, RANDOM.act(game, state, rng))
+    state = state[state["phase"] == Phase.MOVE]
+    assert len(state)
+    order = rng.permutation(5)  # path e of the one is path order[e] of the other
+    other = state.copy()
+    other["pieces"][:, :, order] = state["pieces"]
+    other["color"] = np.argsort(np.argsort(order))[state["color"]]
+    other["dice"] = np.sort(np.append(order, 5)[state["dice"]], 1)
+    with th.no_grad():
+        logits, value = network(th.from_numpy(game.observe(state)).float())
+        others, value_of_other = network(th.from_numpy(game.observe(other)).float())
+    np.testing.assert_allclose(value, value_of_other, atol=1e-5)
+    for first, width in ((32, 1), (37, 1), (42, 1), (55, 3)):  # move, wild, jump, swaps
+        one = logits[:, first : first + 5 * width].reshape(-1, 5, width)
+        two = others[:, first : first + 5 * width].reshape(-1, 5, width)
+        np.testing.assert_allclose(one, two[:, order], atol=1e-5)
+    np.testing.assert_allclose(logits[:, 47:55], others[:, 47:55], atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ strength
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
+    game = Game(Rules(players=players, max_turns=200))
+    seats: list[int] = []
+
+    class Watching:
+        def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            seats.extend(state["player"][state["turn"] < players].tolist())
+            return GREEDY.act(game, state, rng)
+
+    shares = play(game, Watching(), RANDOM, 100, seed=0)
+    assert shares.games == -(-100 // players) * players
+    assert shares.wins + shares.ties + shares.losses == shares.games
+    assert set(seats) == set(range(players))
+    assert shares.wins > 0.9 * shares.games
+    assert shares == play(game, GREEDY, RANDOM, 100, seed=0)
+    assert play(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * shares.games / (players - 1) / 2
+
+
+def test_truncated_games_are_ties():
+    shares = play(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
+    assert shares == evaluate.Shares(games=10, wins=0, ties=10, losses=0)
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 20), (13, 20), (20, 20), (5_000, 10_000)])
+def test_the_interval_is_wilsons(count: int, total: int):
+    for bound in interval(count, total):
+        # By definition: where the observed share is z standard errors of the *bound* away from it.
+        assert (count / total - bound) ** 2 == pytest.approx(1.96**2 * bound * (1 - bound) / total, abs=1e-12)
+    low, high = interval(count, total)
+    assert low >= 0
+    assert high <= 1
+    assert low - 1e-12 <= count / total <= high + 1e-12
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+def weights(run: Run) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy().copy() for name, tensor in run.model.policy.state_dict().items()}
+
+
+def trained(folder: Path, **changes: object) -> Run:
+    run = Run.begin(dataclasses.replace(TINY, folder=folder, **changes))  # type: ignore[arg-type]
+    run.train(lambda run: None)
+    return run
+
+
+def arguments(folder: Path) -> list[str]:
+    """The command line of TINY."""
+    fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]
+    options = [(f"--{f.name.replace('_', '-')}", str(getattr(TINY, f.name))) for f in fields]
+    return [*(word for option in options for word in option), "--folder", str(folder)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_same_seed_same_weights(tmp_path: Path):
+    one, same, other = (trained(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    for name, tensor in weights(one).items():
+        np.testing.assert_array_equal(tensor, weights(same)[name])
+    assert any((tensor != weights(other)[name]).any() for name, tensor in weights(one).items())
+    assert [row[:1] + row[2:] for row in one.curve] == [row[:1] + row[2:] for row in same.curve]
+
+
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    whole = trained(tmp_path / "whole")
+
+    # Ctrl-C in the middle of the second rollout, between two milestones.
+    steps = 0
+    step = SelfPlayVecEnv.step_async
+
+    def interrupted(self: SelfPlayVecEnv, actions: np.ndarray) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == TINY.steps + 5:
+            signal.raise_signal(signal.SIGINT)
+        step(self, actions)
+
+    folder = tmp_path / "parts"
+    monkeypatch.setattr(SelfPlayVecEnv, "step_async", interrupted)
+    assert train.main([*arguments(folder), "--decisions", "1024"]) == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert steps == 2 * TINY.steps
+    assert f"--resume {folder}" in capsys.readouterr().out
+    assert (folder / "model.zip").exists()
+    assert not (folder / "result.json").exists()
+
+    assert train.main(["--resume", str(folder)]) == 0
+    assert steps == TINY.decisions // TINY.games
+    assert (folder / "result.json").exists()
+    rest = Run.resume(dataclasses.replace(training.read_settings(folder)))
+    for name, tensor in weights(whole).items():
+        np.testing.assert_array_equal(tensor, weights(rest)[name])
+    np.testing.assert_array_equal(whole.env.state, rest.env.state)
+    assert [row[:1] + row[2:] for row in whole.curve] == [row[:1] + row[2:] for row in rest.curve]
+
+
+def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
+    run = trained(tmp_path / "run")
+    longer = dataclasses.replace(training.read_settings(run.folder), decisions=2048)
+    more = Run.resume(longer)
+    assert more.model.num_timesteps == 1024
+    more.train(lambda run: None)
+    assert more.model.num_timesteps == 2048
+    assert len(more.pool) > len(run.pool)
+    assert training.read_settings(run.folder).decisions == 2048
+
+
+@pytest.mark.parametrize("rules", VARIANTS[1:], ids=str)
+def test_every_variant_trains(tmp_path: Path, rules: Rules):
+    run = trained(tmp_path / "run", rules=rules, decisions=512)
+    assert run.curve[-1][0] == 512
+    assert training.read_settings(run.folder).rules == rules
+
+
+def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "runs" / "one"
+    assert train.main([*arguments(folder), "--players", "3", "--powers", "any"]) == 0
+    names = {path.name.split(".")[0] for path in folder.iterdir()}
+    assert names == {"config", "checkpoint", "model", "curve", "result", "events"}
+    shown = capsys.readouterr().out
+    assert "random" in shown
+    assert "greedy" in shown
+    curve = (folder / "curve.csv").read_text().splitlines()
+    assert curve[0] == "decisions,seconds,opponent,games,wins,ties,losses"
+    assert len(curve) == 1 + 2 * (TINY.milestones + 1)
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert '"seed": 0' in (folder / "config.json").read_text()
+
+    game = Game(Rules(players=3, powers="any"))
+    state = game.reset(50, seed=0)
+    for player in (load(folder), load(folder / "model.zip"), Trained(load(folder).network, sample=True)):
+        actions = player.act(game, state, np.random.default_rng(0))
+        assert actions.dtype == np.int64
+        assert game.legal_actions(state)[np.arange(50), actions].all()
+    with pytest.raises(FileNotFoundError, match="no model"):
+        load(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporter's, about itself
+def test_an_exported_network_plays_the_same(tmp_path: Path):
+    run = trained(tmp_path / "run")
+    file = tmp_path / "model.onnx"
+    export_onnx(run.folder, file)
+    exported, network = make_policy(f"onnx:{file}"), load(run.folder).network
+    session = onnxruntime.InferenceSession(file)
+    state = run.game.reset(100, seed=9)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        observation, mask = run.game.observe(state), run.game.legal_actions(state)
+        (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
+        with th.no_grad():
+            expected = network.mlp_extractor.forward_actor(th.from_numpy(observation).float()).numpy()
+        np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-5)
+        assert (logits[mask == 0] < -1e30).all()
+        np.testing.assert_array_equal(exported.act(run.game, state, rng), logits.argmax(1))
+        run.game.step(state, RANDOM.act(run.game, state, rng))
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda f: flip(f / "checkpoint.pt"), "damaged|no readable checkpoint"),
+        (
+            lambda f: (f / "checkpoint.pt").write_bytes((f / "checkpoint.pt").read_bytes()[:-999]),
+            "no readable",
+        ),
+        (lambda f: (f / "checkpoint.pt").write_bytes(b""), "no readable checkpoint"),
+        (lambda f: (f / "checkpoint.pt").write_text("nothing of the kind"), "no readable checkpoint"),
+        (
+            lambda f: (f / "checkpoint.pt").write_bytes((f / "model.zip").read_bytes()),
+            "no readable checkpoint",
+        ),
+        (lambda f: th.save({"weights": th.ones(3)}, f / "checkpoint.pt"), "no checkpoint of train.py"),
+        (lambda f: th.save(dataclasses.replace(TINY), f / "checkpoint.pt"), "no readable checkpoint"),
+        (lambda f: (f / "checkpoint.pt").unlink(), "there is no checkpoint"),
+        (lambda f: (f / "config.json").unlink(), "no run folder"),
+        (lambda f: (f / "config.json").write_text('{"settings": {"games": "many"}}'), "no run folder"),
+        (lambda f: (f / "config.json").write_text("{"), "no run folder"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used_is_named_and_nothing_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], harm, words: str
+):
+    folder = trained(tmp_path / "run", decisions=256, milestones=1).folder
+    harm(folder)
+    before = contents(folder)
+    assert train.main(["--resume", str(folder), "--decisions", "512"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("train.py: error: ")
+    assert message.count("\n") == 1
+    assert str(folder) in message
+    assert any(word in message for word in words.split("|"))
+    assert contents(folder) == before
+
+
+def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    one = trained(tmp_path / "one", decisions=256, milestones=1).folder
+    other = trained(tmp_path / "other", decisions=256, milestones=1, width=12).folder
+    (one / "checkpoint.pt").write_bytes((other / "checkpoint.pt").read_bytes())
+    assert train.main(["--resume", str(one)]) == 2
+    assert "belongs to another run" in capsys.readouterr().err
+    assert train.main(["--resume", str(other), "--players", "3"]) == 2
+    assert "rules cannot change when a run is resumed" in capsys.readouterr().err
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "precious").write_text("data")
+    assert train.main(arguments(tmp_path)) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert contents(tmp_path) == {"precious": b"data"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
+        (["--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
+        (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
+        (["--steps", "0"], "steps must be at least 1, got 0"),
+        (["--milestone-games", "1"], "milestone_games must be at least the number of players, got 1"),
+        (["--preset", "slow"], "slow"),
+        (["--no-such-thing"], "--no-such-thing"),
+    ],
+)
+def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        train.main(wrong)
+    assert stop.value.code == 2
+    output = capsys.readouterr()
+    assert words in " ".join((output.out + output.err).replace("│", "").split())
+
+
+def test_help_lists_and_explains_every_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as stop:
+        train.main(["--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for options in (Settings, Rules):
+        for name in [f.name for f in dataclasses.fields(options) if f.name != "rules"]:
+            _, found, rest = text.partition(f"--{name.replace('_', '-')}")
+            assert found, name
+            rest = rest.removeprefix(f", --no-{name}")
+            assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"
+
+
+@pytest.mark.slow
+def test_self_play_learns(tmp_path: Path):
+    run = trained(
+        tmp_path / "run",
+        decisions=300_000,
+        games=128,
+        steps=64,
+        batch_size=1024,
+        width=64,
+        milestone_games=1000,
+    )
+    random, greedy = (row[4] / row[3] for row in run.curve[-2:])
+    assert random > 0.97
+    assert greedy > 0.25
