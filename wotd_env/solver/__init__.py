@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from wotd_env.solver.backward import Progress, solve, verify
+from wotd_env.solver.evaluate import Evaluation, evaluate
 from wotd_env.solver.table import Table, TableError, cache_file, load
 
-__all__ = ["Progress", "Table", "TableError", "cache_file", "load", "solve", "verify"]
+__all__ = [
+    "Evaluation",
+    "Progress",
+    "Table",
+    "TableError",
+    "cache_file",
+    "evaluate",
+    "load",
+    "solve",
+    "verify",
+]

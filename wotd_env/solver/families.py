@@ -17,7 +17,7 @@ from wotd_env.dice import COUNTS, EQUILIBRIUM, NUM_KEEPS, NUM_ROLLS
 from wotd_env.dice import rank as rank_dice
 from wotd_env.policies.turn import LANES, NOTHING, expect, largest, reroll, row_operation, scratch
 from wotd_env.rules import DICE, DRAGON, PATHS
-from wotd_env.solver.positions import NONE, rank, unrank_family
+from wotd_env.solver.positions import NONE, rank, unrank
 
 __all__ = ["Block", "check_families", "new_block", "solve_families"]
 
@@ -103,7 +103,7 @@ def fill(b: Any, block: Any, total: Any, first: Any, last: Any) -> Any:
     lanes: Any = 0
     family = first
     while family < last:
-        unrank_family(b, total, family, shapes)
+        unrank(b.shapes_below, b.shape_progress, total, family, shapes)
         members = np.uint64(1)
         for path in range(PATHS):
             if path and shapes[path] == shapes[path - 1]:
@@ -236,6 +236,12 @@ def play(block: Any, half: Any) -> None:
             where = block.swap[half, lane, path]
             work[SWAP + shift + np.uint64(path), lane] = NEVER if where == NONE else -everyone[where]
 
+    work_out(work, shift)
+
+
+@kernel
+def work_out(work: Any, shift: Any) -> None:
+    """Work out turns from the rows of their options, from MOVE + shift on; the values are in row NOTHING then."""
     otherwise = PASS + shift
     for roll in range(NUM_ROLLS):
         choices = CHOICES[roll]

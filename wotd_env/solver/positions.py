@@ -44,6 +44,7 @@ class Board(NamedTuple):
         np.ndarray
     )  # int16 (C,): points and pieces on numbered spaces, mine less theirs, by weight (R10)
     numbered: np.ndarray  # uint8 (C,): bit 0 my piece, bit 1 theirs stands on a numbered space
+    shape_progress: np.ndarray  # uint16 (H,)
     below: np.ndarray  # uint32 (5, T, C+1): multisets of i+1 codes less than c with progress t
     shapes_below: np.ndarray  # uint32 (5, T, H+1): the same for shapes
     sizes: np.ndarray  # int64 (T,): positions in each layer
@@ -75,8 +76,8 @@ def board(spaces: int) -> Board:
 
     progress = np.array([sum(pair) for pair in codes], np.uint16)
     layers = PATHS * (2 * top - 1) + 1
-    below = _multisets(progress, layers)
-    shapes_below = _multisets(progress[[0, *range(1, len(codes), 2)]], layers)
+    shape_progress = progress[[0, *range(1, len(codes), 2)]]
+    below, shapes_below = _multisets(progress, layers), _multisets(shape_progress, layers)
     value = np.array([6 * max(s - spaces, 0) + (s > spaces) for s in range(top + 1)])
     return Board(
         spaces=spaces,
@@ -92,6 +93,7 @@ def board(spaces: int) -> Board:
         swapped=np.array([code(t, m, m > 0 and t > 0) for m, t in codes], np.uint16),
         standing=np.array([value[m] - value[t] for m, t in codes], np.int16),
         numbered=np.array([(m > spaces) + 2 * (t > spaces) for m, t in codes], np.uint8),
+        shape_progress=shape_progress,
         below=below,
         shapes_below=shapes_below,
         sizes=below[-1, :, -1].astype(np.int64),
@@ -131,11 +133,14 @@ def rank(b: Any, total: Any, c0: Any, c1: Any, c2: Any, c3: Any, c4: Any) -> Any
 
 
 @kernel
-def unrank_family(b: Any, total: Any, number: Any, shapes: Any) -> None:
-    """Write the five shapes, ascending, of a family of a layer."""
+def unrank(below: Any, progress: Any, total: Any, number: Any, items: Any) -> None:
+    """Write the five ascending items (codes, or shapes) of the multiset of a layer that has a number.
+
+    `below` and `progress` are those of the items.
+    """
     left = np.uint64(total)
     for i in range(PATHS):
-        row = b.shapes_below[PATHS - 1 - i, left]
+        row = below[PATHS - 1 - i, left]
         low, high = np.uint64(0), np.uint64(row.size - 1)  # row[low] <= number < row[high]
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)
@@ -144,5 +149,12 @@ def unrank_family(b: Any, total: Any, number: Any, shapes: Any) -> None:
             else:
                 high = middle
         number -= row[low]
-        shapes[PATHS - 1 - i] = low
-        left -= b.progress[low * 2]  # both codes of a shape have its progress; shape 0 has code 0
+        items[PATHS - 1 - i] = low
+        left -= progress[low]
+
+
+@kernel
+def layer_codes(b: Any, total: Any, codes: Any) -> None:
+    """Write the codes of all positions of a layer, (positions, 5), in order."""
+    for number in range(codes.shape[0]):
+        unrank(b.below, b.progress, total, number, codes[number])
