@@ -188,6 +188,9 @@ def arena(
     workers: Annotated[
         int | None, typer.Option(help="Processes that play.", show_default="one for each core")
     ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Play on a Ray cluster instead: its address, or auto.")
+    ] = None,
     time_limit: Annotated[
         float,
         typer.Option(
@@ -229,12 +232,18 @@ def arena(
         if plot:
             _writable(plot, *_PICTURES)
 
+        pool = None
+        if ray:
+            from wotd_env.adapters.ray import Cluster
+
+            pool = Cluster(tournament, time_limit, ray)
         with _bar("games", quiet) as progress:
             results = run(
                 tournament,
                 file,
                 workers=_cores() if workers is None else workers,
                 time_limit=time_limit,
+                pool=pool,
                 progress=progress,
             )
         console = Console()

@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -28,10 +29,12 @@ _DEATHS = 3  # of a worker outside any policy, in one block, before we give up
 class Pool(Protocol):
     """What plays blocks for `run`."""
 
-    size: int
-    """Blocks that it can play at once."""
+    @property
+    def size(self) -> int:
+        """Blocks that it can play at once."""
+        ...
 
-    def __enter__(self) -> Pool: ...
+    def __enter__(self) -> Any: ...
 
     def __exit__(self, *error: Any) -> None: ...
 
@@ -199,6 +202,7 @@ class Worker:
 def _serve(tournament: Tournament, given: Mapping[str, Policy], pipe: Connection, pulse: Any) -> None:
     """Play the blocks that come through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks: a core for each worker
 
     def note(call: int) -> None:
@@ -221,3 +225,11 @@ def _serve(tournament: Tournament, given: Mapping[str, Policy], pipe: Connection
         except Exception as error:
             outcome = error
         pipe.send(outcome)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it ends, however that happens and whatever is going on here."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,1 @@
+"""The game in the clothes of other projects; each module needs its own extra."""
