@@ -12,6 +12,8 @@ import numpy as np
 import pettingzoo
 import pytest
 from gymnasium.error import ResetNeeded
+from pettingzoo.utils import average_total_reward
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
 from tests.positions import board, numbers
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, way_of_the_dragon_v0
@@ -94,6 +96,29 @@ def test_passes_the_state_test(rules):
     env = way_of_the_dragon_v0.env(**rules)
     check_state_space(env)
     check_state(env, 20)
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_converts_to_a_parallel_environment(mask_in):
+    env = turn_based_aec_to_parallel(way_of_the_dragon_v0.env(players=3, spaces=1, mask_in=mask_in))
+    observations, infos = env.reset(seed=0)
+    received = dict.fromkeys(env.agents, 0.0)
+    while env.agents:
+        masks = infos if mask_in == "info" else observations
+        actions = {agent: int(masks[agent]["action_mask"].argmax()) for agent in env.agents}
+        observations, rewards, terminations, _, infos = env.step(actions)
+        for agent, reward in rewards.items():
+            received[agent] += reward
+    assert set(terminations) == set(received)
+    assert all(terminations.values())
+    assert max(received.values()) > 0
+    assert sum(received.values()) == pytest.approx(0, abs=1e-6)
+
+
+def test_play_without_masks_raises_nothing(capsys):
+    """Some tools sample any action; in `env` that ends the game."""
+    average_total_reward(way_of_the_dragon_v0.env(), max_episodes=5, max_steps=1000)
+    assert "Average total reward" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has a registry from 1.27")

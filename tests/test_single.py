@@ -92,6 +92,16 @@ def test_passes_sb3s_checker_without_a_warning(arguments, mask_in):
     checker.check_env(gymnasium.make(ID, **{**arguments, "mask_in": mask_in}).unwrapped)
 
 
+@pytest.mark.parametrize(("mask_in", "network"), [("info", "MlpPolicy"), ("obs", "MultiInputPolicy")])
+def test_maskable_ppo_learns_on_it(mask_in, network):
+    sb3 = pytest.importorskip("sb3_contrib")
+    model = sb3.MaskablePPO(
+        network, gymnasium.make(ID, mask_in=mask_in, illegal="raise"), n_steps=32, batch_size=32
+    )
+    model.learn(64)
+    assert model.num_timesteps == 64
+
+
 def test_make_finds_it_by_the_name_of_the_package():
     env = gymnasium.make(f"wotd_env:{ID}", opponents="greedy", seat="random", players=3)
     assert isinstance(env.unwrapped, WayOfTheDragonEnv)
