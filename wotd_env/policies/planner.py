@@ -28,6 +28,7 @@ from wotd_env.actions import ADVANCE, END, EXTRA, FEAR, JUMP, MOVE, PASS, REBIRT
 from wotd_env.dice import COUNTS, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.game import Game
 from wotd_env.policies import turn
+from wotd_env.policies.value import hand_made
 from wotd_env.rules import DICE, DRAGON, METAL, PATHS, WATER, Rules
 from wotd_env.state import STATE
 
@@ -44,10 +45,10 @@ class Planner:
     """Plays the best action of the exact plan of its turn.
 
     Args:
-        value: the value of the afterstates.
+        value: the value of the afterstates, by default one made by hand.
     """
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value = hand_made) -> None:
         self.value = value
 
     def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
