@@ -24,8 +24,9 @@ from wotd_env.policies import Policy
 class SelfPlayVecEnv(VecEnv):
     """N games, in each of which the learner has one seat, drawn anew for every game.
 
-    Observations are int8 (N, D), rewards float32 (N,), action masks, by `action_masks()`, int8 (N, A). A truncated game
-    has `TimeLimit.truncated` in its info, every finished one its `terminal_observation`.
+    Observations are int8 (N, D), rewards float32 (N,), action masks, by `action_masks()`, int8 (N, A). The info of a
+    finished game has its `terminal_observation`. Truncation (R16) is an end like any other, with the result 0, because
+    observations count down to it: a learner must not bootstrap there.
 
     Args:
         game: the game.
@@ -121,7 +122,6 @@ class SelfPlayVecEnv(VecEnv):
         last = self.game.observe(ended, seats)
         for i, game in enumerate(games):
             infos[game]["terminal_observation"] = last[i]
-            infos[game]["TimeLimit.truncated"] = bool(ended["truncated"][i])
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the learner's legal actions, int8 (N, A)."""

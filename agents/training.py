@@ -119,7 +119,7 @@ class Settings:
     """Threads of the network's arithmetic."""
 
     def __post_init__(self) -> None:
-        for name in ("decisions", "milestones", "games", "steps", "width", "batch_size", "epochs", "threads"):
+        for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
             self._check(name, getattr(self, name) >= 1, "must be at least 1")
         for name in ("milestone_games", "final_games"):
             self._check(
@@ -131,7 +131,9 @@ class Settings:
         self._check("entropy", self.entropy >= 0, "must not be negative")
         self._check("seed", 0 <= self.seed < 2**32, "must be from 0 to 2**32 - 1")
         self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
-        self._check("games", self.games * self.steps > 1, "must be more than 1 for a single step")
+        rollout = self.games * self.steps
+        self._check("batch_size", self.batch_size > 1, "must be at least 2, to normalise advantages")
+        self._check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
 
     def _check(self, name: str, right: bool, what: str) -> None:
         if not right:
