@@ -11,22 +11,24 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbformat.v4 import new_output
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def executed(notebook: Path) -> Any:
-    """The notebook after a run from the project's folder, of what it prints only the text kept."""
+    """The notebook after a run from the project's folder, all that a cell prints in one piece."""
     content = nbformat.read(notebook, as_version=4)
-    NotebookClient(
-        content, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
-    ).execute()
+    folder = {"metadata": {"path": str(ROOT)}}
+    NotebookClient(content, timeout=300, kernel_name="python3", resources=folder).execute()
     for cell in content.cells:
         cell.metadata.pop("execution", None)  # when it was run
         if cell.cell_type == "code":
-            # Whether kernels have to be compiled, which is told by a warning, depends on the machine.
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            # What comes by stderr depends on the machine: a warning where kernels have to be compiled first.
+            printed = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
+            others = [output for output in cell.outputs if output.output_type != "stream"]
+            cell.outputs = [new_output("stream", text=printed)] * bool(printed) + others
     return content
 
 
