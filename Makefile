@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help train test test-slow test-oldest check format bench bench-check docs-tables
+.PHONY: help train test test-slow test-oldest check format bench bench-check solution ladder docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -38,6 +38,12 @@ bench: .venv/.bench ## measure speed beside the peers that are installed
 
 bench-check: .venv/.bench ## compare the ratios with those on record
 	$(BIN)/python -m benchmarks --check $(ARGS)
+
+solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER" for boards solved there)
+	$(BIN)/python docs/solution.py $(ARGS)
+
+ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (an hour; ARGS="--games 1000" for less)
+	$(BIN)/python docs/ladder.py $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables of docs/environment.md
 	$(BIN)/python docs/tables.py

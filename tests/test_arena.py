@@ -522,6 +522,7 @@ def test_ratings_recover_strengths_and_stay_finite():
             assert rating.error < 20
     results = fake(Tournament(("a", "b"), games=1000), np.random.default_rng(0), {"a": 100.0, "b": 0.0})
     assert results.rows[0].share.value == 1
+    assert 2 * results.ratings["a"].low < 1000  # at 973 points a thousand wins in a row come once in 40 times
     assert 400 < results.ratings["a"].low < results.ratings["a"].value < results.ratings["a"].high < 2000
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -31,7 +32,7 @@ try:
         Task,
         TimeRemainingColumn,
     )
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 except ModuleNotFoundError as missing:
     raise SystemExit(f"the wotd command needs {missing.name}: pip install 'wotd-env[arena]'") from None
@@ -153,13 +154,20 @@ class _Rate(ProgressColumn):
 
 @app.command()
 def policies() -> None:
-    """List the policies that ship with the package."""
+    """List the policies that ship with the package, and how strong they are.
+
+    Ratings are in Elo points, with 95 % intervals, for the basic game of two players; see docs/ladder.md for others.
+    """
     from wotd_env.policies import POLICIES
 
-    table = Table("policy", "plays", box=None)
+    ladder = files("wotd_env.arena") / "ladder.json"
+    ratings = json.loads(ladder.read_text())["ratings"] if ladder.is_file() else {}
+    table = Table("policy", "plays", Column("rating", justify="right"), box=None)
     for name, words in POLICIES.items():
-        table.add_row(name, words)
-    table.add_row("MODULE:OBJECT", "your own: an object with act(game, state, rng), or what makes one")
+        rating = ratings.get(name)
+        error = (rating["high"] - rating["low"]) / 2 if rating else 0
+        table.add_row(name, words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
+    table.add_row("MODULE:OBJECT", "your own: an object with act(game, state, rng), or what makes one", "")
     Console().print(table)
 
 

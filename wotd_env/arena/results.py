@@ -256,7 +256,7 @@ class Results:
         expected = expit(strength[:, None] - strength)
         weight = (wins + wins.T) * expected * (1 - expected)
         information = np.diag(weight.sum(1)) - weight
-        drawn = (1 - np.eye(k)) * expected * (1 - expected)
+        drawn = (0.5 - expected) ** 2
         spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
         for played in tables:
             score = np.zeros((len(played.rank), k))

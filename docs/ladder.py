@@ -1,0 +1,177 @@
+"""`make ladder`: play the tournaments behind docs/ladder.md and write the page, its pictures and the shipped ratings.
+
+What has been played is kept in runs/ladder.sqlite: after an interruption the same command goes on, and after a change
+of a policy only its own tables are played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import wotd_env
+from wotd_env import Rules
+from wotd_env.arena import Estimate, Results, Tournament, run, show
+
+ROOT = Path(__file__).parent.parent
+GAMES = ROOT / "runs" / "ladder.sqlite"
+POLICIES = ("random", "first", "greedy", "planner")
+KINDS = {
+    "basic game": Rules(),
+    "powers": Rules(powers="own", colors="random"),
+}
+SEED = 2026
+
+HEAD = """# The ladder
+
+How strong the policies are that ship with the package. Made by `make ladder` on {date},
+with {versions}; seed {seed}, {games:,} games at each table.
+The same seed gives the same numbers on any machine.
+
+- A *table* is a choice of policies, one for each seat; where there are fewer policies than seats, some play in several.
+  Every game is played from all seats with the same dice.
+- ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
+- The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
+  odds of ten to one. Ratings of different numbers of players, or different rules, are not comparable.
+- With *powers* each seat has the power of its colour once, and colours are drawn anew for every game.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python docs/ladder.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--games", type=int, default=100_000, help="games at each table (default 100000)")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
+    parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
+    parser.add_argument("--players", nargs="+", type=int, default=(2, 3, 4, 5), help="default 2 3 4 5")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="processes (default: one for each core)"
+    )
+    parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
+    options = parser.parse_args(arguments)
+
+    pages = options.into or ROOT / "docs"
+    ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
+    file = (options.into or GAMES.parent) / GAMES.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+
+    sections = []
+    shipped = {}
+    for players in options.players:
+        for kind, rules in KINDS.items():
+            title = f"{players} players, {kind}"
+            tournament = Tournament(
+                tuple(options.policies),
+                Rules(players=players, powers=rules.powers, colors=rules.colors),
+                options.games,
+                options.seed,
+            )
+            results = _play(tournament, file, options.workers, title)
+            picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
+            show.draw(results, pages / picture, title)
+            sections.append(section(results, title, picture))
+            if title == "2 players, basic game":
+                shipped = {name: rating._asdict() for name, rating in results.ratings.items()}
+
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    head = HEAD.format(date=date, versions=_versions(), seed=options.seed, games=options.games)
+    (pages / "ladder.md").write_text("\n".join([head, *sections]))
+    if shipped:
+        document = {"date": date, "version": wotd_env.__version__, "games": options.games, "ratings": shipped}
+        ratings.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"wrote {pages / 'ladder.md'}")
+
+
+def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+        return run(
+            tournament,
+            file,
+            workers=workers,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def section(results: Results, title: str, picture: str) -> str:
+    """Return the part of the page on one tournament."""
+    n, names = results.tournament.rules.players, list(results.ratings)
+    totals = {row.policy: row for row in results.rows if row.table is None and row.seat is None}
+    by_seat = {
+        name: [
+            row for row in results.rows if row.policy == name and row.table is None and row.seat is not None
+        ]
+        for name in names
+    }
+    lines = [
+        f"## {title}",
+        "",
+        f"{sum(map(len, results.games.values())):,} games at {len(results.games)} tables; "
+        f"the neutral win share is {1 / n:.1%}.",
+        "",
+        *_markdown(
+            ["policy", "rating", "win share", "mean rank", "points ahead", "ties"],
+            [
+                [
+                    f"`{name}`",
+                    _number(results.ratings[name], 0, sign=True),
+                    _percent(totals[name].share),
+                    _number(totals[name].rank, 3),
+                    _number(totals[name].difference, 2, sign=True),
+                    _percent(totals[name].ties),
+                ]
+                for name in names
+            ],
+        ),
+        "",
+        "How often the row finishes ahead of the column, ties counting half:",
+        "",
+        *_markdown(
+            ["", *(f"`{name}`" for name in names)],
+            [[f"`{one}`", *(_percent(results.ahead.get((one, other))) for other in names)] for one in names],
+        ),
+        "",
+        "Win share by seat:",
+        "",
+        *_markdown(
+            ["", *(f"seat {seat}" for seat in range(n))],
+            [[f"`{name}`", *(_percent(row.share) for row in by_seat[name])] for name in names],
+        ),
+        "",
+        f"![ratings and pairings, {title}]({picture})",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _markdown(heading: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *rows)]
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.2%} ±{100 * estimate.error:.2f}"
+
+
+def _number(estimate: Estimate, digits: int, sign: bool = False) -> str:
+    return f"{estimate.value:{'+' if sign else ''}.{digits}f} ±{estimate.error:.{digits}f}"
+
+
+def _versions() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
+    return f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    main()
