@@ -1,10 +1,7 @@
 """What is measured: one function for each loop, ours first, then the peers that are installed.
 
-A loop function makes everything it needs and returns `chunk`, which plays some milliseconds' worth of uniformly random
-decisions, observation and action mask read at each where the interface has them. `chunk` returns how many decisions of
-how many games that were, and the seconds spent in the environment alone, without the choice of actions.
-
-One step is one decision of one game; calls that only reset a finished game do not count.
+Loops are as in `wotd_env.speed`, where ours are: uniformly random decisions, observation and action mask read at each
+where the interface has them. One step is one decision of one game; calls that only reset a finished game do not count.
 """
 
 from __future__ import annotations
@@ -16,12 +13,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Chunk = Callable[[], tuple[int, float]]
-
-CHUNK = 1 << 16  # decisions
-SEED = 0
+from wotd_env.speed import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, game_calls, single, vector
 
 
 @dataclass(frozen=True)
@@ -55,8 +48,9 @@ class Case:
 
     def make(self) -> Chunk:
         """Make the loop."""
-        make: Callable[..., Chunk] = globals()[self.loop]
-        return make(batch=self.batch, players=self.players, threads=self.threads, **self.arguments)
+        return LOOPS[self.loop](
+            batch=self.batch, players=self.players, threads=self.threads, **self.arguments
+        )
 
 
 BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
@@ -133,62 +127,6 @@ CASES = [
 ]
 
 
-# ------------------------------------------------------------------------------------------------------- wotd_env
-
-
-def game(batch: int, players: int, threads: int, powers: str = "none", validate: bool = False) -> Chunk:
-    """Return the loop of `Game.advance` with actions of the `random` policy."""
-    from wotd_env import Game, Rules, make_policy
-
-    game = Game(Rules(players=players, powers=powers), num_threads=threads)
-    state = game.reset(batch, seed=SEED)
-    observation = np.empty((batch, game.observation_size), np.int8)
-    mask = game.legal_actions(state)
-    rewards = np.empty((batch, players), np.float32)
-    done = np.empty(batch, np.bool_)
-    policy, rng = make_policy("random"), np.random.default_rng(SEED)
-    rounds = max(1, CHUNK // batch)
-
-    def chunk() -> tuple[int, float]:
-        inside = 0.0
-        for _ in range(rounds):
-            actions = policy.act(game, state, rng)
-            start = perf_counter()
-            game.advance(state, actions, observation, mask, rewards, done, validate=validate)
-            inside += perf_counter() - start
-        return rounds * batch, inside
-
-    return chunk
-
-
-def game_calls(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of the separate calls, for one game."""
-    from wotd_env import Game, Rules
-
-    game = Game(Rules(players=players), num_threads=threads)
-    state = game.reset(batch, seed=SEED)
-    observation = np.empty((batch, game.observation_size), np.int8)
-    mask = game.legal_actions(state)
-    actions = np.empty(batch, np.int64)
-    draw = np.random.default_rng(SEED).random(CHUNK)
-
-    def chunk() -> tuple[int, float]:
-        inside = 0.0
-        for x in draw.tolist():
-            legal = mask[0].nonzero()[0]
-            actions[0] = legal[int(x * len(legal))]
-            start = perf_counter()
-            game.step(state, actions, validate=False)
-            if state["phase"][0] == 4:
-                game.reset(state)
-            game.legal_actions(state, out=mask)
-            game.observe(state, out=observation)
-            inside += perf_counter() - start
-        return len(draw), inside
-
-    return chunk
-
-
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
     """Return a loop that writes as many bytes as `game` reads and writes, and does nothing else."""
     from wotd_env import STATE, Game, Rules
@@ -205,75 +143,6 @@ def same_bytes(batch: int, players: int, threads: int) -> Chunk:
         return rounds * batch, perf_counter() - start
 
     return chunk
-
-
-def vector(batch: int, players: int, threads: int, opponents: str = "greedy") -> Chunk:
-    """Return the loop of the native vector environment."""
-    import gymnasium
-
-    import wotd_env  # noqa: F401  # registers
-
-    env = gymnasium.make_vec(
-        "wotd_env/WayOfTheDragon-v0",
-        num_envs=batch,
-        players=players,
-        opponents=opponents,
-        num_threads=threads,
-        autoreset_mode="SameStep",
-    )
-    _, info = env.reset(seed=SEED)
-    choose = chooser(SEED)
-    rounds = max(1, CHUNK // batch)
-
-    def chunk() -> tuple[int, float]:
-        nonlocal info
-        inside = 0.0
-        for _ in range(rounds):
-            actions = choose(info["action_mask"])
-            start = perf_counter()
-            info = env.step(actions)[-1]
-            inside += perf_counter() - start
-        return rounds * batch, inside
-
-    return chunk
-
-
-def aec(batch: int, players: int, threads: int, wrapped: bool = False) -> Chunk:
-    """Return the loop of the PettingZoo environment."""
-    from wotd_env import way_of_the_dragon_v0
-
-    make = way_of_the_dragon_v0.env if wrapped else way_of_the_dragon_v0.raw_env
-    return agent_loop(make(players=players), 20)
-
-
-def single(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of the Gymnasium environment."""
-    import gymnasium
-
-    import wotd_env  # noqa: F401  # registers
-
-    env = gymnasium.make("wotd_env/WayOfTheDragon-v0", players=players, opponents="greedy").unwrapped
-    rng = np.random.default_rng(SEED)
-
-    def chunk() -> tuple[int, float]:
-        decisions, inside = 0, 0.0
-        for _ in range(40):
-            start = perf_counter()
-            _, info = env.reset(seed=decisions)
-            over = False
-            while not over:
-                legal = info["action_mask"].nonzero()[0]
-                action = legal[int(rng.random() * len(legal))]
-                _, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-                decisions += 1
-            inside += perf_counter() - start
-        return decisions, inside
-
-    return chunk
-
-
-# ---------------------------------------------------------------------------------------------------------- peers
 
 
 def cartpole(batch: int, players: int, threads: int) -> Chunk:
@@ -307,28 +176,6 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
         from pettingzoo.classic import tictactoe_v3
 
     return agent_loop(tictactoe_v3.env() if wrapped else tictactoe_v3.raw_env(), 200)
-
-
-def agent_loop(env: Any, games: int) -> Chunk:
-    """Return the loop of every AEC environment: observation and action mask of the agent to act."""
-    rng = np.random.default_rng(SEED)
-
-    def chunk() -> tuple[int, float]:
-        decisions = 0
-        start = perf_counter()
-        for _ in range(games):
-            env.reset(seed=decisions)
-            for _agent in env.agent_iter():
-                observation, _, terminated, truncated, _ = env.last()
-                if terminated or truncated:
-                    env.step(None)
-                    continue
-                legal = observation["action_mask"].nonzero()[0]
-                env.step(int(legal[int(rng.random() * len(legal))]))
-                decisions += 1
-        return decisions, perf_counter() - start
-
-    return chunk
 
 
 def open_spiel(batch: int, players: int, threads: int, game: str) -> Chunk:
@@ -409,14 +256,19 @@ def envpool(batch: int, players: int, threads: int) -> Chunk:
     return chunk
 
 
-def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """Return a choice of uniformly random legal actions in NumPy, one random number a game."""
-    rng = np.random.default_rng(seed)
-
-    def choose(mask: NDArray[Any]) -> NDArray[np.int64]:
-        ranks = np.cumsum(mask, 1, dtype=np.int16)
-        wanted = (rng.random(len(mask)) * ranks[:, -1]).astype(np.int16)
-        chosen: NDArray[np.int64] = (ranks > wanted[:, None]).argmax(1)
-        return chosen
-
-    return choose
+LOOPS: dict[str, Callable[..., Chunk]] = {
+    loop.__name__: loop
+    for loop in (
+        game,
+        game_calls,
+        same_bytes,
+        vector,
+        aec,
+        single,
+        cartpole,
+        tictactoe,
+        open_spiel,
+        pgx,
+        envpool,
+    )
+}

@@ -47,7 +47,7 @@ def test_every_rule_is_an_option(command):
 
 def test_help_names_every_command():
     text = wotd("--help").stdout
-    for command in ("arena", "watch", "policies", "solve", "analyze"):
+    for command in ("arena", "bench", "watch", "policies", "solve", "analyze"):
         assert f" {command} " in text
 
 
@@ -218,3 +218,22 @@ def test_without_its_extra_the_command_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == FAILED
     assert done.stderr == "the wotd command needs typer: pip install 'wotd-env[arena]'\n"
+
+
+def test_bench_measures_every_interface():
+    result = wotd("bench", "--seconds", 0.01, "--batch", 64, "--players", 3, "--powers", "own")
+    assert result.exit_code == 0, result.output
+    rows = [
+        line.rsplit(maxsplit=3)
+        for line in result.stdout.splitlines()
+        if line.strip().endswith(tuple("0123456789"))
+    ]
+    assert len(rows) == 6
+    for _, _, rate, inside in rows:
+        assert 0 < int(rate.replace(",", "")) <= int(inside.replace(",", ""))
+
+
+def test_bench_refuses_wrong_rules():
+    result = wotd("bench", "--players", 7)
+    assert result.exit_code == WRONG_USE
+    assert "players must be an integer from 2 to 5" in result.output

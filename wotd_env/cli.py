@@ -293,6 +293,41 @@ def _forfeits(forfeits: list[Any], most: int = 5) -> str:
 
 
 @app.command()
+def bench(
+    players: Annotated[int, typer.Option(help="Seats, 2 to 5.")] = 2,
+    powers: Powers = "none",
+    batch: Annotated[int, typer.Option(help="Games side by side in the batched interfaces.", min=1)] = 8192,
+    threads: Annotated[int, typer.Option(help="Threads of the batched interfaces.", min=1)] = 1,
+    seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.01)] = 1.0,
+) -> None:
+    """Measure how many decisions a second this machine plays, interface by interface."""
+    from wotd_env import speed
+
+    with _no_traceback():
+        Rules(players=players, powers=powers)
+    console, table = (
+        Console(),
+        Table("interface", "games", "decisions/s", "environment alone", box=SIMPLE_HEAD),
+    )
+    rows: list[tuple[str, Callable[..., speed.Chunk], int, dict[str, Any]]] = [
+        ("Game.advance", speed.game, batch, {}),
+        ("vector environment against greedy", speed.vector, batch, {}),
+        ("Game, one game", speed.game_calls, 1, {}),
+        ("Gymnasium against greedy", speed.single, 1, {}),
+        ("PettingZoo raw_env", speed.aec, 1, {}),
+        ("PettingZoo env()", speed.aec, 1, {"wrapped": True}),
+    ]
+    for words, loop, games, more in rows:
+        with console.status(words):
+            chunk = loop(
+                batch=games, players=players, threads=threads if games > 1 else 1, powers=powers, **more
+            )
+            rates = speed.rate(chunk, seconds)
+        table.add_row(words, f"{games:,}", *(f"{rate:,.0f}" for rate in rates))
+    console.print(table)
+
+
+@app.command()
 def watch(
     policies: Annotated[list[str], typer.Argument(help="One for each seat, or one for all.")],
     seed: Seed = 0,

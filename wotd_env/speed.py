@@ -1,0 +1,201 @@
+"""How fast the environment is on this machine (`wotd bench`): loops of uniformly random decisions, one an interface.
+
+A loop function makes everything it needs and returns `chunk`, which plays some milliseconds' worth of decisions, with
+observation and action mask at each. `chunk` returns how many decisions of how many games that were, and the seconds
+spent in the environment alone, without the choice of actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "CHUNK",
+    "SEED",
+    "Chunk",
+    "aec",
+    "agent_loop",
+    "chooser",
+    "game",
+    "game_calls",
+    "rate",
+    "single",
+    "vector",
+]
+
+Chunk = Callable[[], tuple[int, float]]
+
+CHUNK = 1 << 16  # decisions
+SEED = 0
+
+
+def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
+    """Return the decisions a second of a loop, and those of the environment alone, measured for some seconds."""
+    chunk()
+    decisions, inside = 0, 0.0
+    start = perf_counter()
+    while perf_counter() < start + seconds:
+        done, spent = chunk()
+        decisions += done
+        inside += spent
+    return decisions / (perf_counter() - start), decisions / inside
+
+
+def game(batch: int, players: int, threads: int, powers: str = "none", validate: bool = False) -> Chunk:
+    """Return the loop of `Game.advance` with actions of the `random` policy."""
+    from wotd_env import Game, Rules, make_policy
+
+    game = Game(Rules(players=players, powers=powers), num_threads=threads)
+    state = game.reset(batch, seed=SEED)
+    observation = np.empty((batch, game.observation_size), np.int8)
+    mask = game.legal_actions(state)
+    rewards = np.empty((batch, players), np.float32)
+    done = np.empty(batch, np.bool_)
+    policy, rng = make_policy("random"), np.random.default_rng(SEED)
+    rounds = max(1, CHUNK // batch)
+
+    def chunk() -> tuple[int, float]:
+        inside = 0.0
+        for _ in range(rounds):
+            actions = policy.act(game, state, rng)
+            start = perf_counter()
+            game.advance(state, actions, observation, mask, rewards, done, validate=validate)
+            inside += perf_counter() - start
+        return rounds * batch, inside
+
+    return chunk
+
+
+def game_calls(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
+    """Return the loop of the separate calls, for one game."""
+    from wotd_env import Game, Rules
+
+    game = Game(Rules(players=players, powers=powers), num_threads=threads)
+    state = game.reset(batch, seed=SEED)
+    observation = np.empty((batch, game.observation_size), np.int8)
+    mask = game.legal_actions(state)
+    actions = np.empty(batch, np.int64)
+    draw = np.random.default_rng(SEED).random(CHUNK)
+
+    def chunk() -> tuple[int, float]:
+        inside = 0.0
+        for x in draw.tolist():
+            legal = mask[0].nonzero()[0]
+            actions[0] = legal[int(x * len(legal))]
+            start = perf_counter()
+            game.step(state, actions, validate=False)
+            if state["phase"][0] == 4:
+                game.reset(state)
+            game.legal_actions(state, out=mask)
+            game.observe(state, out=observation)
+            inside += perf_counter() - start
+        return len(draw), inside
+
+    return chunk
+
+
+def vector(batch: int, players: int, threads: int, powers: str = "none", opponents: str = "greedy") -> Chunk:
+    """Return the loop of the native vector environment."""
+    import gymnasium
+
+    import wotd_env  # noqa: F401  # registers
+
+    env = gymnasium.make_vec(
+        "wotd_env/WayOfTheDragon-v0",
+        num_envs=batch,
+        players=players,
+        powers=powers,
+        opponents=opponents,
+        num_threads=threads,
+        autoreset_mode="SameStep",
+    )
+    _, info = env.reset(seed=SEED)
+    choose = chooser(SEED)
+    rounds = max(1, CHUNK // batch)
+
+    def chunk() -> tuple[int, float]:
+        nonlocal info
+        inside = 0.0
+        for _ in range(rounds):
+            actions = choose(info["action_mask"])
+            start = perf_counter()
+            info = env.step(actions)[-1]
+            inside += perf_counter() - start
+        return rounds * batch, inside
+
+    return chunk
+
+
+def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: bool = False) -> Chunk:
+    """Return the loop of the PettingZoo environment."""
+    from wotd_env import way_of_the_dragon_v0
+
+    make = way_of_the_dragon_v0.env if wrapped else way_of_the_dragon_v0.raw_env
+    return agent_loop(make(players=players, powers=powers), 20)
+
+
+def single(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
+    """Return the loop of the Gymnasium environment."""
+    import gymnasium
+
+    import wotd_env  # noqa: F401  # registers
+
+    env = gymnasium.make("wotd_env/WayOfTheDragon-v0", players=players, powers=powers).unwrapped
+    rng = np.random.default_rng(SEED)
+
+    def chunk() -> tuple[int, float]:
+        decisions, inside = 0, 0.0
+        for _ in range(40):
+            start = perf_counter()
+            _, info = env.reset(seed=decisions)
+            over = False
+            while not over:
+                legal = info["action_mask"].nonzero()[0]
+                action = legal[int(rng.random() * len(legal))]
+                _, _, terminated, truncated, info = env.step(action)
+                over = terminated or truncated
+                decisions += 1
+            inside += perf_counter() - start
+        return decisions, inside
+
+    return chunk
+
+
+def agent_loop(env: Any, games: int) -> Chunk:
+    """Return the loop of every AEC environment: observation and action mask of the agent to act."""
+    rng = np.random.default_rng(SEED)
+
+    def chunk() -> tuple[int, float]:
+        decisions = 0
+        start = perf_counter()
+        for _ in range(games):
+            env.reset(seed=decisions)
+            for _agent in env.agent_iter():
+                observation, _, terminated, truncated, _ = env.last()
+                if terminated or truncated:
+                    env.step(None)
+                    continue
+                legal = observation["action_mask"].nonzero()[0]
+                env.step(int(legal[int(rng.random() * len(legal))]))
+                decisions += 1
+        return decisions, perf_counter() - start
+
+    return chunk
+
+
+def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """Return a choice of uniformly random legal actions in NumPy, one random number a game."""
+    rng = np.random.default_rng(seed)
+
+    def choose(mask: NDArray[Any]) -> NDArray[np.int64]:
+        ranks = np.cumsum(mask, 1, dtype=np.int16)
+        wanted = (rng.random(len(mask)) * ranks[:, -1]).astype(np.int16)
+        chosen: NDArray[np.int64] = (ranks > wanted[:, None]).argmax(1)
+        return chosen
+
+    return choose
