@@ -165,7 +165,7 @@ def test_the_mask_in_the_observation_is_that_in_the_info(arguments):
         ended = any(result[1:])
 
 
-@pytest.mark.parametrize("opponents", ["random", "first", Drawing()], ids=str)
+@pytest.mark.parametrize("opponents", ["random", "first", Drawing()], ids=["random", "first", "drawing"])
 def test_the_seed_settles_everything(opponents):
     """Dice, seat and opponents, whatever was played before."""
     env = WayOfTheDragonEnv(opponents=opponents, players=3, spaces=2)
