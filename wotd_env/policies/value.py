@@ -4,9 +4,9 @@ Every seat has a strength, a sum in units of one plain space:
 
 - *progress*: a piece on plain space t is worth t;
 - *points*: a piece on number k is worth S - 1 + 1.25 k, so number 1 is hardly more than the space before it;
-- *tempo*: the seat to act is ahead by TEMPO spaces;
+- *tempo*: to be the next to act is worth TEMPO;
 - *blocking*: a piece loses BLOCKED[c] for every space at 1..5 = c dice that is occupied, most for three dice;
-- *power*: a power not yet used is worth POWER spaces;
+- *power*: a power not yet used is worth POWER, one of the seat's choice ANY_POWER;
 - *lead*: with four numbered pieces a seat may end the game. That is worth CLOSING, by how far it is behind.
 
 A space counts for more the nearer the end is, measured by the largest number of numbered pieces of any seat. The
@@ -31,7 +31,8 @@ WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the most num
 NUMBER = 1.25
 TEMPO = 1.4
 BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # by the dice, less one, that would bring it to the space
-POWER = np.array([1.0, 3.0, 1.0, 1.0, 1.0])  # by colour; the best of them where a seat may choose
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by colour
+ANY_POWER = 4.0  # of one's choice
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the points behind the best other seat, 3 or more the same
 
 NEXT_FIVE = np.uint64(31)
@@ -49,53 +50,41 @@ def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
 
 @kernel
 def _hand_made(states: Any, rules: Any, values: Any) -> None:
-    """Write the values."""
-    r = rules[0]
-    n = r.players
-    points, numbered = np.empty(n, np.int64), np.empty(n, np.int64)
-    strength = np.empty(n)
+    """Write the values of a batch."""
     for i in range(states.shape[0]):
-        s = states[i]
-        points[:] = 0
-        numbered[:] = 0
-        strength[:] = 0
-        for path in range(PATHS):
-            taken = engine.occupied(s, r, path)
-            for seat in range(n):
-                space = s.pieces[seat, path]
-                if space > r.spaces:
-                    number = space - r.spaces
-                    points[seat] += number
-                    numbered[seat] += 1
-                    strength[seat] += r.spaces - 1 + NUMBER * number
-                else:
-                    strength[seat] += space - BLOCKED_BY[taken >> np.uint64(space + 1) & NEXT_FIVE]
-        strength[s.player] += TEMPO
-        most = 0
-        for seat in range(n):
-            most = max(most, numbered[seat])
-            powers = engine.powers_of(s, r, seat)
-            if powers:
-                strength[seat] += _power(powers)
-            if numbered[seat] >= PATHS - 1:
-                behind = 0
-                for other in range(n):
-                    behind = max(behind, points[other] - points[seat])
-                strength[seat] += CLOSING[min(behind, CLOSING.size - 1)]
-        weight = WEIGHT[min(most, WEIGHT.size - 1)] * 2 / n
-        total = 0.0
-        for seat in range(n):
-            strength[seat] = np.exp(weight * strength[seat])
-            total += strength[seat]
-        for seat in range(n):
-            values[i, seat] = (n * strength[seat] / total - 1) / (n - 1)
+        evaluate(states[i], rules[0], values[i])
 
 
 @kernel
-def _power(powers: Any) -> Any:
-    """Return the worth of the best of some powers."""
-    best = 0.0
-    for power in range(PATHS):
-        if powers >> power & 1:
-            best = max(best, POWER[power])
-    return best
+def evaluate(s: Any, rules: Any, out: Any) -> None:
+    """Write the value of a state for each seat, whatever the dice show."""
+    n = rules.players
+    most = 0  # numbered pieces of one seat
+    for seat in range(n):
+        strength = TEMPO if seat == s.player else 0.0
+        numbered = 0
+        for path in range(PATHS):
+            space = np.int64(s.pieces[seat, path])
+            if space > rules.spaces:
+                numbered += 1
+                strength += rules.spaces - 1 + NUMBER * (space - rules.spaces)
+            else:
+                ahead = engine.occupied(s, rules, path) >> np.uint64(space + 1)
+                strength += space - BLOCKED_BY[ahead & NEXT_FIVE]
+        if numbered >= PATHS - 1:
+            points = engine.score(s, rules, seat)
+            behind = 0
+            for other in range(n):
+                behind = max(behind, engine.score(s, rules, other) - points)
+            strength += CLOSING[min(behind, CLOSING.size - 1)]
+        if engine.powers_of(s, rules, seat):
+            strength += POWER[s.color[seat]] if rules.powers == engine.OWN_POWERS else ANY_POWER
+        most = max(most, numbered)
+        out[seat] = strength
+    weight = WEIGHT[min(most, WEIGHT.size - 1)] * 2 / n
+    total = 0.0
+    for seat in range(n):
+        out[seat] = np.exp(weight * out[seat])
+        total += out[seat]
+    for seat in range(n):
+        out[seat] = (n * out[seat] / total - 1) / (n - 1)

@@ -1,0 +1,173 @@
+"""`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
+
+UCT over states: a node of the tree is a decision, what follows an action is drawn from the dice and looked up by the
+state that it leads to, so every outcome of the dice has its own node and different ways to one state share theirs. A
+playout goes down the tree to the first new state, lets `greedy` end the turn there, and ends with the hand-made value
+of `planner` (or the result, once there is one). Every seat maximises its own value on the way (max^n). The action that
+was tried most is played.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.actions import SWAP, num_actions
+from wotd_env.game import Game
+from wotd_env.policies import greedy
+from wotd_env.policies.value import evaluate
+from wotd_env.state import STATE
+
+PLAYOUTS = 1000
+EXPLORATION = 0.1
+
+
+class Mcts:
+    """Plays the action that a tree search tried most.
+
+    Args:
+        playouts: playouts for each decision.
+
+    Raises:
+        ValueError: if that is no positive integer.
+    """
+
+    def __init__(self, playouts: int | str = PLAYOUTS) -> None:
+        if not str(playouts).isdecimal() or int(playouts) < 1:
+            raise ValueError(f"playouts must be a positive integer, got {playouts!r}")
+        self.playouts = int(playouts)
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
+        bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
+        out = np.empty(len(state), np.int64)
+        game._spread(self._search, game._readable(state), bits, out)
+        return out
+
+    def _search(self, states: Any, rules: Any, bits: Any, out: Any) -> None:
+        """Search a part of a batch, one state after the other in the same memory."""
+        work = np.empty(1, STATE)
+        nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
+        tree = _Tree(
+            np.empty(nodes, np.uint64),
+            np.empty((nodes, num_actions(int(rules["players"][0])))),
+            np.empty((nodes, num_actions(int(rules["players"][0])))),
+            np.empty((self.playouts + 1, 3), np.int64),
+        )
+        _search_all(states, rules, bits, self.playouts, work, work.view(np.uint64), tree, out)
+
+
+class _Tree(NamedTuple):
+    """A tree of T places for nodes, and the way that a playout takes through it."""
+
+    key: NDArray[np.uint64]  # (T,) what tells states apart, 0 for a free place
+    tries: NDArray[np.float64]  # (T, A) how often an action was tried
+    total: NDArray[np.float64]  # (T, A) the values it brought to the seat to act
+    way: NDArray[np.int64]  # (playouts + 1, 3) the place, the action and the seat of every step
+
+
+@kernel
+def _search_all(
+    states: Any, rules: Any, bits: Any, playouts: Any, work: Any, words: Any, tree: Any, out: Any
+) -> None:
+    """Choose for every game; `words` are those of the record `work`."""
+    r = rules[0]
+    s = work[0]
+    value = np.empty(r.players)
+    for i in range(states.shape[0]):
+        work[0] = states[i]
+        if s.phase == engine.OVER:
+            out[i] = 0
+            continue
+        tree.key[:] = 0
+        _visit(tree, words)
+        root = _place(tree, words)
+        for playout in range(playouts):
+            work[0] = states[i]
+            s.rng = engine.mix(bits[i] + np.uint64(playout))
+            _play(s, r, words, tree, value)
+        out[i] = tree.tries[root].argmax()
+
+
+@kernel
+def _play(s: Any, rules: Any, words: Any, tree: Any, value: Any) -> None:
+    """Play from a record that is in the tree to the first state that is not, and note what that is worth."""
+    steps = 0
+    new = False
+    while not new and s.phase != engine.OVER:
+        place = _place(tree, words)
+        action = _promising(s, rules, tree, place)
+        way = tree.way[steps]
+        way[0], way[1], way[2] = place, action, s.player
+        steps += 1
+        engine.run(s, rules, engine.decide(s, rules, action), True)
+        new = s.phase != engine.OVER and _visit(tree, words)
+    turn = s.turn
+    while s.phase != engine.OVER and s.turn == turn:
+        engine.run(s, rules, engine.decide(s, rules, greedy.choose(s, rules)), True)
+    if s.phase == engine.OVER:
+        engine.rewards(s, rules, value)
+    else:
+        evaluate(s, rules, value)
+    for step in range(steps):
+        way = tree.way[step]
+        tree.tries[way[0], way[1]] += 1
+        tree.total[way[0], way[1]] += value[way[2]]
+
+
+@kernel
+def _promising(s: Any, rules: Any, tree: Any, place: Any) -> Any:
+    """Return the action with the highest upper confidence bound; at first that of `greedy`."""
+    tries, total = tree.tries[place], tree.total[place]
+    tried = tries.sum()
+    if tried == 0:
+        return greedy.choose(s, rules)
+    mean, spread = total.sum() / tried, np.log(tried + 1)
+    actions, swaps = engine.legal(s, rules, engine.shown(s))
+    best = np.int64(0)
+    most = -np.inf
+    for action in range(tries.size):
+        bits = actions >> np.uint64(action) if action < SWAP else swaps >> np.uint64(action - SWAP)
+        if bits & engine.BIT:  # an action not tried yet counts as tried once, with the mean of the others
+            bound = total[action] / tries[action] if tries[action] else mean
+            bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
+            if bound > most:
+                most = bound
+                best = np.int64(action)
+    return best
+
+
+@kernel
+def _place(tree: Any, words: Any) -> Any:
+    """Return the place of a state in the tree, or the free one that it may take."""
+    key = _key(words)
+    last = np.uint64(tree.key.size - 1)
+    place = key & last
+    while tree.key[place] != key and tree.key[place] != 0:
+        place = (place + engine.BIT) & last
+    return np.int64(place)
+
+
+@kernel
+def _visit(tree: Any, words: Any) -> Any:
+    """Make sure that a state is in the tree; return whether it is new."""
+    place = _place(tree, words)
+    if tree.key[place]:
+        return False
+    tree.key[place] = _key(words)
+    tree.tries[place] = 0
+    tree.total[place] = 0
+    return True
+
+
+@kernel
+def _key(words: Any) -> Any:
+    """Return a number that tells records apart, whatever their streams (word 0)."""
+    key = np.uint64(0)
+    for word in range(1, words.size):
+        key = engine.mix(key ^ words[word])
+    return key | engine.BIT
