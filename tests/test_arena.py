@@ -19,6 +19,7 @@ from tests.arena_policies import Cheat, Seer
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import Results, Tournament, replay, results_dtype, run, show
 from wotd_env.arena import tournament as tournament_module
+from wotd_env.arena.luck import make_equity
 from wotd_env.arena.play import _Asker, play
 from wotd_env.arena.results import share_error
 from wotd_env.arena.store import Store, fingerprint
@@ -631,3 +632,57 @@ def test_wrong_options_are_refused(options, message):
 def test_a_value_without_equities_cannot_measure_luck():
     with pytest.raises(ValueError, match="luck must name a policy with a method equity"):
         Here(Tournament(("random", "first"), QUICK, luck="random"), {})
+
+
+# ------------------------------------------------------------------------------------------------ policies from files
+
+
+def test_models_of_sb3_play(tmp_path):
+    contrib = pytest.importorskip("sb3_contrib")
+    from gymnasium import make
+
+    environment = make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=0)
+    file = tmp_path / "model.zip"
+    contrib.MaskablePPO("MlpPolicy", environment, seed=0, device="cpu").save(file)
+    name = f"sb3:{file}"
+    tournament = Tournament((name, "first"), QUICK, games=100)
+    results = run(tournament)
+    assert not results.forfeits
+    assert same(run(tournament, workers=1), results)
+    assert fingerprint(name) != fingerprint("sb3:another.zip")
+    other = run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30))
+    assert {forfeit.policy for forfeit in other.forfeits} == {name}
+    assert "has 60 actions, these rules 70" in other.forfeits[0].reason
+
+
+def test_files_that_are_no_model_are_refused(tmp_path):
+    pytest.importorskip("sb3_contrib")
+    (tmp_path / "model.zip").write_text("no zip")
+    with pytest.raises(ValueError, match=r"model\.zip holds no model that MaskablePPO can read"):
+        make_policy(f"sb3:{tmp_path / 'model.zip'}")
+    with pytest.raises(FileNotFoundError, match=r"no SB3 file missing\.zip"):
+        make_policy("sb3:missing.zip")
+
+
+@pytest.mark.parametrize("luck", ["planner", "oracle"])
+def test_who_knows_equities_halves_the_interval(luck):
+    tournament = Tournament(("greedy", "planner"), QUICK, games=600, luck=luck)
+    results = run(tournament)
+    row = results.rows[0]
+    assert row.adjusted is not None
+    assert row.adjusted.error < 0.6 * row.share.error
+    assert row.share.low < row.adjusted.value < row.share.high
+    mean = results.games[tournament.tables[0]]["luck"][:, 0].reshape(-1, 2).mean(1)
+    assert abs(mean.mean()) < 4 * mean.std() / math.sqrt(len(mean))
+
+
+def test_equities_of_rolls_to_come_are_means_over_them():
+    game = Game(QUICK, skip_forced=False)
+    state = game.reset(30, seed=2, roll=False)
+    for name in ("planner", "oracle"):
+        equity = make_equity(name)
+        faces, probabilities = game.chance_outcomes(5)
+        rolled = np.repeat(state, len(faces))
+        game.roll(rolled, np.tile(faces, (len(state), 1)))
+        after = equity(game, rolled).reshape(len(state), -1) @ probabilities
+        assert equity(game, state) == pytest.approx(after, abs=1e-5)

@@ -6,13 +6,14 @@ the result it explains: taken out as a control variate it narrows intervals and 
 
 Any policy with a method `equity` can measure it:
 
-    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float64]:
+    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.floating]:
         "Expected reward (N,) of the seat to act, also at CHANCE, where it is the mean over all outcomes of the roll."
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from wotd_env.rules import Phase, Rules
 
 __all__ = ["Equity", "luck", "make_equity"]
 
-Equity = Callable[[Game, NDArray[np.void]], NDArray[np.float64]]
+Equity = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str) -> Equity:

@@ -44,6 +44,7 @@ POLICIES = {
     "mcts": "searches the turns to come by random playouts; mcts:PLAYOUTS sets their number",
     "oracle": "oracle:FILE plays perfectly from a table of the solved two-player game",
     "onnx": "onnx:FILE plays the best action of a network",
+    "sb3": "sb3:FILE plays the best action of a MaskablePPO model",
 }
 """The names that `make_policy` knows, in words. What follows a colon is passed on to the policy."""
 

@@ -59,3 +59,7 @@ class Oracle:
         """
         actions: NDArray[np.int64] = plan(game, state, self.table(game).for_seats)[0].argmax(1)
         return actions
+
+    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
+        """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
+        return plan(game, state, self.table(game).for_seats)[1]

@@ -56,6 +56,10 @@ class Planner:
         actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
         return actions
 
+    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
+        """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
+        return plan(game, state, self.value)[1]
+
 
 def plan(
     game: Game, state: NDArray[np.void], value: Value
