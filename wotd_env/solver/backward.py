@@ -132,6 +132,7 @@ def _new_header(spaces: int) -> dict[str, Any]:
         "positions": board(spaces).positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # that solving took, interruptions not counted
+        "cpu_seconds": 0.0,  # of all threads
         "tolerance": TOLERANCE,
         "start": None,
         "residual": None,  # measured by `verify`
@@ -183,7 +184,7 @@ def _solve_layers(
         stream.seek(HEADER + starts[total] * VALUE.itemsize)
         layer(total)[:] = np.fromfile(stream, VALUE, b.sizes[total])
     for total in range(top, -1, -1):
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         done, chunks = int(starts[total]), -(-int(b.families[total]) // CHUNK)
         solved = team.run(
             solve_families,
@@ -204,4 +205,5 @@ def _solve_layers(
         os.fsync(stream.fileno())  # the layer first, then the header that counts it
         header["layers"] += 1
         header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
+        header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
         write_header(stream, header)
