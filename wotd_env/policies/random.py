@@ -9,8 +9,15 @@ from numpy.typing import NDArray
 
 from wotd_env._compile import kernel
 from wotd_env.actions import SWAP
-from wotd_env.engine import BIT, OVER, legal, shown
+from wotd_env.engine import OVER, legal, shown
 from wotd_env.game import Game
+from wotd_env.observation import BYTES
+
+ONES = BYTES.sum(1, dtype=np.uint64)
+"""uint64 (256,): how many bits of a byte are set."""
+
+PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
+"""uint64 (256, 8): the places of a byte's set bits, ascending, then those of the others."""
 
 
 class Random:
@@ -30,30 +37,30 @@ def choose(s: Any, rules: Any, stream: Any) -> Any:
     if s.phase == OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
-    left = count(actions) + count(swaps)
-    left = np.int64(((stream >> np.uint64(32)) * np.uint64(left)) >> np.uint64(32))
-    for a in range(SWAP):
-        if actions >> np.uint64(a) & BIT:
-            if left == 0:
-                return np.int64(a)
-            left -= 1
-    k = 0
-    while True:
-        if swaps >> np.uint64(k) & BIT:
-            if left == 0:
-                return np.int64(SWAP + k)
-            left -= 1
-        k += 1
+    first, second = count(actions), count(swaps)
+    n = ((stream >> np.uint64(32)) * (first + second)) >> np.uint64(32)
+    return np.int64(place(actions, n) if n < first else np.uint64(SWAP) + place(swaps, n - first))
 
 
 @kernel
 def count(bits: Any) -> Any:
     """Return how many bits are set."""
-    number = 0
+    number = np.uint64(0)
     while bits:
-        bits &= bits - BIT
-        number += 1
+        number += ONES[bits & np.uint64(255)]
+        bits >>= np.uint64(8)
     return number
+
+
+@kernel
+def place(bits: Any, n: Any) -> Any:
+    """Return the place of the n-th bit that is set, the lowest being the 0th."""
+    at = np.uint64(0)
+    while n >= ONES[bits & np.uint64(255)]:
+        n -= ONES[bits & np.uint64(255)]
+        bits >>= np.uint64(8)
+        at += np.uint64(8)
+    return at + PLACES[bits & np.uint64(255), n]
 
 
 @kernel
