@@ -257,6 +257,16 @@ def test_a_changed_policy_plays_again(tmp_path, monkeypatch):
     assert fingerprint("changing_policy:Lowest") != before
 
 
+def test_an_object_is_not_taken_for_the_policy_whose_name_it_has(tmp_path):
+    tournament = Tournament(("greedy", "random.policy"), QUICK, games=100)
+    policies = {"greedy": make_policy("random"), "random.policy": make_policy("random")}
+    file = tmp_path / "games.sqlite"
+    first = run(tournament, file, policies=policies)
+    assert abs(first.rows[0].share.value - 0.5) < 0.2
+    honest = Tournament(("greedy", "random"), QUICK, games=100)
+    assert same(run(honest, file), run(honest))
+
+
 def test_foreign_files_are_left_alone(tmp_path):
     tournament = Tournament(("random", "first"), QUICK, games=10)
     text = tmp_path / "notes.txt"

@@ -36,7 +36,8 @@ def run(
     Args:
         tournament: what to play.
         file: where played blocks are kept, see `wotd_env.arena.store`; None keeps them in memory.
-        workers: processes that play. With 0 this process does, and a policy that hangs cannot be stopped.
+        workers: processes that play (a script that asks for them needs the usual `if __name__ == "__main__":`). With
+            0 this process does, and a policy that hangs cannot be stopped.
         time_limit: seconds that a policy may take for one call (up to 256 n decisions) in a worker; then it forfeits
             the games that it was asked about.
         policies: policies that are not made from their names, by name. A file knows them by name only.
@@ -58,7 +59,7 @@ def run(
         pool = Processes(tournament, workers, time_limit, given) if workers else Here(tournament, made)
 
     tables = [_TableRun(tournament, table) for table in tournament.tables]
-    with Store(tournament, file) as store, pool:
+    with Store(tournament, file, given) as store, pool:
         running: dict[Future[Played], tuple[_TableRun, int]] = {}
         while True:
             while len(running) < 2 * pool.size and (table := _next(tables)):

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import sqlite3
 import zlib
+from collections.abc import Container
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -54,14 +55,19 @@ class Store:
     Args:
         tournament: whose blocks.
         file: the file, made if it is not there; None keeps them in memory.
+        given: policies that are not made from their names: of them only the name is known.
 
     Raises:
         ValueError: if the file is there and is no tournament file; it has not been changed.
     """
 
-    def __init__(self, tournament: Tournament, file: str | Path | None = None) -> None:
+    def __init__(
+        self, tournament: Tournament, file: str | Path | None = None, given: Container[str] = ()
+    ) -> None:
         self._players = tournament.rules.players
-        self._digests = {name: fingerprint(name) for name in tournament.policies}
+        self._digests = {
+            name: "given" if name in given else fingerprint(name) for name in tournament.policies
+        }
         if file is not None and not Path(file).parent.is_dir():
             raise FileNotFoundError(f"no folder {Path(file).parent} for the tournament file {file}")
         self._connection = sqlite3.connect(
@@ -89,8 +95,9 @@ class Store:
 
     def _prepare(self, file: str | Path | None) -> None:
         try:
-            (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+            # tables first: another process may be making them and their marks, in one transaction
             (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (application,) = self._connection.execute("PRAGMA application_id").fetchone()
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{file} is no tournament file: {error}") from error

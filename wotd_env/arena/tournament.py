@@ -48,7 +48,7 @@ class Tournament:
 
     Attributes:
         policies: names that `make_policy` takes, all different.
-        rules: the rules of all games.
+        rules: the rules of all games. Each is the first of its series: under `start="loser"` it starts by dragons.
         games: games at each table, rounded up to whole duplicates, of which there are at least two.
         seed: from it follow all dice and all that policies draw, 0 to 2**63 - 1.
         until: stop a table as soon as the 95 % interval of every win share at it is at most plus or minus this; `games`
