@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -39,11 +40,8 @@ def parse(arguments: Sequence[str] | None) -> Settings:
     origin, _ = tyro.cli(_Origin, args=arguments, add_help=False, return_unknown_args=True)
     default = read_settings(origin.resume) if origin.resume else PRESETS[origin.preset]
     settings = tyro.cli(Settings, args=arguments, default=default, config=(tyro.conf.OmitArgPrefixes,))
-    return (
-        settings
-        if settings.folder
-        else replace(settings, folder=Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}"))
-    )
+    now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    return replace(settings, folder=settings.folder or Path("runs", now))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,10 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = parse(arguments)
         run = Run.resume(settings) if settings.resume else Run.begin(settings)
-    except (CheckpointError, FileExistsError) as error:
+    except (CheckpointError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
     console.print(f"Run folder {run.folder}; tensorboard --logdir {run.folder}", soft_wrap=True)
+    try:
+        train(run, console)
+    except (Stopped, KeyboardInterrupt):
+        console.print(f"Interrupted. python train.py --resume {run.folder} goes on.", soft_wrap=True)
+        return 130
+    return 0
+
+
+@contextmanager
+def stopping(run: Run, console: Console) -> Iterator[None]:
+    """Let Ctrl-C and a request to terminate stop the run after the update in progress."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         if run.stop:
@@ -65,14 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        train(run, console)
-    except (Stopped, KeyboardInterrupt):
-        console.print(f"Interrupted. python train.py --resume {run.folder} goes on.", soft_wrap=True)
-        return 130
+        yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    return 0
 
 
 def train(run: Run, console: Console) -> None:
@@ -88,7 +93,8 @@ def train(run: Run, console: Console) -> None:
             progress.update(task, completed=run.model.num_timesteps, text=f"{speed:,.0f}/s, wins: {wins}")
 
         try:
-            run.train(show)
+            with stopping(run, console):
+                run.train(show)
         finally:
             report.draw_curve(run.folder / "curve.png", run.curve, run.settings.rules.players)
     with console.status(f"playing {run.settings.final_games:,} games against each of random and greedy"):

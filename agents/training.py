@@ -70,7 +70,7 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
-    decisions: int = 3_000_000
+    decisions: int = 2_500_000
     """Decisions of the learner to train on."""
 
     milestones: int = 20
@@ -143,7 +143,7 @@ class Settings:
 PRESETS = {
     "quick": Settings(),
     "full": Settings(
-        preset="full", decisions=60_000_000, milestones=60, width=128, games=512, batch_size=2048
+        preset="full", decisions=20_000_000, milestones=60, games=512, batch_size=2048, width=128
     ),
 }
 
@@ -217,12 +217,12 @@ class Run:
         Raises:
             FileExistsError: if there is something in it.
         """
+        assert settings.folder is not None
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        if any(settings.folder.iterdir()):
+            folder = settings.folder
+            raise FileExistsError(f"folder {folder} is not empty; --resume {folder} goes on with a run")
         run = cls(settings)
-        run.folder.mkdir(parents=True, exist_ok=True)
-        if any(run.folder.iterdir()):
-            raise FileExistsError(
-                f"folder {run.folder} is not empty; --resume {run.folder} goes on with a run"
-            )
         run._write_config()
         return run
 

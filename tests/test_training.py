@@ -483,6 +483,9 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     assert train.main(arguments(tmp_path)) == 2
     assert "is not empty" in capsys.readouterr().err
     assert contents(tmp_path) == {"precious": b"data"}
+    assert train.main(arguments(tmp_path / "precious")) == 2
+    assert "train.py: error: " in capsys.readouterr().err
+    assert contents(tmp_path) == {"precious": b"data"}
 
 
 @pytest.mark.parametrize(
@@ -494,6 +497,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
         (["--steps", "0"], "steps must be at least 1, got 0"),
         (["--milestone-games", "1"], "milestone_games must be at least the number of players, got 1"),
         (["--batch-size", "1000"], "batch_size must divide games * steps = 16384, got 1000"),
+        (["--start", "2"], "start must be an integer from 0 to 1 as a seat, got 2"),
         (["--preset", "slow"], "slow"),
         (["--no-such-thing"], "--no-such-thing"),
     ],

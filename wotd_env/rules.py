@@ -77,7 +77,7 @@ class Rules:
     immunity: bool = False
     dead_pieces: int = 0
     colors: str | tuple[str, ...] | None = None
-    start: str | int = "dragons"
+    start: int | str = "dragons"
     max_turns: int = 1000
 
     def __post_init__(self) -> None:
