@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tests.positions import board
 from tests.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules
-from wotd_env.policies.planner import plan
+from wotd_env.policies.planner import Planner, plan
+from wotd_env.policies.value import hand_made
 
 VARIANTS = [
     Rules(spaces=2),
@@ -98,3 +102,55 @@ def test_every_action_is_worth_what_brute_force_finds(rules):
             assert action_values[i, actions] == pytest.approx(
                 brute_force(game, children, turn, seat), abs=1e-5
             )
+
+
+def test_the_planner_plays_the_best_action():
+    game = Game(VARIANTS[3])
+    state = positions(game.rules)
+    values = plan(game, state, arbitrary)[0]
+    actions = Planner(arbitrary).act(game, state, np.random.default_rng())
+    assert (values[np.arange(len(state)), actions] == values.max(1)).all()
+
+
+def test_plans_do_not_depend_on_the_batch():
+    game = Game(VARIANTS[5], skip_forced=False)
+    state = positions(game.rules, games=30, decisions=30)
+    whole = plan(game, state, hand_made)
+    parts = [plan(game, part, hand_made) for part in np.array_split(state, 7)]
+    for i in range(2):
+        assert (np.concatenate([part[i] for part in parts]) == whole[i]).all()
+
+
+def test_a_value_of_a_wrong_shape_is_an_error():
+    game = Game()
+    with pytest.raises(ValueError, match=r"value must return an array \(\d+, 2\), got \(\d+,\)"):
+        plan(game, game.reset(3), lambda game, afterstates: np.zeros(len(afterstates)))
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_the_hand_made_value_is_a_reward_expected(rules):
+    game = Game(rules)
+    state = positions(rules)
+    value = hand_made(game, state)
+    assert value.shape == (len(state), rules.players)
+    assert value.sum(1) == pytest.approx(0, abs=1e-5)
+    assert (value < 1).all()
+    assert (value > -1).all()
+
+
+def value_of(**paths: Any) -> float:
+    """The hand-made value of a position of two for seat 0, the one to act."""
+    return float(hand_made(Game(), board(Rules(), **paths))[0, 0])
+
+
+def test_the_hand_made_value_knows_progress_points_tempo_blocking_and_lead():
+    assert value_of() > 0  # tempo
+    assert value_of(fire="..a....|.....") > value_of(fire=".a.....|.....") > value_of()
+    assert value_of(fire=".......|....a") > value_of(fire=".......|..a..")
+    three, four = value_of(fire="..a..#.|....."), value_of(fire="..a...#|.....")
+    assert three < four < value_of(fire="..a....|.....")  # blocked dice
+    near: dict[str, Any] = dict.fromkeys(("water", "metal", "earth"), ".......|.a.b.")
+    far: dict[str, Any] = dict.fromkeys(("water", "metal", "earth"), ".......|.b.a.")
+    lead = value_of(fire=".......|.a.b.", **far) - value_of(fire=".......|.b.a.", **near)
+    early = value_of(fire=".......|.a.b.") - value_of(fire=".......|.b.a.")
+    assert lead > 3 * abs(early)

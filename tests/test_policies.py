@@ -24,7 +24,7 @@ VARIANTS = [
     Rules(players=2, spaces=2, powers="own", colors=("metal", "earth"), max_turns=20),
     Rules(players=2, spaces=2, powers="own", colors=("wood", "fire")),
 ]
-NAMES = ["random", "first", "greedy"]
+NAMES = ["random", "first", "greedy", "planner", "mcts:20"]
 
 
 def positions(rules: Rules, games: int = 60, decisions: int = 40, skip_forced: bool = False) -> np.ndarray:
@@ -174,6 +174,22 @@ def test_greedy_ends_the_game_when_ahead_and_not_when_behind():
     far: dict[str, Any] = dict.fromkeys(("water", "metal", "earth"), ".......|.a..b")
     state = board(rules, dice="fire fire wood dragon dragon", **mine, **far)
     assert greedy(state, rules) == 51  # fear: it would lose
+
+
+def test_planner_beats_greedy():
+    assert equity(Game(), make_policy("planner"), make_policy("greedy"), 600) > 0.15
+    powers = Game(Rules(players=2, powers="own", colors="random", spaces=4, dead_pieces=5))
+    assert equity(powers, make_policy("planner"), make_policy("greedy"), 600) > 0.1
+
+
+def test_mcts_beats_random():
+    assert equity(Game(Rules(spaces=2)), make_policy("mcts:40"), make_policy("random"), 40) > 0.8
+
+
+@pytest.mark.parametrize("playouts", ["0", "-3", "many", "1.5"])
+def test_mcts_checks_the_number_of_playouts(playouts):
+    with pytest.raises(ValueError, match="playouts must be a positive integer"):
+        make_policy(f"mcts:{playouts}")
 
 
 def test_make_policy_takes_names_objects_and_policies():
