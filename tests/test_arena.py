@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docs import ladder
 from tests.arena_policies import Cheat, Seer
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import Results, Tournament, replay, results_dtype, run, show
@@ -696,3 +697,19 @@ def test_equities_of_rolls_to_come_are_means_over_them():
         game.roll(rolled, np.tile(faces, (len(state), 1)))
         after = equity(game, rolled).reshape(len(state), -1) @ probabilities
         assert equity(game, state) == pytest.approx(after, abs=1e-5)
+
+
+def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
+    options = ("--games", "20", "--policies", "random", "first", "--players", "2", "3", "--workers", "0")
+    ladder.main([*options, "--seed", "7", "--into", str(tmp_path)])
+    page = (tmp_path / "ladder.md").read_text()
+    for title in ("2 players, basic game", "2 players, powers", "3 players, basic game", "3 players, powers"):
+        assert f"## {title}\n" in page
+    pictures = re.findall(r"!\[.*\]\((.*)\)", page)
+    assert len(pictures) == 4
+    assert all((tmp_path / picture).is_file() for picture in pictures)
+    results = run(Tournament(("random", "first"), games=20, seed=7))
+    shipped = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
+    assert shipped == {name: rating._asdict() for name, rating in results.ratings.items()}
+    share = next(row.share for row in results.rows if row.policy == "first")
+    assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page

@@ -108,8 +108,7 @@ def play(
     duplicates = block.first + np.repeat(np.arange(block.size), n)
     places = seatings(np.arange(block.first, block.first + block.size), n).reshape(-1, n)
     first_seed = game_seed(tournament.seed, table, block.first)
-    start = np.repeat(game.reset(block.size, seed=first_seed), n)
-    state = start.copy()
+    state = np.repeat(game.reset(block.size, seed=first_seed), n)
 
     names = sorted(set(table))
     sits = np.array([names.index(name) for name in table])[places]
