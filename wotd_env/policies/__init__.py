@@ -41,7 +41,7 @@ POLICIES = {
     "first": "the legal action with the lowest number",
     "greedy": "collects the dice of its best path, moves furthest",
     "planner": "plans every turn exactly, with a hand-made value of positions",
-    "mcts": "searches the turns to come by random playouts; mcts:PLAYOUTS sets their number",
+    "mcts": "samples the turns to come in a search tree, a baseline; mcts:PLAYOUTS sets the playouts",
     "oracle": "oracle:FILE plays perfectly from a table of the solved two-player game",
     "onnx": "onnx:FILE plays the best action of a network",
     "sb3": "sb3:FILE plays the best action of a MaskablePPO model",

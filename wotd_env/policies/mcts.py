@@ -5,6 +5,8 @@ state that it leads to, so every outcome of the dice has its own node and differ
 playout goes down the tree to the first new state, lets `greedy` end the turn there, and ends with the hand-made value
 of `planner` (or the result, once there is one). Every seat maximises its own value on the way (max^n). The action that
 was tried most is played.
+
+It is no strong player: the dice leave few visits to a node (docs/policies.md has figures).
 """
 
 from __future__ import annotations
