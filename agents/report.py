@@ -52,7 +52,7 @@ def draw_curve(path: Path, rows: Iterable[tuple[Any, ...]], players: int) -> Non
 def table(results: dict[str, Shares], players: int) -> Table:
     """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
     out = Table(
-        title=f"Games of the trained network among {players} players, all seats equally often (95 % intervals)",
+        title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
         title_justify="left",
     )
     out.add_column("against")
@@ -64,6 +64,6 @@ def table(results: dict[str, Shares], players: int) -> Table:
 
 
 def in_percent(count: int, total: int) -> str:
-    """Return a share in percent with its interval: `53.1 (52.4 to 53.8)`."""
+    """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
     low, high = interval(count, total)
-    return f"{100 * count / total:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
