@@ -102,7 +102,15 @@ def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
 def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     a, b, c, d, e, f = rows
     total = builder.fadd(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), builder.fadd(e, f))
-    return builder.fmul(total, ir.Constant(total.type, [1 / FACES] * LANES))
+    sixth = 1 / FACES
+    if total.type.element != ir.FloatType():
+        return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
+    # Fifteen means make a turn, and dozens of turns a game: the error of a single-precision sixth would add up. One
+    # fused operation (where the machine has it) rounds only once: total * rounded + (total * rest).
+    rounded = float(np.float32(sixth))
+    rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
+    main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
+    return builder.fadd(main, rest, flags=("contract",))
 
 
 def _emit_largest(builder: Any, rows: list[Any]) -> Any:
