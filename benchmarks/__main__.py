@@ -40,7 +40,7 @@ RATIOS = {
     "five players against two": ("game-8192-5p", "game-8192"),
     "two threads against one": ("game-65536-2t", "game-65536"),
     "vector environment against CartPole vector": ("vector-4096", "cartpole-vec-8192"),
-    "Game at batch 1 against OpenSpiel maedn": ("game-calls-1", "maedn"),
+    "Game with one game against OpenSpiel maedn": ("game-one", "maedn"),
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
 }

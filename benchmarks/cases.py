@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.speed import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, game_calls, single, vector
+from wotd_env.speed import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ CASES = [
     ),
     Case("game-65536-2t", f"{FUSED}; two threads", "game", batch=65536, threads=2),
     Case("bytes-8192", "the limit: only the same bytes are written", "same_bytes", batch=8192),
-    Case("game-calls-1", "Game.step, legal_actions, observe with out=", "game_calls"),
+    Case("game-one", "Game.advance for one game, actions validated", "one_game"),
     Case("vector-4096", "vector environment against greedy", "vector", batch=4096),
     Case(
         "vector-4096-random",
@@ -260,7 +260,7 @@ LOOPS: dict[str, Callable[..., Chunk]] = {
     loop.__name__: loop
     for loop in (
         game,
-        game_calls,
+        one_game,
         same_bytes,
         vector,
         aec,

@@ -312,7 +312,7 @@ def bench(
     rows: list[tuple[str, Callable[..., speed.Chunk], int, dict[str, Any]]] = [
         ("Game.advance", speed.game, batch, {}),
         ("vector environment against greedy", speed.vector, batch, {}),
-        ("Game, one game", speed.game_calls, 1, {}),
+        ("Game, one game", speed.one_game, 1, {}),
         ("Gymnasium against greedy", speed.single, 1, {}),
         ("PettingZoo raw_env", speed.aec, 1, {}),
         ("PettingZoo env()", speed.aec, 1, {"wrapped": True}),

@@ -125,7 +125,9 @@ class Game:
                 raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
             batch.seed(work, chosen, np.uint64(seed))
         self._spread(batch.reset, work, starters, chosen, bool(roll))
-        return self._written(work, state)
+        if work is not state:
+            state[...] = work
+        return state
 
     def _starters(self, starting_player: ArrayLike | None, games: int, fresh: bool) -> NDArray[np.int64]:
         """Return what `engine.new_game` takes as starter, for every game."""
@@ -143,7 +145,7 @@ class Game:
         a roll is due.
         """
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.num_actions), _INT8)
+        out = _output("out", out, (len(state), self.num_actions), _INT8)
         self._spread(batch.legal_actions, state, out)
         return out
 
@@ -153,14 +155,14 @@ class Game:
         """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,)."""
         state = self._readable(state)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
-        out = self._output("out", out, (len(state), self.observation_size), _INT8)
+        out = _output("out", out, (len(state), self.observation_size), _INT8)
         self._spread(batch.observe, state, observers, out)
         return out
 
     def scores(self, state: States, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return every seat's points, int64 (N, n) (R10)."""
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.rules.players), _INT64)
+        out = _output("out", out, (len(state), self.rules.players), _INT64)
         self._spread(batch.scores, state, out)
         return out
 
@@ -170,7 +172,7 @@ class Game:
         With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
         """
         state = self._readable(state)
-        out = self._output("out", out, (len(state), self.rules.players), _FLOAT32)
+        out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
         self._spread(batch.rewards, state, out)
         return out
 
@@ -210,7 +212,8 @@ class Game:
             self._spread(batch.roll, work)
         else:
             self._spread(batch.roll_given, work, self._rolls(work, dice))
-        self._written(work, state)
+        if work is not state:
+            state[...] = work
 
     def advance(
         self,
@@ -242,10 +245,10 @@ class Game:
             state,
             actions,
             validate,
-            self._output("observation", observation, (n, self.observation_size), _INT8, _NO_ROWS),
-            self._output("mask", mask, (n, self.num_actions), _INT8, _NO_ROWS),
-            self._output("rewards", rewards, (n, self.rules.players), _FLOAT32, _NO_REWARDS),
-            self._output("done", done, (n,), _BOOL, _NO_DONE),
+            _output("observation", observation, (n, self.observation_size), _INT8, _NO_ROWS),
+            _output("mask", mask, (n, self.num_actions), _INT8, _NO_ROWS),
+            _output("rewards", rewards, (n, self.rules.players), _FLOAT32, _NO_REWARDS),
+            _output("done", done, (n,), _BOOL, _NO_DONE),
         )
 
     @staticmethod
@@ -260,7 +263,7 @@ class Game:
     ) -> None:
         """Call a kernel that takes actions, in place; if one is illegal, raise before anything has changed."""
         work = self._writable(state)
-        if self._threads(work) < 2:
+        if self.num_threads == 1 or self._threads(work) == 1:
             chosen = self._actions(work, actions)
             illegal = kernel(work, self._config, chosen, validate, *arguments)
             if illegal >= 0:
@@ -268,12 +271,12 @@ class Game:
         else:
             chosen = self._actions(work, actions, validate)  # of all slices, before any changes
             self._spread(kernel, work, chosen, False, *arguments)
-        self._written(work, state)
+        if work is not state:
+            state[...] = work
 
     def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> None:
         """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread."""
-        threads = self._threads(state)
-        if threads < 2:
+        if self.num_threads == 1 or (threads := self._threads(state)) == 1:
             kernel(state, self._config, *arguments)
             return
         edges = [len(state) * i // threads for i in range(threads + 1)]
@@ -287,7 +290,7 @@ class Game:
 
     def _threads(self, state: States) -> int:
         """Return how many threads a batch is worth."""
-        return 1 if self.num_threads == 1 else min(self.num_threads, len(state) // _MIN_SLICE)
+        return max(1, min(self.num_threads, len(state) // _MIN_SLICE))
 
     def _readable(self, state: States) -> States:
         """Return the batch as kernels take it, a copy if need be."""
@@ -296,28 +299,13 @@ class Game:
         return state if state.flags.carray else state.copy()
 
     def _writable(self, state: States) -> States:
-        """Return the batch to work on: itself, or a copy to be `_written` back where it is no plain block of memory."""
+        """Return the batch to work on: itself, or a copy to be written back where it is no plain block of memory."""
+        if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
+            return state
         work = self._readable(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
         return work
-
-    def _written(self, work: States, state: States) -> States:
-        if work is not state:
-            state[...] = work
-        return state
-
-    def _output(self, name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
-        """Return the given array if it fits; for None the default, or a new array."""
-        if out is None:
-            return np.empty(shape, dtype) if default is None else default
-        if not (
-            isinstance(out, np.ndarray) and out.dtype is dtype and out.shape == shape and out.flags.carray
-        ):
-            raise ValueError(
-                f"{name} must be a writable C-contiguous {dtype} array {shape}, got {_kind(out)}"
-            )
-        return out
 
     def _seats(self, name: str, seats: ArrayLike, games: int) -> NDArray[np.int64]:
         given = np.asarray(seats)
@@ -329,11 +317,11 @@ class Game:
 
     def _actions(self, state: States, actions: ArrayLike, validate: bool = False) -> NDArray[np.int64]:
         """Return actions as kernels take them, with `validate` legal ones."""
-        given = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
-        if given.shape != state.shape or (given.dtype.kind not in "iu" and given.size):
-            raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(given)}")
-        # kernels are compiled for plain writable arrays, so that others are copied
-        chosen = given if given.dtype is _INT64 and given.flags.carray else np.array(given, np.int64)
+        chosen = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
+        if chosen.shape != state.shape or (chosen.dtype.kind not in "iu" and chosen.size):
+            raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(chosen)}")
+        if chosen.dtype is not _INT64 or not chosen.flags.carray:
+            chosen = np.array(chosen, np.int64)  # kernels are compiled for plain writable arrays
         if validate and (illegal := batch.first_illegal(state, self._config, chosen)) >= 0:
             raise self._illegal(state, illegal, int(chosen[illegal]))
         return chosen
@@ -372,6 +360,18 @@ class Game:
             )
         rolls: NDArray[np.uint64] = dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1, dtype=np.uint64)
         return rolls
+
+
+def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
+    """Return the given array if it fits; for None the default, or a new array."""
+    if out is None:
+        return np.empty(shape, dtype) if default is None else default
+    try:
+        if out.dtype is dtype and out.shape == shape and out.flags.carray:
+            return out
+    except AttributeError:
+        pass
+    raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {_kind(out)}")
 
 
 def _kind(value: Any) -> str:

@@ -22,7 +22,7 @@ __all__ = [
     "agent_loop",
     "chooser",
     "game",
-    "game_calls",
+    "one_game",
     "rate",
     "single",
     "vector",
@@ -71,28 +71,24 @@ def game(batch: int, players: int, threads: int, powers: str = "none", validate:
     return chunk
 
 
-def game_calls(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return the loop of the separate calls, for one game."""
+def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
+    """Return the loop of `Game.advance` for a single game, as a search or a simple script has it."""
     from wotd_env import Game, Rules
 
-    game = Game(Rules(players=players, powers=powers), num_threads=threads)
-    state = game.reset(batch, seed=SEED)
-    observation = np.empty((batch, game.observation_size), np.int8)
+    game = Game(Rules(players=players, powers=powers))
+    state = game.reset(1, seed=SEED)
+    observation = np.empty((1, game.observation_size), np.int8)
     mask = game.legal_actions(state)
-    actions = np.empty(batch, np.int64)
-    draw = np.random.default_rng(SEED).random(CHUNK)
+    actions = np.empty(1, np.int64)
+    draw = np.random.default_rng(SEED).random(CHUNK).tolist()
 
     def chunk() -> tuple[int, float]:
         inside = 0.0
-        for x in draw.tolist():
+        for x in draw:
             legal = mask[0].nonzero()[0]
             actions[0] = legal[int(x * len(legal))]
             start = perf_counter()
-            game.step(state, actions, validate=False)
-            if state["phase"][0] == 4:
-                game.reset(state)
-            game.legal_actions(state, out=mask)
-            game.observe(state, out=observation)
+            game.advance(state, actions, observation, mask)
             inside += perf_counter() - start
         return len(draw), inside
 
