@@ -66,6 +66,17 @@ CASES = [
     Case(
         "game-8192-checked", f"{FUSED}; actions validated", "game", batch=8192, arguments={"validate": True}
     ),
+    Case(
+        "game-8192-rules", "Game.advance: step and restart alone", "game", batch=8192, arguments={"fill": ()}
+    ),
+    Case("game-8192-mask", "the same with mask", "game", batch=8192, arguments={"fill": ("mask",)}),
+    Case(
+        "game-8192-ends",
+        "the same with mask, rewards, done",
+        "game",
+        batch=8192,
+        arguments={"fill": ("mask", "rewards", "done")},
+    ),
     Case("game-65536-2t", f"{FUSED}; two threads", "game", batch=65536, threads=2),
     Case("bytes-8192", "the limit: only the same bytes are written", "same_bytes", batch=8192),
     Case("game-one", "Game.advance for one game, actions validated", "one_game"),

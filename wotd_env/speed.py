@@ -7,7 +7,7 @@ spent in the environment alone, without the choice of actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -46,16 +46,26 @@ def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
     return decisions / (perf_counter() - start), decisions / inside
 
 
-def game(batch: int, players: int, threads: int, powers: str = "none", validate: bool = False) -> Chunk:
-    """Return the loop of `Game.advance` with actions of the `random` policy."""
+def game(
+    batch: int,
+    players: int,
+    threads: int,
+    powers: str = "none",
+    validate: bool = False,
+    fill: Sequence[str] = ("observation", "mask", "rewards", "done"),
+) -> Chunk:
+    """Return the loop of `Game.advance`, filling the arrays named, with actions of the `random` policy."""
     from wotd_env import Game, Rules, make_policy
 
     game = Game(Rules(players=players, powers=powers), num_threads=threads)
     state = game.reset(batch, seed=SEED)
-    observation = np.empty((batch, game.observation_size), np.int8)
-    mask = game.legal_actions(state)
-    rewards = np.empty((batch, players), np.float32)
-    done = np.empty(batch, np.bool_)
+    arrays: dict[str, NDArray[Any]] = {
+        "observation": np.empty((batch, game.observation_size), np.int8),
+        "mask": np.empty((batch, game.num_actions), np.int8),
+        "rewards": np.empty((batch, players), np.float32),
+        "done": np.empty(batch, np.bool_),
+    }
+    filled: dict[str, Any] = {name: arrays[name] for name in fill}
     policy, rng = make_policy("random"), np.random.default_rng(SEED)
     rounds = max(1, CHUNK // batch)
 
@@ -64,7 +74,7 @@ def game(batch: int, players: int, threads: int, powers: str = "none", validate:
         for _ in range(rounds):
             actions = policy.act(game, state, rng)
             start = perf_counter()
-            game.advance(state, actions, observation, mask, rewards, done, validate=validate)
+            game.advance(state, actions, validate=validate, **filled)
             inside += perf_counter() - start
         return rounds * batch, inside
 
