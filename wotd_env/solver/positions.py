@@ -19,7 +19,7 @@ import numpy as np
 from wotd_env._compile import kernel
 from wotd_env.rules import DICE, NUMBERED, PATHS, Rules
 
-__all__ = ["Board", "board", "rank", "start_codes"]
+__all__ = ["Board", "board", "rank"]
 
 NONE = 65535
 """The code of what cannot be: two pieces on one space, a move that is forbidden."""
@@ -110,11 +110,6 @@ def _multisets(progress: np.ndarray, layers: int) -> np.ndarray:
         for size in range(1, PATHS + 1):  # the size-1 others may be c as well
             count[size, p:, c + 1] += count[size - 1, : layers - p, c + 1]
     return count[1:]
-
-
-def start_codes() -> list[int]:
-    """Return the position in which all games start."""
-    return [0] * PATHS
 
 
 @kernel
