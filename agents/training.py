@@ -70,7 +70,7 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
-    decisions: int = 2_200_000
+    decisions: int = 1_900_000
     """Decisions of the learner to train on."""
 
     milestones: int = 20
