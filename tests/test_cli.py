@@ -186,7 +186,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy random --file notes.txt", "notes.txt is no tournament file"),
         ("arena greedy random --workers -1", "workers must be an integer of at least 0"),
         ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
-        ("solve", "give either --spaces"),
+        ("solve", "give one of --spaces"),
         ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
         ("solve --verify notes.txt", "notes.txt is not a table"),
         ("analyze greedy --table missing.wotd", "missing.wotd"),
@@ -237,3 +237,11 @@ def test_bench_refuses_wrong_rules():
     result = wotd("bench", "--players", 7)
     assert result.exit_code == WRONG_USE
     assert "players must be an integer from 2 to 5" in result.output
+
+
+def test_solve_makes_a_compact_table(table, tmp_path):
+    result = wotd("solve", "--compact", table, "--out", tmp_path / "small.wotd", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "largest difference" in result.stdout
+    assert wotd("solve", "--compact", table, "--quiet").exit_code == WRONG_USE
+    assert wotd("solve", "--compact", table, "--spaces", 1, "--quiet").exit_code == WRONG_USE

@@ -240,3 +240,28 @@ def test_oracle_says_which_games_it_does_not_know(table, rules, message):
 def test_tables_are_kept_where_the_platform_keeps_caches():
     assert solver.cache_file(7).name == "perfect-7.wotd"
     assert "wotd-env" in solver.cache_file(7).parts
+
+
+def test_a_compact_table_is_half_as_large_and_says_how_far_it_is_off(table, tmp_path):
+    small = solver.compact(table.file, tmp_path / "small.wotd")
+    assert small.file.stat().st_size - 4096 == (table.file.stat().st_size - 4096) // 2
+    mine, theirs = random_positions(table.spaces, 500, seed=5, late=False)
+    differences = np.abs(small.value(mine, theirs) - table.value(mine, theirs))
+    assert 0 < differences.max() <= small.header["compact_error"] < 1.6e-5
+    assert small.start == pytest.approx(table.start, abs=small.header["compact_error"])
+    game = Game(Rules(spaces=table.spaces))
+    state = game.reset(200, seed=1)
+    rng = np.random.default_rng(0)
+    one, other = (make_policy(f"oracle:{each.file}").act(game, state, rng) for each in (table, small))
+    assert (one == other).mean() > 0.95
+
+
+def test_what_cannot_be_made_compact_is_named(folder, tmp_path):
+    table = solver.solve(0, folder / "0.wotd")
+    small = solver.compact(table.file, tmp_path / "small.wotd")
+    with pytest.raises(solver.TableError, match="compact already"):
+        solver.compact(small.file, tmp_path / "other.wotd")
+    with pytest.raises(solver.TableError, match="verify the table that it was made of"):
+        solver.verify(small.file)
+    with pytest.raises(FileExistsError, match="there already"):
+        solver.compact(table.file, small.file)

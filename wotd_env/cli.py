@@ -400,10 +400,14 @@ def solve(
     verify: Annotated[
         Path | None, typer.Option(help="Check this table: the largest Bellman error over all its positions.")
     ] = None,
+    compact: Annotated[
+        Path | None,
+        typer.Option(help="Make of this table one of half the size, with 16 bits a value, in --out."),
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads.", show_default="one for each core")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
-    """Solve the two-player basic game exactly, or verify a solution.
+    """Solve the two-player basic game exactly, or verify a solution, or make it compact.
 
     The work is on disk layer by layer: after an interruption the same command goes on. Prints the value of the start
     to the player who begins: 1 is a sure win, -1 a sure loss.
@@ -411,19 +415,27 @@ def solve(
     from wotd_env import solver
 
     with _no_traceback():
-        if (spaces is None) == (verify is None):
-            raise ValueError("give either --spaces, to solve a board, or --verify, to check a table")
+        if [spaces, verify, compact].count(None) != 2:
+            raise ValueError(
+                "give one of --spaces, to solve a board, --verify, to check a table, and --compact"
+            )
         if spaces is not None:
             Rules(spaces=spaces)
         with _bar("positions", quiet) as progress:
             if verify:
                 residual = solver.verify(verify, threads or _cores(), progress)
                 table = solver.load(verify)
+            elif compact:
+                if out is None:
+                    raise ValueError("--compact needs --out, the table to make")
+                table = solver.compact(compact, out, progress)
             else:
                 assert spaces is not None
                 out = out or solver.cache_file(spaces)
                 table = solver.solve(spaces, out, threads or _cores(), progress)
         typer.echo(f"{table.file}: {table.spaces} plain spaces, the start is worth {table.start:.7f}")
+        if compact:
+            typer.echo(f"largest difference to {compact}: {table.header['compact_error']:.2g}")
         if verify:
             typer.echo(f"largest Bellman error: {residual:.2g}")
             if residual >= _RESIDUAL:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wotd_env.solver.backward import Progress, solve, verify
 from wotd_env.solver.evaluate import Evaluation, evaluate
-from wotd_env.solver.table import Table, TableError, cache_file, load
+from wotd_env.solver.table import Table, TableError, cache_file, compact, load
 
 __all__ = [
     "Evaluation",
@@ -12,6 +12,7 @@ __all__ = [
     "Table",
     "TableError",
     "cache_file",
+    "compact",
     "evaluate",
     "load",
     "solve",

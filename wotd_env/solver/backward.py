@@ -24,6 +24,7 @@ from wotd_env.solver.table import (
     TableError,
     check,
     checksum,
+    is_compact,
     layer_starts,
     load,
     read_header,
@@ -97,9 +98,11 @@ def verify(file: str | Path, threads: int = 2, progress: Progress | None = None)
     Every value is compared with what one turn makes of the values in the file; nothing is iterated.
 
     Raises:
-        FileNotFoundError, TableError: as by `load`; also if the values do not match their checksum.
+        FileNotFoundError, TableError: as by `load`; also if the values do not match their checksum, or are compact.
     """
     table = load(file)
+    if is_compact(table.header):
+        raise TableError(f"{file} is compact; verify the table that it was made of")
     check(table.file, table.header)
     b = table.board
     residual, done = 0.0, 0

@@ -112,7 +112,7 @@ def evaluate(
     layers = _reachable(table, first, start)
     asker = _Asker(policy, b)
 
-    perfect = np.asarray(table.values, np.float64)
+    perfect = np.asarray(table.values, np.float64) * table.unit
     against, oracle = (
         np.full(b.positions, np.nan) for _ in range(2)
     )  # the policy, and perfect play, to move

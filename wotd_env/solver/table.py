@@ -1,4 +1,7 @@
-"""The file of a solved game: a header of 4096 bytes, then one little-endian float32 for each position.
+"""The file of a solved game: a header of 4096 bytes, then one value for each position.
+
+Values are little-endian float32 or, in a compact table, int16 in units of 1/32767; `compact` makes the latter of the
+former and notes how far they differ.
 
 The header is a line with a magic word and one line of JSON, padded with spaces (`head -c 4096 FILE` shows it). The
 values follow layer by layer (see `wotd_env.solver.positions`) from the most progress to the least, so that solving
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,11 +24,16 @@ from wotd_env.game import Game
 from wotd_env.rules import PATHS, Rules
 from wotd_env.solver.positions import NONE, Board, board, rank
 
-__all__ = ["Table", "TableError", "cache_file", "check_rules", "describe_missing", "load"]
+__all__ = ["Table", "TableError", "cache_file", "check_rules", "compact", "describe_missing", "load"]
 
 MAGIC = b"way-of-the-dragon values 1\n"
 HEADER = 4096
 VALUE = np.dtype("<f4")
+COMPACT = np.dtype("<i2")
+UNITS = 32767
+"""Units of a compact table in a value of 1."""
+COPIED_AT_ONCE = 1 << 22
+"""Positions."""
 MICROSECONDS = 1.2
 """Measured on one core of a server of 2025, for each position."""
 CHECKED_AT_ONCE = 1 << 26
@@ -46,12 +55,14 @@ class Table:
         header: what the file says of itself.
         board: the numbering of positions.
         base: int64 (T,), where in `values` each layer begins.
-        values: float32 (positions,), memory-mapped.
+        values: float32 or, if it is compact, int16 (positions,), memory-mapped.
+        unit: what a 1 in `values` is worth.
     """
 
-    def __init__(self, file: Path, header: dict[str, Any], values: NDArray[np.float32]) -> None:
+    def __init__(self, file: Path, header: dict[str, Any], values: NDArray[Any]) -> None:
         self.file = file
         self.header = header
+        self.unit = np.float32(1 / UNITS if is_compact(header) else 1)
         self.board: Board = board(header["rules"]["spaces"])
         self.base = layer_starts(self.board)
         self.values = values
@@ -67,7 +78,7 @@ class Table:
     @property
     def start(self) -> float:
         """The value of the game for the player who begins."""
-        return float(self.values[-1])
+        return float(self.values[-1] * self.unit)
 
     def value(self, mine: ArrayLike, theirs: ArrayLike) -> NDArray[np.float32]:
         """Return the values of positions, float32 (N,), for the player to move.
@@ -95,7 +106,7 @@ class Table:
             )
         out = np.empty(pieces.shape[1], np.float32)
         look_up_pieces(self.board, np.ascontiguousarray(pieces, np.int8), self.values, self.base, out)
-        return out
+        return out * self.unit
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
         """Return what states before the first roll of a turn are worth to both seats, float32 (N, 2).
@@ -113,7 +124,7 @@ class Table:
             )
         out = np.empty((len(state), 2), np.float32)
         look_up_states(self.board, state, self.values, self.base, out)
-        return out
+        return out * self.unit
 
 
 @kernel
@@ -180,14 +191,56 @@ def load(file: str | Path) -> Table:
             f"{file} is unfinished ({header['layers']} of {len(b.sizes)} layers); "
             f"go on with: wotd solve --spaces {b.spaces} --out {file}"
         )
-    size = HEADER + b.positions * VALUE.itemsize
+    value = COMPACT if is_compact(header) else VALUE
+    size = HEADER + b.positions * value.itemsize
     if file.stat().st_size != size:
         raise TableError(
             f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: solve it again"
         )
     if size <= CHECKED_AT_ONCE:
         check(file, header)
-    return Table(file, header, np.memmap(file, VALUE, "r", HEADER, (b.positions,)))
+    return Table(file, header, np.memmap(file, value, "r", HEADER, (b.positions,)))
+
+
+def is_compact(header: dict[str, Any]) -> bool:
+    """Return whether the values are int16."""
+    return header.get("compact_error") is not None
+
+
+def compact(file: str | Path, out: str | Path, progress: Callable[[int, int], None] | None = None) -> Table:
+    """Make a table of half the size, and return it; its header has the largest difference as `compact_error`.
+
+    Args:
+        file: a table.
+        out: the file to make.
+        progress: is called with the positions done and their number.
+
+    Raises:
+        FileNotFoundError, TableError: as by `load`; also if the table is compact already.
+        FileExistsError: if the file to make is there.
+    """
+    table, out = load(file), Path(out)
+    if is_compact(table.header):
+        raise TableError(f"{file} is compact already")
+    if out.exists():
+        raise FileExistsError(f"{out} is there already; remove it or choose another name")
+    part = out.with_name(out.name + ".part")
+    header, error = dict(table.header), 0.0
+    with part.open("w+b") as stream:
+        write_header(stream, header)
+        for first in range(0, len(table.values), COPIED_AT_ONCE):
+            exact = table.values[first : first + COPIED_AT_ONCE]
+            rounded = np.rint(exact * np.float32(UNITS)).astype(COMPACT)
+            error = max(error, float(np.abs(rounded * np.float32(1 / UNITS) - exact).max()))
+            stream.seek(HEADER + first * COMPACT.itemsize)
+            stream.write(rounded.tobytes())
+            if progress:
+                progress(first + len(exact), len(table.values))
+    header |= {"compact_error": error, "sha256": checksum(part)}
+    with part.open("r+b") as stream:
+        write_header(stream, header)
+    part.replace(out)
+    return load(out)
 
 
 def check(file: Path, header: dict[str, Any]) -> None:
