@@ -245,3 +245,11 @@ def test_solve_makes_a_compact_table(table, tmp_path):
     assert "largest difference" in result.stdout
     assert wotd("solve", "--compact", table, "--quiet").exit_code == WRONG_USE
     assert wotd("solve", "--compact", table, "--spaces", 1, "--quiet").exit_code == WRONG_USE
+
+
+def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    result = wotd("arena", "oracle", "greedy", "--spaces", 3, "--games", 100, "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert "wotd solve --spaces 3" in result.output
+    assert "minutes" in result.output

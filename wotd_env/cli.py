@@ -228,13 +228,17 @@ def arena(
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or MODULE:OBJECT of your own.
     """
+    from wotd_env import Game
     from wotd_env.arena import Tournament, run, show
+    from wotd_env.policies.oracle import Oracle
 
     with _no_traceback():
         rules = _rules(players or 2, spaces, powers, immunity, dead_pieces, colors, start, max_turns)
         tournament = Tournament(tuple(policies), rules, games, seed, until, luck)
         for name in policies:
-            _policy(name)
+            policy = _policy(name)
+            if isinstance(policy, Oracle):  # better no table now than a forfeit in every game
+                policy.table(Game(rules))
         for target in out or []:
             _writable(target, *show.FORMATS)
         if plot:
