@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,12 +30,13 @@ KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
+GAMES_AT_A_TABLE = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
 SEED = 2026
 
 HEAD = """# The ladder
 
 How strong the policies are that ship with the package. Made by `make ladder` on {date},
-with {versions}; seed {seed}, {games:,} games at each table.
+with {versions}; seed {seed}.
 The same seed gives the same numbers on any machine.
 
 - A *table* is a choice of policies, one for each seat; where there are fewer policies than seats, some play in several.
@@ -51,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python docs/ladder.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--games", type=int, default=100_000, help="games at each table (default 100000)")
+    parser.add_argument(
+        "--games", type=int, help="games at each table (default 100000, with five players 25600)"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
     parser.add_argument("--players", nargs="+", type=int, default=(2, 3, 4, 5), help="default 2 3 4 5")
@@ -67,14 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
 
     sections = []
-    shipped = {}
+    shipped: dict[str, Any] = {}
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
     for players in options.players:
         for kind, rules in KINDS.items():
             title = f"{players} players, {kind}"
             tournament = Tournament(
                 tuple(options.policies),
                 Rules(players=players, powers=rules.powers, colors=rules.colors),
-                options.games,
+                options.games or GAMES_AT_A_TABLE[players],
                 options.seed,
             )
             results = _play(tournament, file, options.workers, title)
@@ -82,14 +87,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             show.draw(results, pages / picture, title)
             sections.append(section(results, title, picture))
             if title == "2 players, basic game":
-                shipped = {name: rating._asdict() for name, rating in results.ratings.items()}
+                shipped = {
+                    "date": date,
+                    "version": wotd_env.__version__,
+                    "games": tournament.games,
+                    "ratings": {name: rating._asdict() for name, rating in results.ratings.items()},
+                }
 
-    date = f"{datetime.now(UTC):%Y-%m-%d}"
-    head = HEAD.format(date=date, versions=_versions(), seed=options.seed, games=options.games)
+    head = HEAD.format(date=date, versions=_versions(), seed=options.seed)
     (pages / "ladder.md").write_text("\n".join([head, *sections]))
     if shipped:
-        document = {"date": date, "version": wotd_env.__version__, "games": options.games, "ratings": shipped}
-        ratings.write_text(json.dumps(document, indent=1) + "\n")
+        ratings.write_text(json.dumps(shipped, indent=1) + "\n")
     print(f"wrote {pages / 'ladder.md'}")
 
 
