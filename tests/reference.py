@@ -268,11 +268,12 @@ def decide_keep(rules: Rules, state: State, action: int) -> State:
 
 
 def decide_move(rules: Rules, state: State, action: int) -> State:
-    five_alike = len(set(state.dice)) == 1 and state.dice[0] != DRAGON
-    if WOOD_ON <= action < WOOD_ON + 5:
-        element = action - WOOD_ON
-        five_alike = all(face in (element, DRAGON) for face in state.dice)
-    state = replace(state, perfection=int(five_alike))  # R8, R13
+    earned = False  # R8: only by a piece that moves
+    if MOVE_ON <= action < WOOD_ON or JUMP_ON <= action < JUMP_ON + 5:
+        earned = len(set(state.dice)) == 1
+    elif WOOD_ON <= action < JUMP_ON:  # R13: dragons count as the element
+        earned = all(face in (action - WOOD_ON, DRAGON) for face in state.dice)
+    state = replace(state, perfection=int(earned))
 
     state = move_pieces(rules, state, action)
     uses_power = (

@@ -39,7 +39,7 @@ KINDS = {
 }
 
 EVERYTHING = set(KINDS.values()) | {
-    "tiger", "swap", "swap of two others", "wood perfection", "idle perfection",
+    "tiger", "swap", "swap of two others", "wood perfection",
     "game won", "game won by a swap", "game shared", "game truncated",
 }  # fmt: skip
 
@@ -56,8 +56,6 @@ def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) ->
         yield "tiger"
     if after.perfection and not before.perfection and ref.DRAGON in before.dice:
         yield "wood perfection"
-    if after.perfection and action in (ref.PASS, ref.NO_MOVE_BY_FEAR):
-        yield "idle perfection"
     if ref.is_over(after):
         won = "game shared" if len(ref.winners(rules, after)) > 1 else "game won"
         yield "game truncated" if after.truncated else won

@@ -316,17 +316,30 @@ def test_R08_perfection_offers_an_extra_turn(choice: int, next_player: int) -> N
     assert state["dice"][0].tolist() == [-1] * 5
 
 
-def test_R08_perfection_counts_whether_or_not_the_piece_moves() -> None:
+@pytest.mark.parametrize("metal", [".......|a....", "a....b.|....."])
+def test_R08_a_pass_earns_no_extra_turn(metal: str) -> None:
     game = game_of(BASIC)
-    state = board(BASIC, metal=".......|a....", dice="metal metal metal metal metal")
+    state = board(BASIC, metal=metal, dice="metal metal metal metal metal")
     assert legal(game, state) == [PASS]
-    assert legal(game, decided(game, state, PASS)) == [END_TURN, PERFECTION_TURN]
+    after = decided(game, state, PASS)
+    assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, 1, 0)
 
 
-def test_R08_perfection_counts_with_fear_and_with_a_jump() -> None:
+def test_R08_a_pass_earns_no_extra_turn_for_a_seat_that_holds_a_power() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=FIRE, metal=".......|.b...", dice="metal metal metal metal metal")
+    assert legal(game, decided(game, state, PASS)) == [END_TURN, REBIRTH_TURN]
+
+
+def test_R08_fear_earns_no_extra_turn() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WATER, dice="fire fire fire fire fire")
-    assert legal(game, decided(game, state, NO_MOVE_BY_FEAR)) == [END_TURN, PERFECTION_TURN]
+    after = decided(game, state, NO_MOVE_BY_FEAR)
+    assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, FIRE, 0)
+
+
+def test_R08_a_jump_is_a_move_that_earns_an_extra_turn() -> None:
+    game = game_of(OWN)
     state = board(OWN, player=EARTH, fire="....a..|.....", dice="fire fire fire fire fire")
     assert legal(game, decided(game, state, JUMP_ON + FIRE)) == [END_TURN, PERFECTION_TURN]
 

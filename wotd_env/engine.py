@@ -475,24 +475,22 @@ def use_power(s: Any) -> None:
 @inlined
 def move(s: Any, rules: Any, roll: Any, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    dragons = np.int64(COUNTS[roll, DRAGON])
-    most = np.int64(0)  # dice that show one element
-    for element in range(PATHS):
-        most = max(most, np.int64(COUNTS[roll, element]))
-
+    dice = np.int64(0)  # by which a piece moves
     if action >= SWAP:
         swap(s, rules, action - SWAP)
     elif action < WILD:
         path = action - MOVE
-        s.pieces[s.player, path] = destination(s, rules, path, COUNTS[roll, path])
+        dice = np.int64(COUNTS[roll, path])
+        s.pieces[s.player, path] = destination(s, rules, path, dice)
     elif action < JUMP:
         path = action - WILD
-        most = COUNTS[roll, path] + dragons
-        s.pieces[s.player, path] = destination(s, rules, path, most)
+        dice = np.int64(COUNTS[roll, path]) + np.int64(COUNTS[roll, DRAGON])
+        s.pieces[s.player, path] = destination(s, rules, path, dice)
         use_power(s)
     elif action < ADVANCE:
         path = action - JUMP
-        s.pieces[s.player, path] = jump(s, rules, path, COUNTS[roll, path])
+        dice = np.int64(COUNTS[roll, path])
+        s.pieces[s.player, path] = jump(s, rules, path, dice)
         use_power(s)
     elif action < PASS:
         advance(s, rules, action == JUMP_ADVANCE)
@@ -501,7 +499,7 @@ def move(s: Any, rules: Any, roll: Any, action: Any) -> None:
     elif action == FEAR:
         use_power(s)
 
-    s.perfection = most == DICE
+    s.perfection = dice == DICE  # R8: by a move, not by what the dice show
     if finished(s, rules):
         s.phase = OVER
     elif s.perfection or powers_of(s, rules, s.player) >> FIRE & 1:

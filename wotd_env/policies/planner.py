@@ -29,7 +29,7 @@ from wotd_env.dice import COUNTS, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_
 from wotd_env.game import Game
 from wotd_env.policies import turn
 from wotd_env.policies.value import hand_made
-from wotd_env.rules import DICE, DRAGON, METAL, PATHS, WATER, Rules
+from wotd_env.rules import DRAGON, METAL, PATHS, WATER, Rules
 from wotd_env.state import STATE
 
 __all__ = ["Planner", "Value", "plan"]
@@ -143,7 +143,7 @@ def _valued(
 
 
 class _Slots(NamedTuple):
-    """The K slots, ordered by the roll that stands for them; the first four are those of PASSING."""
+    """The K slots, ordered by the roll that stands for them; the first ones are those of PASSING."""
 
     action: NDArray[np.int64]  # (K,)
     roll: NDArray[np.int64]  # (K,) a roll that offers the slot
@@ -151,26 +151,20 @@ class _Slots(NamedTuple):
     free_end: NDArray[np.int64]  # (252,) where those of a roll end
     other: NDArray[np.int64]  # likewise the slots of the moves with powers, and of the swaps
     other_end: NDArray[np.int64]
-    perfect: NDArray[np.int64]  # (252,) 1 for five dice of one element
 
 
-PASSING = (
-    PASS,
-    PASS,
-    FEAR,
-    FEAR,
-)  # slots 0..3: to stay put with a roll that is no perfection, and with one that is
+PASSING = (PASS, FEAR)
+"""The actions of the first slots: to stay put, which no roll changes (R5, R8, R12)."""
 
 
 @functools.cache
 def _slots(players: int, powers: bool) -> _Slots:
     """Number what the rolls offer."""
-    perfect = COUNTS[:NUM_ROLLS, :DRAGON].max(1) == DICE
     offers = [
         [(action, _number(action, roll)) for action in a] for roll, a in enumerate(_offers(players, powers))
     ]
     index: dict[tuple[int, int], int] = {}
-    rolls = [int(perfect.argmin()), int(perfect.argmax())] * 2
+    rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
     while missing:  # few rolls that offer many slots each: what is legal is asked once for each
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
@@ -187,7 +181,6 @@ def _slots(players: int, powers: bool) -> _Slots:
         np.cumsum([len(slots) for slots in free]),
         np.array([slot for slots in other for slot in slots], np.int64),
         np.cumsum([len(slots) for slots in other]),
-        perfect.astype(np.int64),
     )
 
 
@@ -231,6 +224,7 @@ STOPS = (
     NUM_KEEPS  # rows of the table: after those of `turn` what rolls are worth where the rolling stops, ...
 )
 SLOTS = STOPS + NUM_ROLLS  # ... then the slots
+PASSED, FEARED = range(len(PASSING))
 
 ENDED, LAST = -1, 0  # stages without rolls to come: games that are over; phases MOVE and EXTRA
 
@@ -384,12 +378,11 @@ def _lay(best: Any, first: Any, slots: Any, table: Any) -> None:
         while free < slots.free_end[roll]:
             turn.largest(table, row, (row, SLOTS + slots.free[free]))
             free += 1
-        still = SLOTS + slots.perfect[roll]
         for lane in range(turn.LANES):  # R5: pass where no power-free move is possible; fear needs one
             if table[row, lane] == -np.inf:
-                table[row, lane] = table[still, lane]
+                table[row, lane] = table[SLOTS + PASSED, lane]
             else:
-                table[row, lane] = max(table[row, lane], table[still + 2, lane])
+                table[row, lane] = max(table[row, lane], table[SLOTS + FEARED, lane])
         while other < slots.other_end[roll]:
             turn.largest(table, row, (row, SLOTS + slots.other[other]))
             other += 1

@@ -3,9 +3,9 @@
 Positions do not name paths or seats, so the policy is asked as seat 0, the paths in ascending order of their codes.
 What is evaluated is the policy played that way; one that treats paths and seats alike plays so anyway.
 
-All that a policy does in a turn is summed up by how likely each of 38 *ends* of the turn is, so its value is linear in
-the values after the turn. As in solving, layers go from the end backwards, and passes, swaps and extra turns that stay
-in a layer are iterated.
+All that a policy does in a turn is summed up by how likely each of 37 *ends* of the turn is, so its value is linear in
+the values after the turn. As in solving, layers go from the end backwards, and passes and swaps, which stay in a layer,
+are iterated.
 """
 
 from __future__ import annotations
@@ -34,22 +34,21 @@ from wotd_env.policies import Policy
 from wotd_env.policies.turn import LANES, MORE, NOTHING, best, expect, scratch
 from wotd_env.rules import DICE, DRAGON, PATHS, Phase, Rules
 from wotd_env.solver import families
-from wotd_env.solver.families import FIVE_ALIKE, NEVER, OPTIONS, result, work_out
+from wotd_env.solver.families import NEVER, OPTIONS, result, work_out
 from wotd_env.solver.positions import NONE, layer_codes
 from wotd_env.solver.table import Table, index
 
 __all__ = ["Evaluation", "evaluate"]
 
-# Ends of a turn. The moves of five dice, and the pass, come twice: the second time an extra turn follows.
+# Ends of a turn. The moves of five dice come twice: the second time an extra turn follows (R8).
 END_MOVE = 0  # 5 * path + dice - 1
 END_MOVE_AGAIN = 25  # + path
 END_ADVANCE = 30
 END_PASS = 31
-END_PASS_AGAIN = 32
-END_SWAP = 33  # + path
-ENDS = 38
+END_SWAP = 32  # + path
+ENDS = 37
 AGAIN = np.zeros(ENDS, np.bool_)
-AGAIN[[*range(END_MOVE_AGAIN, END_ADVANCE), END_PASS_AGAIN]] = True
+AGAIN[END_MOVE_AGAIN:END_ADVANCE] = True
 STAYS = slice(END_PASS, ENDS)  # ends that make no progress
 
 CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
@@ -189,11 +188,10 @@ def _linear(
     moved = _values_of_ends(after, own, other)
     progress = ends[:, : STAYS.start] * np.where(ends[:, : STAYS.start] > 0, moved[:, : STAYS.start], 0)
     fixed = progress.sum(1)
-    stays, where, again = ends[:, STAYS], after[:, STAYS], AGAIN[STAYS]
+    stays, where = ends[:, STAYS], after[:, STAYS]
 
     def update() -> Any:
-        values = np.where(again, own[where], -other[where])
-        return fixed + np.where(stays > 0, stays * np.nan_to_num(values), 0).sum(1)
+        return fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
 
     return own, update
 
@@ -261,14 +259,10 @@ class _Asker:
             [END_SWAP + action - SWAP, END_PASS, END_ADVANCE],
             END_MOVE + DICE * (action - MOVE) + number - 1,
         )
-        after = moves[0].reshape(len(codes), NUM_ROLLS)[:, FIVE_ALIKE].ravel()
-        asked = after["phase"] == Phase.EXTRA
-        flat = np.zeros(len(after), np.bool_)
+        asked = (moves[0]["phase"] == Phase.EXTRA).reshape(end.shape)  # R8: after a move of five dice alone
         if asked.any():
-            flat[asked] = self._policy.act(self._game, after[asked], self._rng) == EXTRA
-        again = flat.reshape(-1, PATHS)
-        extra = np.where(end[:, FIVE_ALIKE] == END_PASS, END_PASS_AGAIN, END_MOVE_AGAIN + np.arange(PATHS))
-        end[:, FIVE_ALIKE] = np.where(again, extra, end[:, FIVE_ALIKE])
+            again = self._policy.act(self._game, moves[0][asked.ravel()], self._rng) == EXTRA
+            end[asked] = np.where(again, END_MOVE_AGAIN + end[asked] // DICE, end[asked])
         out = np.zeros((len(codes), ENDS))
         flow(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], end, out)
         return out
@@ -328,8 +322,6 @@ def ends_of(b: Any, all_codes: Any, base: Any, after: Any, results: Any) -> None
                 codes[:] = position
                 codes[path] = code
                 after[i, END_SWAP + path] = seen_by_other(b, codes, base)
-        codes[:] = position
-        after[i, END_PASS_AGAIN] = index(b, codes, base)
         codes[:] = position
         after[i, END_PASS] = seen_by_other(b, codes, base)
         for path in range(PATHS):
@@ -399,7 +391,6 @@ def best_turns(values: Any, work: Any, out: Any) -> None:
                 work[families.SWAP + path, lane] = ends[END_SWAP + path]
             work[families.ADVANCE, lane] = ends[END_ADVANCE]
             work[families.PASS, lane] = ends[END_PASS]
-            work[families.BLOCKED, lane] = max(ends[END_PASS], ends[END_PASS_AGAIN])
         work_out(work, np.uint64(0))
         for lane in range(lanes):
             out[first + lane] = work[NOTHING, lane]
@@ -434,7 +425,7 @@ def best_choices(values: Any, work: Any, holds: Any, end: Any) -> None:
 @kernel
 def best_end(values: Any, roll: Any) -> Any:
     """Return the best end of a turn with a roll that stands."""
-    chosen, most, five = END_PASS, NEVER / 2, -1
+    chosen, most = END_PASS, NEVER / 2
     if roll == EQUILIBRIUM:
         if values[END_ADVANCE] > most:
             chosen, most = END_ADVANCE, values[END_ADVANCE]
@@ -443,14 +434,12 @@ def best_end(values: Any, roll: Any) -> Any:
             count = COUNTS[roll, path]
             if count:
                 move = END_MOVE + DICE * path + count - 1
-                if count == DICE:
-                    five = path
                 if values[move] > most:
                     chosen, most = move, values[move]
     if chosen == END_PASS:
         most = values[END_PASS]
-    if five >= 0:
-        again = END_PASS_AGAIN if chosen == END_PASS else END_MOVE_AGAIN + five
+    elif chosen < END_MOVE_AGAIN and (chosen - END_MOVE) % DICE == DICE - 1:  # R8: moved by five dice
+        again = END_MOVE_AGAIN + (chosen - END_MOVE) // DICE
         return again if values[again] > most else chosen
     if COUNTS[roll, DRAGON] >= DICE - 1:
         for path in range(PATHS):

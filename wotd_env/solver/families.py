@@ -1,8 +1,8 @@
 """Values of whole families of positions, sixteen positions and their mirrors (players exchanged) side by side.
 
 Everything that leaves a family makes progress, so it is looked up in later layers once; what stays in the family
-(passes, swaps, extra turns after a blocked perfection) is iterated to convergence: sixteen positions, then their
-mirrors, each time with the newest values of the others.
+(passes and swaps) is iterated to convergence: sixteen positions, then their mirrors, each time with the newest values
+of the others.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ NEVER = -4.0
 MOVE = NUM_KEEPS  # + 5 * path + dice - 1
 ADVANCE = MOVE + PATHS * DICE  # equilibrium
 PASS = ADVANCE + 1
-BLOCKED = PASS + 1  # pass after perfection: the extra turn or not
-SWAP = BLOCKED + 1  # + path
+SWAP = PASS + 1  # + path
 OPTIONS = SWAP + PATHS - MOVE  # rows for one half
 
-FIVE_ALIKE = np.array([rank_dice([element] * 5) for element in range(PATHS)], np.uint16)
 FOUR_DRAGONS = np.array([rank_dice([element] + [DRAGON] * 4) for element in range(PATHS)], np.uint16)
 FIVE_DRAGONS = rank_dice([DRAGON] * 5)
 
@@ -197,7 +195,7 @@ def look_up(b: Any, block: Any, total: Any, lanes: Any, values: Any, base: Any) 
                     value = -values[
                         base[layer] + replaced(b, layer, theirs, partner, np.uint64(b.flip[code]))
                     ]
-                    if count == DICE:  # perfection: an extra turn, if I like
+                    if count == DICE:  # R8: an extra turn, if I like
                         value = max(
                             value, values[base[layer] + replaced(b, layer, mine, np.uint64(path), code)]
                         )
@@ -229,9 +227,7 @@ def play(block: Any, half: Any) -> None:
     everyone = value.ravel()
     shift = np.uint64(half * OPTIONS)
     for lane in range(LANES):
-        passed = -value[1 - half, lane]
-        work[PASS + shift, lane] = passed
-        work[BLOCKED + shift, lane] = max(passed, value[half, lane])
+        work[PASS + shift, lane] = -value[1 - half, lane]
         for path in range(PATHS):
             where = block.swap[half, lane, path]
             work[SWAP + shift + np.uint64(path), lane] = NEVER if where == NONE else -everyone[where]
@@ -255,8 +251,6 @@ def work_out(work: Any, shift: Any) -> None:
         elif NUM_CHOICES[roll] == 4:
             move_or_pass(work, roll, (otherwise, a, b, choices[2] + shift, choices[3] + shift))
     for path in range(PATHS):
-        five = MOVE + shift + np.uint64(DICE * path + DICE - 1)
-        move_or_pass(work, FIVE_ALIKE[path], (BLOCKED + shift, five))
         largest(work, FOUR_DRAGONS[path], (np.uint64(FOUR_DRAGONS[path]), SWAP + shift + np.uint64(path)))
     swaps = SWAP + shift
     one = np.uint64(1)
