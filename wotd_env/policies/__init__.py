@@ -6,6 +6,7 @@ compiled also have a function `choose` over one record of `wotd_env.STATE`, for 
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any, Protocol, runtime_checkable
 
@@ -49,15 +50,16 @@ POLICIES = {
 """The names that `make_policy` knows, in words. What follows a colon is passed on to the policy."""
 
 
-def make_policy(name: str | Policy) -> Policy:
+def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """Return the policy of a name.
 
     Args:
         name: a name of `POLICIES`, with its argument after a colon, or `module:object`, where the object is a policy
             or something that returns one when called. A policy is returned as it is.
+        trust: read files that can run code when they are read, as `sb3:FILE` can; no other policy asks for it.
 
     Raises:
-        ValueError: if there is no such policy.
+        ValueError: if there is no such policy, or it needs `trust`.
         FileNotFoundError: if the policy needs a file that is not there.
         ImportError: if it needs an extra that is not installed.
     """
@@ -66,6 +68,8 @@ def make_policy(name: str | Policy) -> Policy:
     kind, _, argument = name.partition(":")
     if kind in POLICIES:
         maker = getattr(importlib.import_module(f"wotd_env.policies.{kind}"), kind.capitalize())
+        if kind == "sb3":
+            maker = functools.partial(maker, trust=trust)
         return _checked(maker(argument) if argument else maker(), name)
     if not argument:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)} or 'module:object', got {name!r}")

@@ -16,14 +16,15 @@ class Sb3:
 
     Args:
         file: the zip file.
+        trust: consent to run the code that such a file may contain: it holds pickled objects.
 
     Raises:
         ImportError: if sb3-contrib is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no model.
+        ValueError: if it holds no model, or without `trust`.
     """
 
-    def __init__(self, file: str | Path = "") -> None:
+    def __init__(self, file: str | Path = "", trust: bool = False) -> None:
         if not file:
             raise ValueError("policy 'sb3' needs a file: 'sb3:FILE'")
         try:  # by its name: nothing here may lead to torch when it is imported
@@ -33,6 +34,11 @@ class Sb3:
         self.file = Path(file)
         if not self.file.is_file():
             raise FileNotFoundError(f"no SB3 file {self.file}")
+        if not trust:
+            raise ValueError(
+                f"reading {self.file} can run code that it contains. If you know where it comes from, consent by "
+                "trust=True or --trust; a network of train.py needs no consent as ONNX: python -m agents.export"
+            )
         try:
             self._model = ppo.load(self.file, device="cpu")
         except Exception as error:  # whatever unpickling meets
