@@ -28,6 +28,7 @@ check: .venv/.dev ## lint, types and import contracts alone
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.kernels
 
 format: .venv/.dev ## put the code into its standard form
 	$(BIN)/ruff check --fix

@@ -114,6 +114,16 @@ def test_random_plays_every_legal_action_equally_often():
     assert chi_square < 59.7  # with 30 degrees of freedom 0.1 % of fair choices exceed it
 
 
+def test_greedy_stops_for_an_equilibrium():
+    game, greedy = Game(), make_policy("greedy")
+    state = board(game.rules, dice="water fire metal earth wood", phase=Phase.KEEP)
+    many = np.repeat(state, 1000)
+    many["rolls_left"] = np.arange(1000) % 2 + 1
+    assert (
+        greedy.act(game, many, np.random.default_rng(0)) == 31
+    ).all()  # five advances are worth a turn and more
+
+
 def test_first_is_the_lowest_legal_action():
     game = Game(VARIANTS[3], skip_forced=False)
     state = positions(game.rules)

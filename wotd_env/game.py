@@ -275,16 +275,19 @@ class Game:
             state[...] = work
 
     def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> None:
-        """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread."""
+        """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread.
+
+        Of the arguments, arrays are sliced, and what can be called is called, in each thread, for its own memory.
+        """
         if self.num_threads == 1 or (threads := self._threads(state)) == 1:
-            kernel(state, self._config, *arguments)
+            _call(kernel, state, self._config, arguments)
             return
         edges = [len(state) * i // threads for i in range(threads + 1)]
         pool = _pool(self.num_threads, os.getpid())
         calls = []
         for part in map(slice, edges, edges[1:]):
-            sliced = (array[part] if isinstance(array, np.ndarray) else array for array in arguments)
-            calls.append(pool.submit(kernel, state[part], self._config, *sliced))
+            sliced = tuple(each[part] if isinstance(each, np.ndarray) else each for each in arguments)
+            calls.append(pool.submit(_call, kernel, state[part], self._config, sliced))
         for call in calls:
             call.result()
 
@@ -360,6 +363,12 @@ class Game:
             )
         rolls: NDArray[np.uint64] = dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1, dtype=np.uint64)
         return rolls
+
+
+def _call(
+    kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
+) -> None:
+    kernel(state, config, *[each() if callable(each) else each for each in arguments])
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:

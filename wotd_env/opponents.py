@@ -20,7 +20,7 @@ from wotd_env import engine
 from wotd_env._compile import kernel
 from wotd_env.game import Game, IllegalActionError, States
 from wotd_env.policies import Policy, greedy, make_policy, random
-from wotd_env.state import ROW, STATE
+from wotd_env.state import ROW, STATE, scratch
 
 __all__ = ["Opponents"]
 
@@ -75,7 +75,7 @@ class Opponents:
         """
         ready = np.empty(len(state), np.bool_)
         while True:
-            self.game._spread(play_all, state, learners, self.scripts, ready)
+            self.game._spread(play_all, state, learners, self.scripts, scratch, ready)
             if ready.all():
                 return
             self.decide(state, learners, np.flatnonzero(~ready), rng)
@@ -101,21 +101,21 @@ class Opponents:
 
 
 @kernel
-def play_all(states: Any, rules: Any, learners: Any, scripts: Any, ready: Any) -> None:
+def play_all(states: Any, rules: Any, learners: Any, scripts: Any, scratch: Any, ready: Any) -> None:
     """Let scripted seats play in every game; note where the learner's decision or the end is reached."""
     for i in range(states.shape[0]):
-        ready[i] = play(states[i], rules[0], learners[i], scripts)
+        ready[i] = play(states[i], rules[0], learners[i], scripts, scratch)
 
 
 @kernel
-def play(s: Any, rules: Any, learner: Any, scripts: Any) -> Any:
+def play(s: Any, rules: Any, learner: Any, scripts: Any, scratch: Any) -> Any:
     """Let scripted seats play up to the learner's decision or the end; False if a policy outside is to move first."""
     while s.phase != engine.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
         script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
         if script == GREEDY:
-            action = greedy.choose(s, rules)
+            action = greedy.choose(s, rules, scratch)
         elif script == RANDOM:
             action = random.choose(s, rules, draw(s, s.phase))
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,23 @@ STATE = np.dtype(
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A game as plain bytes: numpy copies and indexes `states.view(ROW)` some twenty times faster than records."""
+
+
+class _Scratch(threading.local):
+    def __init__(self) -> None:
+        self.records = np.zeros(2, STATE)
+
+
+_SCRATCH = _Scratch()
+
+
+def scratch() -> NDArray[np.void]:
+    """Return memory for kernels to work in, STATE (2,), the same one whenever the same thread asks.
+
+    Kernels allocate no records: in compiled code a view of a row does not keep its array alive (`make check` sees to
+    it). They call nothing that could ask for this memory while they use it.
+    """
+    return _SCRATCH.records
 
 
 def check_states(rules: Rules, states: NDArray[np.void]) -> None:

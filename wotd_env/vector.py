@@ -23,7 +23,7 @@ from wotd_env.opponents import Opponents, lot, play
 from wotd_env.policies import Policy
 from wotd_env.rendering import render_text
 from wotd_env.rules import MAX_PLAYERS, Phase
-from wotd_env.state import ROW, STATE
+from wotd_env.state import ROW, STATE, scratch
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 
@@ -294,7 +294,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """Take the actions, if any, and go on until all environments wait for their learners or have ended."""
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         arrays = (self._state, self._learners, self._stages, self._steps)
-        settings = (self.opponents.scripts, self._fixed_seat, self._step_limit, same_step)
+        settings = (self.opponents.scripts, scratch, self._fixed_seat, self._step_limit, same_step)
         self.game._spread(advance, *arrays, actions, *settings, *outputs)
         while self.opponents.outside and (waiting := np.flatnonzero(self._stages >= REPLY)).size:
             try:
@@ -350,6 +350,7 @@ def advance(
     steps: Any,
     actions: Any,
     scripts: Any,
+    scratch: Any,
     seat: Any,
     limit: Any,
     same_step: Any,
@@ -388,7 +389,7 @@ def advance(
             continue
 
         if stages[i] == REPLY:
-            if not lost and not play(s, r, learners[i], scripts):
+            if not lost and not play(s, r, learners[i], scripts, scratch):
                 continue
             if lost:
                 reward[i] = -1 / (r.players - 1)
@@ -410,7 +411,7 @@ def advance(
             else:
                 stages[i] = LOST if lost else ENDED
         if stages[i] == OPENING:
-            if not play(s, r, learners[i], scripts):
+            if not play(s, r, learners[i], scripts, scratch):
                 continue
             stages[i] = LEARNER
         look(s, r, learners[i], stages[i] == LOST, observation[i], mask[i])

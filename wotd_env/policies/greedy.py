@@ -19,7 +19,7 @@ from wotd_env.actions import END, EXTRA, MOVE, REBIRTH, STOP, SWAP
 from wotd_env.dice import COUNTS, EQUILIBRIUM
 from wotd_env.game import Game
 from wotd_env.rules import DICE, DRAGON, FIRE, PATHS
-from wotd_env.state import STATE
+from wotd_env.state import scratch
 
 SPACE = 2  # worth of a space
 NUMBER = 3  # worth of every number after the first
@@ -34,24 +34,24 @@ class Greedy:
     def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; equal states get equal actions."""
         out = np.empty(len(state), np.int64)
-        game._spread(choose_all, game._readable(state), out)
+        game._spread(choose_all, game._readable(state), scratch, out)
         return out
 
 
 @kernel
-def choose_all(states: Any, rules: Any, out: Any) -> None:
+def choose_all(states: Any, rules: Any, scratch: Any, out: Any) -> None:
     """Choose for every game."""
     for i in range(states.shape[0]):
-        out[i] = choose(states[i], rules[0])
+        out[i] = choose(states[i], rules[0], scratch)
 
 
 @kernel
-def choose(s: Any, rules: Any) -> Any:
-    """Return the action of the seat to act; `s` stays as it is."""
+def choose(s: Any, rules: Any, scratch: Any) -> Any:
+    """Return the action of the seat to act; `s` stays as it is, `scratch` (STATE (2,)) does not."""
     if s.phase == engine.KEEP:
-        return np.int64(hold(s, rules))
+        return np.int64(hold(s, rules, scratch))
     if s.phase == engine.MOVING:
-        return best_move(s, rules)[0]
+        return best_move(s, rules, scratch)[0]
     if s.phase == engine.CHOOSING:
         if s.perfection:
             return np.int64(EXTRA)
@@ -60,14 +60,14 @@ def choose(s: Any, rules: Any) -> Any:
 
 
 @kernel
-def hold(s: Any, rules: Any) -> Any:
+def hold(s: Any, rules: Any, scratch: Any) -> Any:
     """Return the dice to hold, as bits."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
-        now = np.empty(1, STATE)
-        now[0] = s
-        now[0].phase = engine.MOVING
-        gain = best_move(now[0], rules)[1]
+        scratch[0] = s
+        now = scratch[0]
+        now.phase = engine.MOVING
+        gain = best_move(now, rules, scratch)[1]
         if gain >= TURN or (s.rolls_left == 0 and gain > POOR):
             return STOP
     best = -1
@@ -85,10 +85,9 @@ def hold(s: Any, rules: Any) -> Any:
 
 
 @kernel
-def best_move(s: Any, rules: Any) -> Any:
+def best_move(s: Any, rules: Any, scratch: Any) -> Any:
     """Return the best action of phase MOVE and how much it gains."""
-    scratch = np.empty(1, STATE)
-    after = scratch[0]
+    after = scratch[1]
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, s.player)
@@ -96,7 +95,7 @@ def best_move(s: Any, rules: Any) -> Any:
     most = -2 * END_OF_GAME
     for a in range(MOVE, SWAP + 50):
         if (actions >> np.uint64(a) if a < SWAP else swaps >> np.uint64(a - SWAP)) & engine.BIT:
-            scratch[0] = s
+            scratch[1] = s
             engine.move(after, rules, roll, a)
             gain = lead(after, rules, s.player) - before
             if after.used != s.used:

@@ -22,7 +22,7 @@ from wotd_env.actions import SWAP, num_actions
 from wotd_env.game import Game
 from wotd_env.policies import greedy
 from wotd_env.policies.value import evaluate
-from wotd_env.state import STATE
+from wotd_env.state import STATE, scratch
 
 PLAYOUTS = 1000
 EXPLORATION = 0.1
@@ -60,7 +60,7 @@ class Mcts:
             np.empty((nodes, num_actions(int(rules["players"][0])))),
             np.empty((self.playouts + 1, 3), np.int64),
         )
-        _search_all(states, rules, bits, self.playouts, work, work.view(np.uint64), tree, out)
+        _search_all(states, rules, bits, self.playouts, work, work.view(np.uint64), scratch(), tree, out)
 
 
 class _Tree(NamedTuple):
@@ -74,9 +74,17 @@ class _Tree(NamedTuple):
 
 @kernel
 def _search_all(
-    states: Any, rules: Any, bits: Any, playouts: Any, work: Any, words: Any, tree: Any, out: Any
+    states: Any,
+    rules: Any,
+    bits: Any,
+    playouts: Any,
+    work: Any,
+    words: Any,
+    scratch: Any,
+    tree: Any,
+    out: Any,
 ) -> None:
-    """Choose for every game; `words` are those of the record `work`."""
+    """Choose for every game; `words` are those of the record `work`, `scratch` is what `greedy` needs."""
     r = rules[0]
     s = work[0]
     value = np.empty(r.players)
@@ -91,18 +99,18 @@ def _search_all(
         for playout in range(playouts):
             work[0] = states[i]
             s.rng = engine.mix(bits[i] + np.uint64(playout))
-            _play(s, r, words, tree, value)
+            _play(s, r, words, scratch, tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _play(s: Any, rules: Any, words: Any, tree: Any, value: Any) -> None:
+def _play(s: Any, rules: Any, words: Any, scratch: Any, tree: Any, value: Any) -> None:
     """Play from a record that is in the tree to the first state that is not, and note what that is worth."""
     steps = 0
     new = False
     while not new and s.phase != engine.OVER:
         place = _place(tree, words)
-        action = _promising(s, rules, tree, place)
+        action = _promising(s, rules, scratch, tree, place)
         way = tree.way[steps]
         way[0], way[1], way[2] = place, action, s.player
         steps += 1
@@ -110,7 +118,7 @@ def _play(s: Any, rules: Any, words: Any, tree: Any, value: Any) -> None:
         new = s.phase != engine.OVER and _visit(tree, words)
     turn = s.turn
     while s.phase != engine.OVER and s.turn == turn:
-        engine.run(s, rules, engine.decide(s, rules, greedy.choose(s, rules)), True)
+        engine.run(s, rules, engine.decide(s, rules, greedy.choose(s, rules, scratch)), True)
     if s.phase == engine.OVER:
         engine.rewards(s, rules, value)
     else:
@@ -122,12 +130,12 @@ def _play(s: Any, rules: Any, words: Any, tree: Any, value: Any) -> None:
 
 
 @kernel
-def _promising(s: Any, rules: Any, tree: Any, place: Any) -> Any:
+def _promising(s: Any, rules: Any, scratch: Any, tree: Any, place: Any) -> Any:
     """Return the action with the highest upper confidence bound; at first that of `greedy`."""
     tries, total = tree.tries[place], tree.total[place]
     tried = tries.sum()
     if tried == 0:
-        return greedy.choose(s, rules)
+        return greedy.choose(s, rules, scratch)
     mean, spread = total.sum() / tried, np.log(tried + 1)
     actions, swaps = engine.legal(s, rules, engine.shown(s))
     best = np.int64(0)

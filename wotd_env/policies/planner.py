@@ -30,7 +30,7 @@ from wotd_env.game import Game
 from wotd_env.policies import turn
 from wotd_env.policies.value import hand_made
 from wotd_env.rules import DRAGON, METAL, PATHS, WATER, Rules
-from wotd_env.state import STATE
+from wotd_env.state import STATE, scratch
 
 __all__ = ["Planner", "Value", "plan"]
 
@@ -129,7 +129,7 @@ def _valued(
     """Return the values of what `write` reaches for the seats to act: float32 (rows, lanes), -inf where nothing is."""
     most = len(batch) * rows * CHOICES
     leaves, lane, row = np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = write(batch, game._config, *arguments, leaves, lane, row)
+    count = write(batch, game._config, *arguments, scratch(), leaves, lane, row)
     leaves = leaves[:count]
     valued = np.asarray(value(game, leaves))
     if valued.shape != (count, game.rules.players):
@@ -245,11 +245,10 @@ def _stages(states: Any, rules: Any, stages: Any) -> None:
 
 @kernel
 def _afterstates(
-    states: Any, rules: Any, slots: Any, tiger_used: Any, leaves: Any, lane: Any, row: Any
+    states: Any, rules: Any, slots: Any, tiger_used: Any, scratch: Any, leaves: Any, lane: Any, row: Any
 ) -> Any:
     """Write the afterstates of every slot open to a state, with their lanes and slots; return their number."""
     r = rules[0]
-    scratch = np.empty(2, STATE)
     s, moved = scratch[0], scratch[1]
     count = 0
     for i in range(states.shape[0]):
@@ -278,10 +277,9 @@ def _afterstates(
 
 
 @kernel
-def _choices(states: Any, rules: Any, leaves: Any, lane: Any, row: Any) -> Any:
+def _choices(states: Any, rules: Any, scratch: Any, leaves: Any, lane: Any, row: Any) -> Any:
     """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_afterstates` does."""
     r = rules[0]
-    scratch = np.empty(1, STATE)
     after = scratch[0]
     count = 0
     for i in range(states.shape[0]):

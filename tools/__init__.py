@@ -1,0 +1,1 @@
+"""What keeps the project in order: checks and generated documents. Part of a checkout, never installed."""

@@ -1,0 +1,64 @@
+"""`make check`: no kernel allocates records.
+
+In compiled code a view of a row, `games[0]`, does not keep its array alive: the array is freed after its last use by
+name, and the view reads what comes to lie there. So kernels allocate arrays of plain numbers alone, and are given the
+records to work in (`wotd_env.state.scratch`).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+DECORATORS = {"kernel", "inlined"}
+ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # numpy function -> place of its argument dtype
+NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
+    "float32",
+    "float64",
+    "bool_",
+}
+FORBIDDEN = {  # they allocate an array of whatever they are given
+    "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",
+    "tile", "concatenate", "stack", "hstack", "vstack", "append", "roll", "sort", "take", "where", "flatten", "astype",
+}  # fmt: skip
+
+
+def faults(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the code of every call in a kernel that may allocate records."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and any(map(_compiles, function.decorator_list)):
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and not _is_fine(call):
+                    yield call.lineno, ast.unparse(call)
+
+
+def _compiles(decorator: ast.expr) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) in DECORATORS
+
+
+def _is_fine(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in ALLOWED:
+        place = ALLOWED[name]
+        given = [word.value for word in call.keywords if word.arg == "dtype"] + call.args[place : place + 1]
+        return all(isinstance(dtype, ast.Attribute) and dtype.attr in NUMBERS for dtype in given)
+    return name not in FORBIDDEN
+
+
+def main() -> int:
+    """Check all sources and return the exit status."""
+    found = [
+        f"{file}:{line}: a kernel must not allocate records: {code}"
+        for folder in ("wotd_env", "agents")
+        for file in sorted(Path(folder).rglob("*.py"))
+        for line, code in faults(file.read_text())
+    ]
+    print("\n".join(found) or "No kernel allocates records.")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
