@@ -13,7 +13,7 @@ import pytest
 
 from wotd_env import _compile
 
-ANNOUNCEMENT = "compiling kernels, once on this machine"
+ANNOUNCEMENT = "compiling wotd_env.engine and what else is used, once on this machine"
 
 
 @pytest.fixture
@@ -38,18 +38,31 @@ def package(tmp_path: Path) -> Path:
     return package
 
 
-def advance(package: Path, **environment: str) -> tuple[int, str]:
-    """Return what the kernel makes of 0 in a new process, and what that process wrote to stderr."""
+SCRIPT = "from wotd_env.engine import advance; print(advance(0))"
+
+
+def started(package: Path, script: str, **environment: str) -> subprocess.Popen[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    run = subprocess.run(
-        [sys.executable, "-c", "from wotd_env.engine import advance; print(advance(0))"],
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
         cwd=package.parent,
         env=inherited | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    return int(run.stdout), run.stderr
+
+
+def advance(package: Path, script: str = SCRIPT, **environment: str) -> tuple[int, str]:
+    """Return what the kernel makes of 0 in a new process, and what that process wrote to stderr."""
+    process = started(package, script, **environment)
+    try:
+        stdout, stderr = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert process.returncode == 0, stderr
+    return int(stdout), stderr
 
 
 def test_compiling_is_announced_once_and_cached(package: Path) -> None:
@@ -79,6 +92,91 @@ def test_kernels_work_where_nothing_can_be_written(package: Path) -> None:
         assert value == 1
         assert stderr.count("compiling") == 1
         assert "no cache folder is writable" in stderr
+
+
+def damaged(file: Path, how: str) -> None:
+    """Damage a file: cut it, empty it, or flip a bit at one of its thirds."""
+    content = bytearray(file.read_bytes())
+    if how == "empty":
+        content = bytearray()
+    elif how == "truncated":
+        content = content[: len(content) // 2]
+    else:
+        content[int(how) * (len(content) - 1) // 3] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "how"),
+    [("advance", how) for how in ("empty", "truncated", "0", "1", "2", "3")] + [("inner", "truncated")],
+)
+def test_a_damaged_file_is_noticed_said_once_and_made_again(package: Path, kernel: str, how: str) -> None:
+    advance(package)
+    (file,) = package.rglob(f"engine.{kernel}-*.nbc")
+    intact = file.read_bytes()
+    damaged(file, how)
+    if kernel == "inner":  # it is only read if what calls it has to be compiled
+        next(package.rglob("engine.advance-*.nbc")).unlink()
+    value, stderr = advance(package)
+    assert value == 1
+    assert stderr.count("is damaged and made again") == 1
+    assert len(file.read_bytes()) == pytest.approx(len(intact), abs=100)
+    assert advance(package) == (1, "")
+
+
+def test_a_full_disk_costs_the_cache_and_nothing_else(package: Path) -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from wotd_env.engine import advance; print(advance(0))"
+    )
+    for _ in range(2):
+        value, stderr = advance(package, script)
+        assert value == 1
+        assert stderr.count("nothing can be kept in") == 1
+    assert not list(package.rglob("*.nbc*"))
+    assert advance(package)[0] == 1
+    assert advance(package) == (1, "")
+
+
+def test_processes_that_compile_at_once_keep_what_each_has_made(package: Path) -> None:
+    """Every process compiles for a type of its own; numba's own index would keep that of the last one alone."""
+    script = "import numpy, sys; from wotd_env.engine import advance; print(int(advance(numpy.{}(0))))"
+    types = ["int8", "int16", "int32", "uint8", "uint16", "float32"]
+    processes = [started(package, script.format(kind)) for kind in types]
+    for process in processes:
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr
+    for kind in types:
+        assert advance(package, script.format(kind)) == (1, "")
+
+
+def test_what_was_kept_for_other_sources_is_dropped(package: Path) -> None:
+    advance(package)
+    before = set(package.rglob("*.nbc"))
+    (package / "tables.py").write_text("STEP = 5\n")
+    advance(package)
+    after = set(package.rglob("*.nbc"))
+    assert len(after) == len(before) == 2
+    assert not after & before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_compiles_can_compile(package: Path) -> None:
+    script = """
+import os, threading
+from wotd_env.engine import advance, inner
+for i in range(6):
+    kind = "int8 int16 int32 uint8 uint16 uint32".split()[i]
+    import numpy
+    thread = threading.Thread(target=advance, args=(getattr(numpy, kind)(0),))
+    thread.start()
+    if (child := os.fork()) == 0:
+        os._exit(int(inner(numpy.float32(i)) != i + 1))
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+print(advance(0))
+"""
+    assert advance(package, script)[0] == 1
 
 
 def test_the_cache_folder_that_numba_is_told_is_used(package: Path, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """`kernel`: the one decorator of compiled functions. It is numba's `njit`, serial, with what it leaves open settled.
 
-- Kernels release the GIL and start no threads of their own: numba's threading layers break forked workers.
+- Kernels release the GIL and start no threads of their own: numba's threading layers break forked workers. A fork
+  waits until no other thread is compiling, or the child could never compile.
 - Kernels are cached, and the cache is dropped when *any* source that they can use changes. numba looks at the
   function's own file only, but a kernel also bakes in the functions and tables of the files that one imports.
-- Compiling takes seconds, so it is announced: one log line in a process that finds nothing in the cache.
-- Where no cache folder can be written (read-only install and home), kernels are compiled in every process.
+- A damaged cache file is noticed by its checksum and made again; where none can be read or written (read-only install
+  and home, full disk), kernels are compiled in every process.
+- Compiling takes seconds, so it is announced, in one log line of a process. `wotd compile` compiles everything at once.
 
 This module imports numba; import it, and the modules with kernels, only where a kernel is needed.
 """
@@ -13,16 +15,26 @@ import ast
 import functools
 import hashlib
 import logging
+import os
+import pickle
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from llvmlite.binding import ffi
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent
+
+KERNELS: list[Any] = []
+"""All compiled functions that have been imported."""
 
 
 def kernel(function: _Function) -> _Function:
@@ -47,7 +59,8 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
     try:
         dispatcher._cache = _Cache(function)
     except (OSError, RuntimeError):  # no folder can be written, or there is no source to compare with
-        dispatcher._cache = _NoCache()
+        dispatcher._cache = _NoCache(function)
+    KERNELS.append(dispatcher)
     return dispatcher  # type: ignore[no-any-return]  # to its callers it is the function
 
 
@@ -57,28 +70,127 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         stamp = _stamp(Path(function.__code__.co_filename))
-        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            self._cache_path, self._impl.filename_base, stamp
-        )
+        self._cache_file: Any = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
 
     def load_overload(self, *args: Any) -> Any:
-        cached = super().load_overload(*args)  # type: ignore[no-untyped-call]
+        try:
+            cached = super().load_overload(*args)  # type: ignore[no-untyped-call]
+        except Exception as error:  # whatever comes of a damaged file
+            _warn_of_cache(f"a file in {self._cache_path} is damaged and made again: {error}")
+            cached = None
         if cached is None:
-            _announce("once on this machine")
+            _announce(self._py_func, "once on this machine")
         return cached
+
+    def save_overload(self, *args: Any) -> None:
+        try:
+            super().save_overload(*args)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            _warn_of_cache(
+                f"nothing can be kept in {self._cache_path}, so it is compiled every time: {error}"
+            )
+
+
+class _Files:
+    """The cache files of a kernel, one for each signature, named after all that they depend on.
+
+    numba's own keep an index beside them, which two processes that compile at once overwrite for each other, and no
+    checksum.
+    """
+
+    def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
+        versions = f"{numba.__version__} {llvmlite.__version__}"
+        self._folder, self._kernel = folder, kernel
+        self._stamp = hashlib.sha256(f"{stamp} {versions}".encode()).hexdigest()[:16]
+
+    def load(self, key: Any) -> Any:
+        """Return what is kept under a key, None if there is nothing.
+
+        Raises:
+            ValueError: if the file is damaged.
+        """
+        file = self._file(key)
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            return None
+        digest, data = content[:32], content[32:]
+        if hashlib.sha256(data).digest() != digest:
+            raise ValueError(f"{file.name} does not match its checksum")
+        return pickle.loads(data)
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep data under a key, and drop what was kept for other sources or versions."""
+        file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
+        new = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        try:
+            new.write_bytes(hashlib.sha256(content).digest() + content)
+            new.replace(file)  # so that whoever reads finds a whole file
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+        for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
+            if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
+                other.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Drop all that is kept."""
+        for file in self._folder.glob(f"{self._kernel}.*.nbc*"):
+            file.unlink(missing_ok=True)
+
+    def _file(self, key: Any) -> Path:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return self._folder / f"{self._kernel}.{self._stamp}.{digest}.nbc"
 
 
 class _NoCache(NullCache):
     """No cache: every process compiles."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_func = function
+
     def load_overload(self, *args: Any) -> None:
-        _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
+        _announce(
+            self._py_func,
+            "in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)",
+        )
+
+
+_announced: set[str] = set()
+
+
+def _announce(function: Callable[..., Any], how_often: str) -> None:
+    """Say, once in a process, that something is compiled."""
+    if not _announced:
+        _announced.add(function.__module__)
+        _log(
+            f"compiling {function.__module__} and what else is used, {how_often}: this takes some seconds; "
+            "`wotd compile` does it for everything at once"
+        )
 
 
 @functools.cache  # so that it speaks once in a process
-def _announce(how_often: str) -> None:
+def _warn_of_cache(what: str) -> None:
+    _log(f"the cache of compiled kernels: {what}")
+
+
+def _log(message: str) -> None:
     # A warning is the lowest level that shows where logging is not set up, and a silent pause looks hung.
-    logging.getLogger("wotd_env").warning("compiling kernels, %s: this takes some seconds", how_often)
+    logging.getLogger("wotd_env").warning(message)
+
+
+def _before_fork() -> None:
+    global_compiler_lock.acquire()  # type: ignore[no-untyped-call]
+    ffi.lib._lock._lock.acquire()
+
+
+def _after_fork() -> None:
+    ffi.lib._lock._lock.release()
+    global_compiler_lock.release()  # type: ignore[no-untyped-call]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 @functools.cache

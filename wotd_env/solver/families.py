@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 
 from wotd_env._compile import kernel
 from wotd_env.dice import COUNTS, EQUILIBRIUM, NUM_KEEPS, NUM_ROLLS
