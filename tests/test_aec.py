@@ -473,9 +473,9 @@ def changed(**fields):
         (
             None,
             {"state": changed(pieces=[[1], [1], [0], [0], [0]])},
-            "pieces must be pieces on spaces of their own",
+            "pieces must be on spaces of their own",
         ),
-        (None, {"state": changed(dead=1 << 8)}, "dead ones on spaces 1 to 7"),
+        (None, {"state": changed(dead=1 << 8)}, "dead must be bits of the spaces 1 to 7"),
         (None, {"state": changed(color=0)}, "color must be"),
         (None, {"state": changed(used=4)}, "used must be"),
         (None, {"state": changed(perfection=2)}, "perfection must be"),

@@ -59,7 +59,7 @@ def test_a_position():
             "Turn 1: player_0 (A) chooses which dice to keep, 1 re-roll left",
         ),
         (
-            {"phase": Phase.KEEP, "rolls_left": 0},
+            {"phase": Phase.KEEP, "rolls_left": 0, "color": [2, 1, 0, 3, 4]},
             "Turn 1: player_0 (A) may re-roll once more by the eye of the tiger",
         ),
         ({"phase": Phase.MOVE}, "Turn 1: player_0 (A) moves"),
@@ -79,7 +79,8 @@ def test_a_position():
     ],
 )
 def test_the_first_line_tells_what_is_going_on(fields, line):
-    state = board(POWERS, **fields)
+    rolled = fields.get("phase") in (Phase.KEEP, Phase.MOVE, Phase.EXTRA)
+    state = board(POWERS, dice="fire fire fire fire fire" if rolled else None, **fields)
     for name, value in fields.items():
         if name in (state.dtype.names or ()):
             state[name] = value

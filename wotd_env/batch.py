@@ -12,6 +12,7 @@ import numpy as np
 from wotd_env import engine
 from wotd_env._compile import kernel
 from wotd_env.actions import SWAP
+from wotd_env.checks import faults
 from wotd_env.observation import encode, write_mask
 
 
@@ -35,11 +36,14 @@ def reset(states: Any, rules: Any, starters: Any, where: Any, play: Any) -> None
 
 
 @kernel
-def first_illegal(states: Any, rules: Any, actions: Any) -> Any:
-    """Return the first game whose action is illegal (in a finished game none is), -1 if there is none."""
+def first_wrong(states: Any, rules: Any, actions: Any) -> Any:
+    """Return the first record that is no game of the rules or whose action is illegal, -1 if there is none.
+
+    In a finished game no action is illegal.
+    """
     r = rules[0]
     for i in range(states.shape[0]):
-        if not is_legal(states[i], r, actions[i]):
+        if faults(states[i], r) or not is_legal(states[i], r, actions[i]):
             return i
     return -1
 
@@ -61,12 +65,12 @@ def is_legal(s: Any, rules: Any, action: Any) -> Any:
 def step(states: Any, rules: Any, actions: Any, validate: Any, chance: Any) -> Any:
     """Take each game's action and go on to its next decision, or with `chance` false no further than the next roll.
 
-    Return -1 or, with `validate`, the first game whose action is illegal: then nothing has been changed.
+    Return -1 or, with `validate`, what `first_wrong` finds: then nothing has been changed.
     """
     if validate:
-        illegal = first_illegal(states, rules, actions)
-        if illegal >= 0:
-            return illegal
+        wrong = first_wrong(states, rules, actions)
+        if wrong >= 0:
+            return wrong
     r = rules[0]
     for i in range(states.shape[0]):
         s = states[i]
@@ -139,9 +143,9 @@ def advance(
     Of the last four arrays those without columns (or, `done`, without rows) are left out.
     """
     if validate:
-        illegal = first_illegal(states, rules, actions)
-        if illegal >= 0:
-            return illegal
+        wrong = first_wrong(states, rules, actions)
+        if wrong >= 0:
+            return wrong
     r = rules[0]
     reward[:] = 0
     for i in range(states.shape[0]):

@@ -340,6 +340,7 @@ def new_game(s: Any, rules: Any, starter: Any) -> None:
     s.turn = 0
     s.used = 0
     s.truncated = 0
+    s._reserved[:] = 0
     for seat in range(MAX_PLAYERS):
         s.color[seat] = rules.colors[seat]
         for path in range(PATHS):

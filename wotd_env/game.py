@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env import batch, dice, engine
+from wotd_env import batch, checks, dice, engine
 from wotd_env.actions import describe_action, num_actions
 from wotd_env.observation import layout
 from wotd_env.rules import DICE, ELEMENTS, Phase, Rules
@@ -28,6 +29,7 @@ _NO_ROWS = np.empty((0, 0), np.int8)
 _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
 _MIN_SLICE = 256  # games a thread is worth starting for
+_BEYOND = 1 << 62  # no action
 
 
 class IllegalActionError(ValueError):
@@ -138,40 +140,66 @@ class Game:
 
     # ------------------------------------------------------------------------------------------------ questions
 
-    def legal_actions(self, state: States, out: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
+    # Records are checked wherever they come in: compiled code would write anywhere that a wrong one tells it to.
+
+    def legal_actions(
+        self, state: States, out: NDArray[np.int8] | None = None, validate: bool = True
+    ) -> NDArray[np.int8]:
         """Return the action masks, int8 (N, A) of 0 and 1.
 
         At least one action is legal at every decision. All are (and do nothing) in a finished game, none is while
         a roll is due.
+
+        Raises:
+            ValueError: for a record that is no game of these rules; `validate=False` trusts all of them, and may crash.
         """
-        state = self._readable(state)
+        state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.num_actions), _INT8)
         self._spread(batch.legal_actions, state, out)
         return out
 
     def observe(
-        self, state: States, seat: ArrayLike | None = None, out: NDArray[np.int8] | None = None
+        self,
+        state: States,
+        seat: ArrayLike | None = None,
+        out: NDArray[np.int8] | None = None,
+        validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,)."""
-        state = self._readable(state)
+        """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,).
+
+        Raises:
+            ValueError: as by `legal_actions`, and for a seat that does not play.
+        """
+        state = self._readable(state, validate)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = _output("out", out, (len(state), self.observation_size), _INT8)
         self._spread(batch.observe, state, observers, out)
         return out
 
-    def scores(self, state: States, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return every seat's points, int64 (N, n) (R10)."""
-        state = self._readable(state)
+    def scores(
+        self, state: States, out: NDArray[np.int64] | None = None, validate: bool = True
+    ) -> NDArray[np.int64]:
+        """Return every seat's points, int64 (N, n) (R10).
+
+        Raises:
+            ValueError: as by `legal_actions`.
+        """
+        state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _INT64)
         self._spread(batch.scores, state, out)
         return out
 
-    def rewards(self, state: States, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def rewards(
+        self, state: States, out: NDArray[np.float32] | None = None, validate: bool = True
+    ) -> NDArray[np.float32]:
         """Return every seat's reward, float32 (N, n): zero-sum in [-1, 1], all 0 before the end or if truncated.
 
         With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
+
+        Raises:
+            ValueError: as by `legal_actions`.
         """
-        state = self._readable(state)
+        state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
         self._spread(batch.rewards, state, out)
         return out
@@ -184,10 +212,11 @@ class Game:
         Args:
             state: STATE (N,).
             actions: integers (N,).
-            validate: check all actions first; without it an illegal action has undefined results.
+            validate: check all records and actions first; without it a wrong one may have any result, even a crash.
 
         Raises:
             IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
+            ValueError: for a record that is no game of these rules; no game has been changed.
         """
         self._act(batch.step, state, actions, validate, True)
 
@@ -195,7 +224,7 @@ class Game:
         """Take each game's action but roll nothing: the first half of `step`, for search and explicit chance nodes."""
         self._act(batch.step, state, actions, validate, False)
 
-    def roll(self, state: States, dice: ArrayLike | None = None) -> None:
+    def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
         """Roll where a roll is due, in place: the second half of `step`. Other games stay put.
 
         Args:
@@ -203,11 +232,15 @@ class Game:
             dice: faces (N, 5) of all five dice after the roll, in any order; they must include the kept ones. The
                 game goes on to its next decision or, past a forced move, to its next roll. By default the games
                 roll from their own streams, until their next decisions.
+            validate: check all records first, as `step` does.
 
         Raises:
-            ValueError: if faces are given that cannot come up; no game has been changed.
+            ValueError: if faces are given that cannot come up, or for a record that is no game of these rules; no game
+                has been changed.
         """
         work = self._writable(state)
+        if validate:
+            self._check(work)
         if dice is None:
             self._spread(batch.roll, work)
         else:
@@ -234,10 +267,10 @@ class Game:
             mask: int8 (N, A), filled with its legal actions.
             rewards: float32 (N, n), filled with the rewards of this step by seat.
             done: bool (N,), filled with whether the game ended in this step.
-            validate: check all actions first; without it an illegal action has undefined results.
+            validate: as for `step`.
 
         Raises:
-            IllegalActionError: if an action is illegal; nothing has been changed.
+            IllegalActionError, ValueError: as by `step`; nothing has been changed.
         """
         n = len(state)
         self._act(
@@ -261,51 +294,74 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that takes actions, in place; if one is illegal, raise before anything has changed."""
+        """Call a kernel that takes actions, in place; if something is wrong, raise before anything has changed."""
         work = self._writable(state)
-        if self.num_threads == 1 or self._threads(work) == 1:
-            chosen = self._actions(work, actions)
-            illegal = kernel(work, self._config, chosen, validate, *arguments)
-            if illegal >= 0:
-                raise self._illegal(work, illegal, int(chosen[illegal]))
+        chosen = self._actions(work, actions)
+        if self._threads(work) == 1:
+            wrong = kernel(work, self._config, chosen, validate, *arguments)
+            if wrong >= 0:
+                raise self._wrong(work, wrong, actions)
         else:
-            chosen = self._actions(work, actions, validate)  # of all slices, before any changes
+            if validate:
+                self._check(work, actions)  # all slices before any changes
             self._spread(kernel, work, chosen, False, *arguments)
         if work is not state:
             state[...] = work
 
-    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> None:
-        """Call a kernel of `wotd_env.batch` on the whole batch, or on a slice of all arrays in each thread.
+    def _check(self, state: States, actions: ArrayLike | None = None) -> None:
+        """Raise unless all records are games of these rules and all actions, if they are given, legal."""
+        if actions is None:
+            found = self._spread(checks.first_fault, state)
+        else:
+            found = self._spread(batch.first_wrong, state, self._actions(state, actions))
+        for part, first in zip(self._parts(state), found, strict=True):
+            if first >= 0:
+                raise self._wrong(state, part.start + first, actions)
+
+    def _wrong(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
+        """Return the error for the first game with a wrong record or an illegal action."""
+        if actions is None or checks.first_fault(state[game : game + 1], self._config) >= 0:
+            return checks.describe_fault(self.rules, state, game)
+        return self._illegal(state, game, int(np.asarray(actions)[game]))
+
+    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
+        """Call a kernel of `wotd_env.batch` on the whole batch, or on a part of it in each thread; return its results.
 
         Of the arguments, arrays are sliced, and what can be called is called, in each thread, for its own memory.
         """
-        if self.num_threads == 1 or (threads := self._threads(state)) == 1:
-            _call(kernel, state, self._config, arguments)
-            return
-        edges = [len(state) * i // threads for i in range(threads + 1)]
+        if self._threads(state) == 1:
+            return [_call(kernel, state, self._config, arguments)]
         pool = _pool(self.num_threads, os.getpid())
         calls = []
-        for part in map(slice, edges, edges[1:]):
+        for part in self._parts(state):
             sliced = tuple(each[part] if isinstance(each, np.ndarray) else each for each in arguments)
             calls.append(pool.submit(_call, kernel, state[part], self._config, sliced))
-        for call in calls:
-            call.result()
+        return [call.result() for call in calls]
+
+    def _parts(self, state: States) -> list[slice]:
+        """Return the part of a batch that each thread works on."""
+        threads = self._threads(state)
+        edges = [len(state) * i // threads for i in range(threads + 1)]
+        return [slice(*edge) for edge in itertools.pairwise(edges)]
 
     def _threads(self, state: States) -> int:
         """Return how many threads a batch is worth."""
-        return max(1, min(self.num_threads, len(state) // _MIN_SLICE))
+        return 1 if self.num_threads == 1 else max(1, min(self.num_threads, len(state) // _MIN_SLICE))
 
-    def _readable(self, state: States) -> States:
+    def _readable(self, state: States, validate: bool = True) -> States:
         """Return the batch as kernels take it, a copy if need be."""
         if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
             raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {_kind(state)}")
-        return state if state.flags.carray else state.copy()
+        state = state if state.flags.carray else state.copy()
+        if validate:
+            self._check(state)
+        return state
 
     def _writable(self, state: States) -> States:
         """Return the batch to work on: itself, or a copy to be written back where it is no plain block of memory."""
         if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
             return state
-        work = self._readable(state)
+        work = self._readable(state, validate=False)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
         return work
@@ -318,16 +374,17 @@ class Game:
             raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
         return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
-    def _actions(self, state: States, actions: ArrayLike, validate: bool = False) -> NDArray[np.int64]:
-        """Return actions as kernels take them, with `validate` legal ones."""
+    def _actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
+        """Return actions as kernels take them; those beyond 64 bits become ones that are illegal too."""
         chosen = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
-        if chosen.shape != state.shape or (chosen.dtype.kind not in "iu" and chosen.size):
+        if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
+            return chosen
+        whole = chosen.dtype.kind in "iu" or all(type(action) is int for action in chosen.flat)
+        if chosen.shape != state.shape or not whole:
             raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(chosen)}")
-        if chosen.dtype is not _INT64 or not chosen.flags.carray:
-            chosen = np.array(chosen, np.int64)  # kernels are compiled for plain writable arrays
-        if validate and (illegal := batch.first_illegal(state, self._config, chosen)) >= 0:
-            raise self._illegal(state, illegal, int(chosen[illegal]))
-        return chosen
+        if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
+            chosen = np.array([min(max(-1, action), _BEYOND) for action in chosen.tolist()], np.int64)
+        return np.array(chosen, np.int64)  # kernels are compiled for plain writable arrays
 
     def _illegal(self, state: States, game: int, action: int) -> Exception:
         """Return the error for the first game whose action is illegal."""
@@ -367,8 +424,8 @@ class Game:
 
 def _call(
     kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
-) -> None:
-    kernel(state, config, *[each() if callable(each) else each for each in arguments])
+) -> Any:
+    return kernel(state, config, *[each() if callable(each) else each for each in arguments])
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:

@@ -11,9 +11,10 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
+from wotd_env.checks import check_states
 from wotd_env.game import Game
 from wotd_env.rules import Phase, Rules
-from wotd_env.state import STATE, check_states
+from wotd_env.state import STATE
 
 __all__ = ["action_space", "begin", "check_choice", "make_rules", "observation_space", "read_options"]
 

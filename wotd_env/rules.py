@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+import numpy as np
 
 __all__ = [
     "DICE",
@@ -84,11 +87,11 @@ class Rules:
         set_field = object.__setattr__
         set_field(self, "players", _integer("players", self.players, 2, MAX_PLAYERS))
         set_field(self, "spaces", _integer("spaces", self.spaces, 0, MAX_SPACES))
-        if self.powers not in POWER_MODES:
+        if not isinstance(self.powers, str) or self.powers not in POWER_MODES:
             raise ValueError(
                 f"powers must be one of {', '.join(map(repr, POWER_MODES))}, got {self.powers!r}"
             )
-        if self.immunity not in (True, False):
+        if not isinstance(self.immunity, bool | int | np.bool_) or self.immunity not in (True, False):
             raise ValueError(f"immunity must be True or False, got {self.immunity!r}")
         set_field(self, "immunity", bool(self.immunity))
         room = PATHS * self.spaces
@@ -107,8 +110,8 @@ class Rules:
 def _integer(name: str, value: Any, low: int, high: int, why: str = "") -> int:
     """Return `value` as an int if it is a whole number (NumPy's included) from `low` to `high`."""
     try:
-        number = value.__index__()
-    except AttributeError:
+        number = None if np.ndim(value) else operator.index(value)
+    except TypeError:
         number = None
     if number is None or isinstance(value, bool) or not low <= number <= high:
         raise ValueError(
@@ -128,7 +131,7 @@ def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
             f"colors must name one element for each of the {players} players, got {tuple(colors)!r}"
         )
     for name in colors:
-        if name not in ELEMENTS:
+        if not isinstance(name, str) or name not in ELEMENTS:
             raise ValueError(f"colors must be among {', '.join(ELEMENTS)}, got {name!r}")
     if len(set(colors)) != players:
         raise ValueError(f"colors must differ from seat to seat, got {tuple(colors)!r}")

@@ -196,7 +196,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         if self.illegal == "raise" and ended.any():  # their actions are not looked at
             state = state.copy()
             state["phase"][ended] = Phase.OVER
-        chosen = self.game._actions(state, actions, self.illegal == "raise")
+        chosen = self.game._actions(state, actions)
+        if self.illegal == "raise":
+            self.game._check(state, chosen)
         outputs = self._outputs()
         self._advance(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))

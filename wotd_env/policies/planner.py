@@ -190,7 +190,7 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
     probes["phase"] = engine.MOVING
     probes["color"] = np.arange(PATHS)
     probes["dead"][1] = 0b111110  # here all that enters is blocked, and can jump
-    probes["pieces"][2] = np.arange(1, 6)[:, None]  # here all pieces can be swapped
+    probes["pieces"][2, :players] = np.arange(1, players + 1)[:, None]  # here all pieces can be swapped
     game = Game(Rules(players, powers="any" if powers else "none"))
     offers = []
     for roll in range(NUM_ROLLS):

@@ -1,0 +1,187 @@
+"""Whether records are games of some rules: what comes from outside is checked, and compiled code may trust the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from wotd_env import engine
+from wotd_env._compile import kernel
+from wotd_env.engine import BIT
+from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, METAL, NUMBERED, PATHS, REROLLS, Rules
+from wotd_env.state import STATE
+
+__all__ = ["check_states", "describe_fault", "first_fault"]
+
+CHECKS = (
+    ("phase", "from 0 to 4"),
+    ("player", "from 0 to {last_seat}"),
+    ("turn", "below max_turns = {max_turns}, which only a game that is over may have reached"),
+    ("dice", "five faces from 0 to 5 in ascending order or, where a roll is due, kept ones and then -1"),
+    ("rolls_left", "from 0 to 2"),
+    ("rolls_left", "1 or 2 in phase KEEP, unless the seat to act holds the tiger"),
+    ("pieces", "spaces from 0 to {last_space}, and 0 for seats that do not play"),
+    ("dead", "bits of the spaces 1 to {spaces}"),
+    ("pieces", "on spaces of their own, apart from the dead ones too"),
+    ("color", "the five colours in some order"),
+    ("used", "from 0 to {all_seats}, a bit for each seat"),
+    ("perfection", "0 or 1"),
+    ("truncated", "0 or, in a game that is over, 1"),
+    ("_reserved", "0"),
+)
+"""What is checked: a field, and what it must be."""
+(
+    PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
+) = range(len(CHECKS))  # fmt: skip
+
+
+def check_states(rules: Rules, states: NDArray[np.void]) -> None:
+    """Make sure that records from outside are games of these rules.
+
+    Args:
+        rules: the rules of all games.
+        states: STATE (N,).
+
+    Raises:
+        ValueError: naming the first game with a field that no such game can have.
+    """
+    config = engine.config(rules, True)
+    states = np.ascontiguousarray(states)
+    if (game := first_fault(states if states.flags.writeable else states.copy(), config)) >= 0:
+        raise describe_fault(rules, states, game)
+
+
+def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
+    """Return the error for a record that is no game of these rules."""
+    one = states[game : game + 1].copy()
+    failed = int(faults_of(one, engine.config(rules, True)))
+    field, words = CHECKS[(failed & -failed).bit_length() - 1]
+    words = words.format(
+        last_seat=rules.players - 1,
+        max_turns=rules.max_turns,
+        spaces=rules.spaces,
+        last_space=rules.spaces + NUMBERED,
+        all_seats=(1 << rules.players) - 1,
+    )
+    return ValueError(f"game {game}: {field} must be {words}, got {one[field][0].tolist()} (with {rules})")
+
+
+@kernel
+def first_fault(states: Any, rules: Any) -> Any:
+    """Return the first record that is no game of the rules, -1 if there is none."""
+    for i in range(states.shape[0]):
+        if faults(states[i], rules[0]):
+            return i
+    return -1
+
+
+@kernel
+def faults_of(states: Any, rules: Any) -> Any:
+    """Return what `faults` does for the first record."""
+    return faults(states[0], rules[0])
+
+
+def _emit_bytes_at(typing: Any, record: Any, offset: Any) -> Any:
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first = builder.gep(builder.bitcast(arguments[0], ir.IntType(8).as_pointer()), [arguments[1]])
+        return builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(record, types.int64), emit
+
+
+_bytes_at: Any = intrinsic(_emit_bytes_at)
+"""Kernel `_bytes_at(record, offset)`: the eight bytes from an offset on as one number (uint64)."""
+
+_FIELDS: Any = STATE.fields
+PIECES_AT, DICE_AT, DEAD_AT = (_FIELDS[name][1] for name in ("pieces", "dice", "dead"))
+FIVE = np.uint64((1 << 8 * PATHS) - 1)  # five bytes: a seat's pieces, the dice, the colours
+FOUR = np.uint64((1 << 8 * (PATHS - 1)) - 1)
+EACH = np.uint64(0x0101010101)
+HIGH = np.uint64(0x8080808080)
+MOST = np.uint64(127)
+BYTE = np.uint64(8)
+
+
+@kernel
+def faults(s: Any, rules: Any) -> Any:
+    """Return the CHECKS that a record fails, as bits: 0 if it is a game of the rules.
+
+    Five bytes are compared at once: to add 127 - m to a byte below 128 sets its high bit exactly if it is more than m.
+    There are no branches where games of one batch differ: a processor would guess them wrong.
+    """
+    n = rules.players
+    phase = np.int64(s.phase)
+    rolls_left = np.int64(s.rolls_left)
+    over = phase == engine.OVER
+    seated = (s.player >= 0) & (s.player < n)
+    failed = np.int64((phase < engine.CHANCE) | (phase > engine.OVER)) << PHASE
+    failed |= np.int64(not seated) << PLAYER
+    failed |= np.int64(s.turn >= rules.max_turns + over) << TURN
+
+    dice = _bytes_at(s, DICE_AT) & FIVE
+    if phase == engine.CHANCE or over:
+        dice, fine = _unrolled_as_dragons(s, dice, over)
+        failed |= np.int64(not fine) << FACES
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # clears the high bit of a byte less than the one before
+    failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
+    failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
+    failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
+    tiger = engine.powers_of(s, rules, s.player * seated) >> METAL & 1
+    failed |= np.int64((phase == engine.KEEP) & (rolls_left == 0) & (tiger == 0)) << TIGER
+
+    beyond_path = EACH * (MOST - np.uint64(rules.spaces + NUMBERED))
+    outside = np.uint64(0)
+    shared = np.uint64(0)
+    for seat in range(n):
+        pieces = _bytes_at(s, PIECES_AT + PATHS * seat) & FIVE
+        outside |= (pieces | (pieces + beyond_path)) & HIGH
+        on_board = pieces + EACH * MOST
+        for other in range(seat):
+            shared |= on_board & ~((pieces ^ (_bytes_at(s, PIECES_AT + PATHS * other) & FIVE)) + EACH * MOST)
+    for seat in range(n, MAX_PLAYERS):
+        outside |= _bytes_at(s, PIECES_AT + PATHS * seat) & FIVE
+    failed |= np.int64(outside != 0) << RANGE
+    failed |= np.int64(shared & HIGH != 0) << ALONE
+    if _bytes_at(s, DEAD_AT) or s.dead[PATHS - 1]:
+        failed |= _dead_pieces(s, rules)
+
+    colors = np.int64(0)
+    for seat in range(MAX_PLAYERS):
+        colors |= np.int64(1) << (s.color[seat] & 31)
+        colors |= np.int64(s.color[seat] & -32)  # so that it is no other number's bit
+    failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
+    failed |= np.int64(s.used >> n != 0) << USED
+    failed |= np.int64(s.perfection > 1) << PERFECTION
+    failed |= np.int64(s.truncated > over) << TRUNCATED
+    failed |= np.int64(s._reserved[0] | s._reserved[1] | s._reserved[2] != 0) << RESERVED
+    return failed
+
+
+@kernel
+def _unrolled_as_dragons(s: Any, dice: Any, over: Any) -> Any:
+    """Return the dice with those still to be rolled as dragons, and whether these come last and, if due, are some."""
+    kept = 0
+    while kept < DICE and s.dice[kept] != -1:
+        kept += 1
+    to_roll = FIVE & ~((BIT << (BYTE * np.uint64(kept))) - BIT)
+    fine = (over | (kept < DICE)) & (dice & to_roll == to_roll)
+    return dice & ~to_roll | EACH * np.uint64(DRAGON) & to_roll, fine
+
+
+@kernel
+def _dead_pieces(s: Any, rules: Any) -> Any:
+    """Return what is wrong with dead pieces, as `faults` does (R15)."""
+    plain = (np.int64(2) << rules.spaces) - 2
+    failed = np.int64(0)
+    for path in range(PATHS):
+        dead = np.int64(s.dead[path])
+        failed |= np.int64(dead & ~plain != 0) << DEAD
+        for seat in range(rules.players):
+            failed |= np.int64(dead >> (s.pieces[seat, path] & 15) & 1) << ALONE
+    return failed
