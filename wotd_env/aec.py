@@ -73,6 +73,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         self.state_space = observation_space(self.game, "info")
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: NDArray[np.void] | None = None
+        self._loser: int | None = None  # the seat that has lost by an illegal action
 
     def observation_space(self, agent: str) -> Space[Any]:
         """Return an agent's observation space, always the same object."""
@@ -94,7 +95,12 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        self._state = begin(self.game, self._state, seed, options)
+        lost, learner = (
+            self._loser is not None,
+            self._loser or 0,
+        )  # all learn; the one that has lost may begin (R1)
+        self._state, _ = begin(self.game, self._state, seed, options, learner, learner, lost)
+        self._loser = None
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -151,6 +157,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
 
     def _deads_step_first(self) -> str:
         # The end, be it that of the game or, by TerminateIllegalWrapper, that after an illegal action.
+        if self._started("step")["phase"][0] != Phase.OVER and self.rewards[self.agent_selection] < 0:
+            self._loser = self._seats[self.agent_selection]
         if self.mask_in == "info":
             self.infos = {
                 agent: {"action_mask": np.ones(self.game.num_actions, np.int8)} for agent in self.agents

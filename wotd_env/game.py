@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -120,10 +121,7 @@ class Game:
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
             raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
         if seed is not None or fresh:
-            seed = 0 if seed is None else seed
-            if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 1 << 64:
-                raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
-            batch.seed(work, chosen, np.uint64(seed))
+            batch.seed(work, chosen, check_seed(0 if seed is None else seed))
         self._spread(batch.reset, work, starters, chosen, bool(roll))
         if work is not state:
             state[...] = work
@@ -369,6 +367,17 @@ def _call(
     kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
 ) -> None:
     kernel(state, config, *[each() if callable(each) else each for each in arguments])
+
+
+def check_seed(seed: Any) -> np.uint64:
+    """Return a seed as kernels take it, otherwise raise ValueError."""
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
+    return np.uint64(number)
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
