@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from tests.positions import foreign_records
-from wotd_env import STATE, Game, IllegalActionError, Rules
+from wotd_env import STATE, Game, IllegalActionError, Rules, make_policy
 from wotd_env.policies.first import First
 from wotd_env.single import WayOfTheDragonEnv
 from wotd_env.vector import WayOfTheDragonVectorEnv
@@ -219,6 +220,21 @@ def test_threads_change_nothing(opponents):
     two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, num_threads=2)
     for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):
         assert_same(a, b)
+
+
+def test_threads_of_ones_own_may_share_a_game_and_policies():
+    """As docs/interfaces.md says; each thread has its own states."""
+    game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
+
+    def run(seed):
+        state, rng = game.reset(300, seed=seed), np.random.default_rng(seed)
+        for step in range(60):
+            game.step(state, policies[step % 3].act(game, state, rng))
+        return state.tobytes()
+
+    expected = [run(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(run, range(8))) == expected
 
 
 @pytest.mark.parametrize("games", [1, 7, 63, 65])
