@@ -216,8 +216,8 @@ def play(env, seed, steps):
 
 @pytest.mark.parametrize("opponents", ["greedy", "random", First()])
 def test_threads_change_nothing(opponents):
-    one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1)
-    two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, num_threads=2)
+    one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
+    two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser", num_threads=2)
     for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):
         assert_same(a, b)
 
