@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import numpy as np
-
 from wotd_env import STATE, Game, Phase, Rules, actions, describe_action
 from wotd_env.dice import FACES
 from wotd_env.rules import NUMBERED
@@ -104,13 +102,15 @@ def reward() -> str:
     rows = []
     for n in PLAYERS:
         game = Game(Rules(players=n))
-        states = np.zeros(n, STATE)
+        states = game.reset(n - 1, seed=0)  # who ends the game shares with nobody (R10): at most n - 1 win
         states["phase"] = Phase.OVER
+        states["pieces"][:, n - 1] = game.rules.spaces + 1  # it has five pieces on numbers, and five points
         for winners, state in enumerate(states, 1):
-            state["pieces"][range(winners), range(winners)] = game.rules.spaces + 1  # a point for each
+            for seat in range(winners):
+                state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
         rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
-        rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, 1]:.4g}"))
-    return markdown(("players", "the winner", *(f"each of {w}" for w in PLAYERS), "anyone else"), rows)
+        rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, n - 1]:.4g}"))
+    return markdown(("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "anyone else"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -79,6 +79,26 @@ def rolled(game: Game, state: np.ndarray, dice: str) -> np.ndarray:
     return state
 
 
+def foreign_records() -> dict[str, np.ndarray]:
+    """Records that are no state of the two-player basic game with seven plain spaces, STATE (1,) each."""
+    five = Game(Rules(players=5)).reset(1, seed=0, starting_player=4)
+    later = five.copy()
+    later["player"], later["pieces"][0, 4, 0] = 0, 3  # only the pieces of seat 4 tell
+    long = Game(Rules(spaces=10)).reset(1, seed=0)
+    long["pieces"][0, 1, 2] = 14
+    beyond = Game().reset(1, seed=0)
+    beyond["pieces"][0, 0, 0] = 99
+    negative = Game().reset(1, seed=0)
+    negative["pieces"][0, 0, 0] = -1
+    return {
+        "five players, seat 4 to act": five,
+        "five players, a piece of seat 4": later,
+        "a longer board": long,
+        "a piece beyond the board": beyond,
+        "a piece before the board": negative,
+    }
+
+
 # ------------------------------------------------------------------------------ engine <-> reference
 
 FIELDS = (

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from tests.test_properties import any_rules, decisions
-from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, make_policy
+from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
 from wotd_env.checks import check_states
 
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 RULES = Rules(players=3, spaces=4, powers="own", dead_pieces=5)
 
 
@@ -160,6 +162,22 @@ def test_actions_beyond_64_bits_are_illegal(method, actions):
         getattr(game, method)(state, actions)
     assert caught.value.action == actions[0]
     assert (state == before).all()
+
+
+@pytest.mark.parametrize("action", [2**63, -(2**64), 10**30])
+def test_actions_beyond_64_bits_are_illegal_in_environments_too(action):
+    raw = way_of_the_dragon_v0.raw_env()
+    raw.reset(seed=0)
+    with pytest.raises(IllegalActionError, match=f"action {action} "):
+        raw.step(action)
+    single = gymnasium.make(ID, illegal="raise", disable_env_checker=True)
+    single.reset(seed=0)
+    with pytest.raises(IllegalActionError, match=f"action {action} "):
+        single.step(action)
+    vector: Any = gymnasium.make_vec(ID, num_envs=2, illegal="raise")
+    vector.reset(seed=0)
+    with pytest.raises(IllegalActionError, match=f"game 1: action {action} "):
+        vector.step([vector.action_masks()[0].argmax(), action])
 
 
 @pytest.mark.parametrize("actions", [[1.0], ["1"], [None], [[1]], [True], [1 + 0j]], ids=repr)

@@ -185,7 +185,6 @@ def test_analyze_grades_policies(table):
         ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
         ("arena greedy random --file notes.txt", "notes.txt is no tournament file"),
         ("arena greedy random --workers -1", "workers must be an integer of at least 0"),
-        ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
         ("solve", "give one of --spaces"),
         ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
         ("solve --verify notes.txt", "notes.txt is not a table"),
@@ -203,6 +202,62 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
     assert "Traceback" not in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert Path("notes.txt").read_text().startswith("no database")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("watch greedy --players 0", "players must be an integer from 2 to 5, got 0"),
+        ("watch greedy --seed -1", "seed must be an integer from 0 to 2**64 - 1, got -1"),
+        (f"watch greedy --seed {2**64}", "seed must be an integer from 0 to 2**64 - 1"),
+        ("watch greedy --delay -1", "delay must be from 0 to 3600, got -1.0"),
+        ("watch greedy --delay nan", "delay must be from 0 to 3600, got nan"),
+        ("watch greedy --delay inf", "delay must be from 0 to 3600, got inf"),
+        ("watch greedy --record game.txt", "must end in .json, got game.txt"),
+        ("watch greedy --record nowhere/game.json", "no folder nowhere"),
+        ("watch greedy oracle:missing.wotd", "missing.wotd"),
+        ("watch oracle --players 3", "players must be 2, got 3"),
+        ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
+        ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
+        ("bench --batch 0", "batch must be from 1 to 1000000, got 0"),
+        ("bench --batch 1000000000000", "batch must be from 1 to 1000000, got 1000000000000"),
+        ("bench --batch many", "Invalid value for"),
+        ("bench --threads 0", "threads must be from 1 to 1024, got 0"),
+        ("bench --threads 100000", "threads must be from 1 to 1024, got 100000"),
+        ("bench --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
+        ("bench --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
+        ("bench --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
+    ],
+)
+def test_watch_and_bench_explain_mistakes_before_they_begin(arguments, message):
+    Path("notes.txt").write_text("no network")
+    result = wotd(*arguments.split())
+    assert result.exit_code == WRONG_USE, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert [file.name for file in Path().iterdir()] == ["notes.txt"]
+
+
+def test_watch_reads_files_that_can_run_code_with_consent_alone():
+    pytest.importorskip("sb3_contrib")
+    Path("model.zip").write_text("no model")
+    for more, message in ((), "consent by trust=True or --trust"), (("--trust",), "model.zip holds no model"):
+        result = wotd("watch", "sb3:model.zip", *more)
+        assert result.exit_code == WRONG_USE
+        assert message in result.stderr
+
+
+def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monkeypatch):
+    def refuse(file, *endings):
+        raise PermissionError(f"cannot write {file}, one of {endings}")
+
+    monkeypatch.setattr("wotd_env.cli._writable", refuse)
+    result = wotd("watch", "greedy", "--record", "game.json")
+    assert result.exit_code == WRONG_USE
+    assert result.stderr == "Error: cannot write game.json, one of ('.json',)\n"
+    assert result.stdout == ""
 
 
 def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
@@ -231,12 +286,6 @@ def test_bench_measures_every_interface():
     assert len(rows) == 6
     for _, _, rate, inside in rows:
         assert 0 < int(rate.replace(",", "")) <= int(inside.replace(",", ""))
-
-
-def test_bench_refuses_wrong_rules():
-    result = wotd("bench", "--players", 7)
-    assert result.exit_code == WRONG_USE
-    assert "players must be an integer from 2 to 5" in result.output
 
 
 def test_solve_makes_a_compact_table(table, tmp_path):

@@ -381,6 +381,110 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     assert game.rewards(state)[0].tolist() == [-0.5, -0.5, 1]
 
 
+def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
+    """Seat to move, its pieces on numbers but for that on water; all others are off the board, but for a 5 on fire."""
+    state = board(rules, player=seat)
+    state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
+    state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    return state
+
+
+def assert_over(game: Game, state: np.ndarray, seat: int, points: int) -> None:
+    assert (state["phase"][0], state["player"][0], state["truncated"][0]) == (Phase.OVER, seat, 0)
+    assert game.scores(state)[0, seat] == points
+    assert game.rewards(state)[0, seat] == 1
+    assert game.legal_actions(state).all()
+
+
+def test_R09_an_equilibrium_can_end_the_game() -> None:
+    game = game_of(BASIC)
+    state = one_from_the_end(BASIC, 0, BASIC.spaces)
+    state["dice"] = faces(EQUILIBRIUM_ROLL)
+    assert legal(game, state) == [EQUILIBRIUM]
+    assert_over(game, decided(game, state, EQUILIBRIUM), seat=0, points=1 + 4)
+
+
+def test_R09_a_dragon_that_completes_an_equilibrium_can_end_the_game() -> None:
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, WOOD, OWN.spaces)
+    state["dice"] = faces("water fire metal wood dragon")
+    assert_over(game, decided(game, state, WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
+
+
+@pytest.mark.parametrize(
+    ("dice", "action"),
+    [("water water dragon dragon fire", JUMP_ON + WATER), (EQUILIBRIUM_ROLL, EARTH_EQUILIBRIUM)],
+)
+def test_R09_a_jump_can_end_the_game(dice: str, action: int) -> None:
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, EARTH, OWN.spaces)
+    state["pieces"][0, :3, WATER] = [OWN.spaces + 1, OWN.spaces + 2, OWN.spaces + 3]
+    state["dice"] = sorted(faces(dice))
+    assert_over(game, decided(game, state, action), seat=EARTH, points=4 + 4)
+
+
+@pytest.mark.parametrize(
+    ("dice", "points"), [("water dragon dragon fire fire", 3), ("water water dragon dragon dragon", 5)]
+)
+def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> None:
+    """Five of a kind would be perfection, but no extra turn follows."""
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, WOOD, OWN.spaces)
+    state["dice"] = sorted(faces(dice))
+    assert_over(game, decided(game, state, WOOD_ON + WATER), seat=WOOD, points=points + 4)
+
+
+def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
+    """Moves to be made at random by seats with up to four pieces on numbers, with dice that allow swaps and more."""
+    state = np.repeat(board(rules, phase=Phase.MOVE), games)
+    for record in state:
+        for path in ELEMENTS:
+            spaces = rng.permutation(np.arange(1, rules.spaces + 6))[: rules.players]
+            record["pieces"][: rules.players, path] = spaces * (rng.random(rules.players) < 0.95)
+        for seat in record["pieces"][: rules.players]:
+            if (seat > rules.spaces).all():
+                seat[rng.integers(5)] = 0
+        face, free = rng.integers(6), rng.integers(3)
+        dice = [face] * (5 - free) + rng.integers(0, 6, free).tolist()
+        record["dice"] = [*ELEMENTS] if rng.random() < 0.2 else sorted(dice)
+    return state
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_R10_at_most_one_seat_has_all_pieces_on_numbers_so_that_it_shares_with_nobody(players: int) -> None:
+    """A swap leaves as many numbered pieces to both seats together, and a move changes one seat's."""
+    rules = Rules(players=players, spaces=1, powers="any")
+    game, rng = game_of(rules), np.random.default_rng(players)
+    before = made_up(rules, 3000, rng)
+    ends = 0
+    for action in range(32, game.num_actions):
+        state = before[game.legal_actions(before)[:, action] == 1].copy()
+        if not state.size:
+            continue
+        game.decide(state, np.full(len(state), action))
+        complete = (state["pieces"][:, :players] > rules.spaces).all(2)
+        over = state["phase"] == Phase.OVER
+        assert (complete.sum(1) == over).all()
+        rewards = game.rewards(state)[over]
+        assert ((rewards[complete[over]] == 1) | (rewards[complete[over]] < 0)).all()
+        assert (rewards > 0).any(1).all(), "never is the win shared by all"
+        ends += over.sum()
+    assert ends > 300
+
+
+def test_R10_two_players_never_tie() -> None:
+    game, rng = Game(Rules(spaces=0, powers="any")), np.random.default_rng(0)
+    state = game.reset(2000, seed=0)
+    while (state["phase"] != Phase.OVER).any():
+        mask = game.legal_actions(state)
+        game.step(state, (rng.random(mask.shape) * mask).argmax(1))
+    points = game.scores(state)
+    assert not state["truncated"].any()
+    assert (points[:, 0] == points[:, 1]).sum() > 20, "what ties by points goes to more numbered pieces"
+    assert set(game.rewards(state).ravel().tolist()) == {1, -1}
+
+
 def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
     def result(players: int, *seats: str) -> list[Fraction]:
         rules = Rules(players=players)
@@ -391,15 +495,18 @@ def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
     assert result(2, "1 1 1 1 1", "5 0 0 0 0") == [1, -1]
     assert result(2, "1 1 1 1 1", "2 2 0 0 0") == [1, -1]
     assert result(2, "1 2 1 1 1", "2 1 0 0 3") == [1, -1]
-    assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
-    assert result(2, "1 2 3 4 5", "2 3 4 5 1") == [0, 0]  # made up: two players cannot tie
     quarter, third, ninth = Fraction(1, 4), Fraction(1, 3), Fraction(1, 9)
-    assert result(3, "1 2 3 4 5", "2 3 4 5 1", "0 0 0 0 0") == [quarter, quarter, -2 * quarter]
+    assert result(3, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0") == [-2 * quarter, quarter, quarter]
+    assert result(4, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 0 0") == [-third, third, third, -third]
+    four = result(4, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 3 0")
+    assert four == [-third, ninth, ninth, ninth]
+    five = result(5, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 0 0", "0 0 0 5 0")
+    assert five == [-quarter, Fraction(3, 8), Fraction(3, 8), -quarter, -quarter]
+
+    # Made up: two seats with all pieces on numbers, and an end without any.
+    assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
+    assert result(2, "1 2 3 4 5", "2 3 4 5 1") == [0, 0]
     assert result(3, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0") == [0, 0, 0]
-    four = result(4, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0", "0 0 0 5 0")
-    assert four == [ninth, ninth, ninth, -third]
-    five = result(5, "5 0 0 0 0", "0 5 0 0 0", "4 0 0 0 0", "0 4 0 0 0", "0 0 4 0 0")
-    assert five == [Fraction(3, 8), Fraction(3, 8), -quarter, -quarter, -quarter]
 
 
 # ---------------------------------------------------------------------------------------- R11 to R16
@@ -441,6 +548,36 @@ def test_R11_any_power_until_one_is_used() -> None:
     assert legal(game, used) == [MOVE_ON + WATER]
     others = board(ANY, used=0b10, **FOR_ALL_POWERS)
     assert legal(game, others) == expected
+
+
+def test_R11_any_seat_may_use_the_tiger_as_its_one_power() -> None:
+    game = game_of(ANY)
+    last_roll = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0)
+    state = rolled(game, last_roll, "water water fire metal dragon")
+    assert state["phase"][0] == Phase.KEEP
+    state = decided(game, state, 0b00011)
+    assert state["used"][0] == 0b10
+    state = rolled(game, state, "water water fire fire dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE], "neither fear nor wood is left"
+    state = decided(game, state, MOVE_ON + WATER)
+    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0), "nor is rebirth"
+    spent = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0, used=0b10)
+    assert rolled(game, spent, "water water fire metal dragon")["phase"][0] == Phase.MOVE
+
+
+def test_R11_any_seat_may_use_rebirth_as_its_one_power() -> None:
+    game = game_of(ANY)
+    state = board(ANY, player=1, dice="water fire dragon dragon dragon")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
+    state = decided(game, state, REBIRTH_TURN)
+    assert (state["player"][0], state["turn"][0], state["used"][0]) == (1, 1, 0b10)
+    state["rolls_left"] = 0
+    state = rolled(game, state, "water fire dragon dragon dragon")
+    assert state["phase"][0] == Phase.MOVE, "the tiger is gone with the one power"
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE]
+    state = decided(game, state, MOVE_ON + FIRE)
+    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0)
 
 
 @pytest.mark.parametrize("action", [NO_MOVE_BY_FEAR, WOOD_ON + METAL, JUMP_ON + FIRE])
@@ -629,6 +766,19 @@ def test_R14_a_piece_on_the_path_of_its_colour_cannot_be_swapped() -> None:
     assert legal(game_of(immune), board(immune, **position)) == [PASS, FIRST_SWAP + 1]
     swaps = [FIRST_SWAP, FIRST_SWAP + 1, FIRST_SWAP + 2]
     assert legal(game_of(THREE), board(THREE, **position)) == [PASS, *swaps]
+
+
+@pytest.mark.parametrize(("path", "pairs"), [(WATER, [1]), (FIRE, [2]), (WOOD, [0, 1, 2])])
+def test_R14_immunity_holds_with_four_dragons_too(path: int, pairs: list[int]) -> None:
+    """Seat 0 plays fire and seat 1 water; of the pairs (0, 1), (0, 2), (1, 2) those without the immune one are left."""
+    rules = Rules(players=3, immunity=True)
+    dice = f"{NAMES[path]} dragon dragon dragon dragon"
+    color = [FIRE, WATER, METAL, EARTH, WOOD]
+    state = board(rules, color=color, dice=dice, **on_all_paths("abc....|....."))
+    swaps = [FIRST_SWAP + path * 3 + pair for pair in pairs]
+    assert legal(game_of(rules), state) == [PASS, *swaps]
+    everyone = [FIRST_SWAP + path * 3 + pair for pair in range(3)]
+    assert legal(game_of(THREE), state) == [PASS, *everyone]
 
 
 @pytest.mark.parametrize(

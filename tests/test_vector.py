@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from wotd_env import STATE, Game, IllegalActionError, Rules
+from tests.positions import foreign_records
+from wotd_env import STATE, Game, IllegalActionError, Rules, make_policy
 from wotd_env.policies.first import First
 from wotd_env.single import WayOfTheDragonEnv
 from wotd_env.vector import WayOfTheDragonVectorEnv
@@ -72,6 +74,12 @@ def assert_same(one, other):
         assert one == other
 
 
+def assert_same_games(native, stock):
+    """The same positions, dice to come and seats of the learners."""
+    assert_same(native.record, np.concatenate(stock.call("record")))
+    assert_same(native.seat, np.array(stock.call("seat"), np.int8))
+
+
 CASES: dict[str, dict[str, Any]] = {
     "default": {"spaces": 2},
     "masks in observations": {"spaces": 2, "mask_in": "obs"},
@@ -92,6 +100,8 @@ CASES: dict[str, dict[str, Any]] = {
         "opponents": "random",
     },
     "over before the first decision": {"players": 4, "spaces": 0, "seat": 3, "start": 0, "dead_pieces": 0},
+    "the loser starts": {"players": 3, "spaces": 1, "start": "loser", "opponents": ["random", "greedy"]},
+    "the loser starts, cut short": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
     "truncated by turns": {"spaces": 7, "max_turns": 5, "immunity": True},
     "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
     "outside and truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
@@ -114,6 +124,7 @@ def test_equals_the_stock_vector_env_step_by_step(case, mode):
         actions = random_actions(native.action_masks(), rng, illegal=0.01)
         result = native.step(actions)
         assert_same(result, stock.step(actions))
+        assert_same_games(native, stock)
         assert native.observation_space.contains(result[0])
         done = result[2] | result[3]
         ends += done.sum()
@@ -140,18 +151,59 @@ def test_equals_the_stock_vector_env_when_reset_in_the_middle(mode):
         {"seed": [None, 5, 6, None, 8], "options": {"reset_mask": some}},
         {"options": {"state": record}},
         {"seed": 21, "options": {"state": record, "reset_mask": some}},
-        {"options": {"starting_player": 1, "unknown to us": 0}},
+        {"options": {"starting_player": 1}},
     ]
-    for call in calls:
+    done, lost = np.zeros(games, bool), 0
+    for call in [*calls, *[{}, {"options": {"reset_mask": some}}] * 10]:
+        done &= ~call.get("options", {}).get("reset_mask", np.ones(games, bool))
         stock_call = {**call, "options": dict(call["options"])} if "options" in call else call
         assert_same(native.reset(**call), stock.reset(**stock_call))
+        assert_same_games(native, stock)
         for _ in range(3):
-            actions = random_actions(native.action_masks(), rng, illegal=0.02)
+            if mode == AutoresetMode.DISABLED and done.any():
+                break
+            actions = random_actions(native.action_masks(), rng, illegal=0.1)
             result = native.step(actions)
             assert_same(result, stock.step(actions))
-            if mode == AutoresetMode.DISABLED and (result[2] | result[3]).any():
-                break
-        assert_same(native.seat, np.array(stock.call("seat"), np.int8))
+            assert_same_games(native, stock)
+            done = result[2] | result[3]
+            lost += (result[2] & (result[1] == -0.5)).sum()
+    assert lost > 5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_R01_the_player_who_lost_begins_wherever_it_sits_now(mode):
+    """The learner after an illegal action, which both modes that restart by themselves and a reset remember."""
+    games = 40
+    env = WayOfTheDragonVectorEnv(games, players=3, start="loser", opponents=First(), autoreset_mode=mode)
+    env.reset(seed=0)
+    before = env.seat
+    env.step(np.full(games, 50))
+    if mode == AutoresetMode.NEXT_STEP:
+        env.step(np.full(games, 31))
+    elif mode == AutoresetMode.DISABLED:
+        env.reset()
+    assert (env.seat != before).any()
+    assert (env.record["player"] == env.seat).all()
+    assert (env.record["turn"] == 0).all()
+
+
+@pytest.mark.parametrize("name", foreign_records())
+def test_a_state_of_other_rules_is_refused_and_the_games_go_on(name):
+    env = WayOfTheDragonVectorEnv(2)
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match=r"options\['state'\]: "):
+        env.reset(options={"state": foreign_records()[name], "reset_mask": np.array([True, False])})
+    assert (env.record == before).all()
+
+
+def test_an_unknown_option_is_warned_of_by_name():
+    env = WayOfTheDragonVectorEnv(2)
+    env.reset(seed=0)
+    known = "'starting_player', 'state', 'reset_mask'"
+    with pytest.warns(UserWarning, match=rf"ignores options\['reset_masks'\]; .*{known}"):
+        env.reset(options={"reset_masks": np.array([True, False])})
 
 
 def play(env, seed, steps):
@@ -164,10 +216,25 @@ def play(env, seed, steps):
 
 @pytest.mark.parametrize("opponents", ["greedy", "random", First()])
 def test_threads_change_nothing(opponents):
-    one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1)
-    two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, num_threads=2)
+    one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
+    two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser", num_threads=2)
     for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):
         assert_same(a, b)
+
+
+def test_threads_of_ones_own_may_share_a_game_and_policies():
+    """As docs/interfaces.md says; each thread has its own states."""
+    game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
+
+    def run(seed):
+        state, rng = game.reset(300, seed=seed), np.random.default_rng(seed)
+        for step in range(60):
+            game.step(state, policies[step % 3].act(game, state, rng))
+        return state.tobytes()
+
+    expected = [run(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(run, range(8))) == expected
 
 
 @pytest.mark.parametrize("games", [1, 7, 63, 65])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import gymnasium
@@ -14,7 +13,7 @@ from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
 from wotd_env import batch
 from wotd_env.game import Game
-from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space
+from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space, play
 from wotd_env.rendering import RENDER_MODES, render
 from wotd_env.rules import Phase
 
@@ -73,6 +72,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         self.state_space = observation_space(self.game, "info")
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: NDArray[np.void] | None = None
+        self._loser: int | None = None  # the seat that has lost by an illegal action
 
     def observation_space(self, agent: str) -> Space[Any]:
         """Return an agent's observation space, always the same object."""
@@ -94,7 +94,12 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        self._state = begin(self.game, self._state, seed, options)
+        lost, learner = (
+            self._loser is not None,
+            self._loser or 0,
+        )  # all learn; the one that has lost may begin (R1)
+        self._state, _ = begin(self.game, self._state, seed, options, learner, learner, lost)
+        self._loser = None
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -122,13 +127,9 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise TypeError(f"action must be an integer, got {action!r}") from None
-        player = batch.play(self._state, self.game._config, number)
+        player = play(self.game, self._state, action)
         if player < 0:
-            self.game.step(self._started("step"), [number])  # says what is wrong
+            self.game.step(self._state, [int(action)])  # says what is wrong
         if self.mask_in == "info":
             self.infos[agent] = {"action_mask": np.zeros(self.game.num_actions, np.int8)}
         self._ask(player)
@@ -151,6 +152,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
 
     def _deads_step_first(self) -> str:
         # The end, be it that of the game or, by TerminateIllegalWrapper, that after an illegal action.
+        if self._started("step")["phase"][0] != Phase.OVER and self.rewards[self.agent_selection] < 0:
+            self._loser = self._seats[self.agent_selection]
         if self.mask_in == "info":
             self.infos = {
                 agent: {"action_mask": np.ones(self.game.num_actions, np.int8)} for agent in self.agents

@@ -49,6 +49,7 @@ app = typer.Typer(
 )
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
+HOUR = 3600  # seconds
 
 _RULES = "Rules"
 Players = Annotated[int | None, typer.Option(help="Seats, 2 to 5.", show_default="2", rich_help_panel=_RULES)]
@@ -67,6 +68,10 @@ Colors = Annotated[
 ]
 Start = Annotated[str, typer.Option(help="Who begins: dragons, loser, or a seat.", rich_help_panel=_RULES)]
 MaxTurns = Annotated[int, typer.Option(help="Turns after which a game is a draw.", rich_help_panel=_RULES)]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Read files of policies that can run code: sb3:FILE of somebody you trust."),
+]
 Seed = Annotated[int, typer.Option(help="All dice and all random policies follow from it.")]
 
 
@@ -120,12 +125,12 @@ def _no_traceback() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _policy(name: str) -> Any:
+def _policy(name: str, trust: bool = False) -> Any:
     """Return a policy; whatever goes wrong in a user's own module is a message."""
     from wotd_env.policies import make_policy
 
     try:
-        return make_policy(name)
+        return make_policy(name, trust=trust)
     except (ValueError, OSError, ImportError):
         raise
     except Exception as error:
@@ -300,15 +305,29 @@ def _forfeits(forfeits: list[Any], most: int = 5) -> str:
 def bench(
     players: Annotated[int, typer.Option(help="Seats, 2 to 5.")] = 2,
     powers: Powers = "none",
-    batch: Annotated[int, typer.Option(help="Games side by side in the batched interfaces.", min=1)] = 8192,
-    threads: Annotated[int, typer.Option(help="Threads of the batched interfaces.", min=1)] = 1,
-    seconds: Annotated[float, typer.Option(help="Length of each measurement.", min=0.01)] = 1.0,
+    batch: Annotated[int, typer.Option(help="Games side by side in the batched interfaces.")] = 8192,
+    threads: Annotated[int, typer.Option(help="Threads of the batched interfaces.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Length of each measurement.")] = 1.0,
 ) -> None:
     """Measure how many decisions a second this machine plays, interface by interface."""
+    with _no_traceback():
+        _check_range("batch", batch, 1, 1_000_000)
+        _check_range("threads", threads, 1, 1024)
+        _check_range("seconds", seconds, 0.01, HOUR)
+        Rules(players=players, powers=powers)
+        _measure(players, powers, batch, threads, seconds)
+
+
+def _check_range(name: str, value: float, least: float, most: float) -> None:
+    """Refuse an option that is out of its range or, as a float can be, no number."""
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {value}")
+
+
+def _measure(players: int, powers: str, batch: int, threads: int, seconds: float) -> None:
+    """Print how fast every interface is."""
     from wotd_env import speed
 
-    with _no_traceback():
-        Rules(players=players, powers=powers)
     console, table = (
         Console(),
         Table("interface", "games", "decisions/s", "environment alone", box=SIMPLE_HEAD),
@@ -337,6 +356,7 @@ def watch(
     seed: Seed = 0,
     delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
     record: Annotated[Path | None, typer.Option(help="Record the game, .json, for `wotd analyze`.")] = None,
+    trust: Trust = False,
     players: Players = None,
     spaces: Spaces = 7,
     powers: Powers = "none",
@@ -347,18 +367,27 @@ def watch(
     max_turns: MaxTurns = 1000,
 ) -> None:
     """Watch policies play a game, move by move, in words."""
+    from wotd_env.game import Game, check_seed
+    from wotd_env.policies.oracle import Oracle
+
     with _no_traceback():
-        seats = players or max(2, len(policies))
+        seats = max(2, len(policies)) if players is None else players
         if len(policies) not in (1, seats):
             raise ValueError(
                 f"policies must be one for each of the {seats} seats, or one for all, got {len(policies)}"
             )
         rules = _rules(seats, spaces, powers, immunity, dead_pieces, colors, start, max_turns)
+        check_seed(seed)
+        _check_range("delay", delay, 0, HOUR)
         names = policies * (seats // len(policies))
+        made = {name: _policy(name, trust) for name in names}
+        for policy in made.values():
+            if isinstance(policy, Oracle):  # better no table now than in the middle of the game
+                policy.table(Game(rules))
         if record:
             _writable(record, ".json")
         actions: list[int] = []
-        for turn in _narrate(rules, names, seed, actions):
+        for turn in _narrate(rules, names, made, seed, actions):
             typer.echo(turn)
             time.sleep(delay)
         if record:
@@ -367,16 +396,17 @@ def watch(
             write_game(record, rules, seed, actions)
 
 
-def _narrate(rules: Rules, names: list[str], seed: int, actions: list[int]) -> Iterator[str]:
+def _narrate(
+    rules: Rules, names: list[str], players: dict[str, Any], seed: int, actions: list[int]
+) -> Iterator[str]:
     """Play a game and tell it, turn by turn; all actions but forced moves are added to `actions`."""
     from wotd_env.actions import describe_action
     from wotd_env.game import Game, show_dice
     from wotd_env.rendering import render_text
 
     game = Game(rules, skip_forced=False)
-    players = {name: _policy(name) for name in names}
-    rng = np.random.default_rng(seed)
     state = game.reset(1, seed=seed)
+    rng = np.random.default_rng(seed)
     while state["phase"][0] != Phase.OVER:
         turn, seat = int(state["turn"][0]), int(state["player"][0])
         lines = [render_text(game, state), ""]

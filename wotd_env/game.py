@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -122,10 +123,7 @@ class Game:
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
             raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
         if seed is not None or fresh:
-            seed = 0 if seed is None else seed
-            if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 1 << 64:
-                raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
-            batch.seed(work, chosen, np.uint64(seed))
+            batch.seed(work, chosen, check_seed(0 if seed is None else seed))
         self._spread(batch.reset, work, starters, chosen, bool(roll))
         if work is not state:
             state[...] = work
@@ -379,7 +377,7 @@ class Game:
         chosen = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
             return chosen
-        whole = chosen.dtype.kind in "iu" or all(type(action) is int for action in chosen.flat)
+        whole = chosen.dtype.kind in "iu" or all(map(_is_whole, chosen.flat))
         if chosen.shape != state.shape or not whole:
             raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(chosen)}")
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
@@ -426,6 +424,21 @@ def _call(
     kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
 ) -> Any:
     return kernel(state, config, *[each() if callable(each) else each for each in arguments])
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def check_seed(seed: Any) -> np.uint64:
+    """Return a seed as kernels take it, otherwise raise ValueError."""
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
+    return np.uint64(number)
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
+from wotd_env import batch, engine
+from wotd_env._compile import kernel
 from wotd_env.checks import check_states
-from wotd_env.game import Game
-from wotd_env.rules import Phase, Rules
+from wotd_env.game import Game, check_seed
+from wotd_env.rules import PATHS, Phase, Rules
 from wotd_env.state import STATE
 
-__all__ = ["action_space", "begin", "check_choice", "make_rules", "observation_space", "read_options"]
+__all__ = [
+    "ANY_SEAT",
+    "action_space",
+    "begin",
+    "check_choice",
+    "make_rules",
+    "next_game",
+    "next_games",
+    "observation_space",
+    "play",
+    "read_options",
+]
+
+ANY_SEAT = -1  # a learner's seat that is drawn by lot in every game
 
 
 def make_rules(arguments: Mapping[str, Any]) -> Rules:
@@ -55,15 +72,25 @@ def action_space(game: Game) -> Discrete:
     return Discrete(game.num_actions)
 
 
-def read_options(rules: Rules, options: Mapping[str, Any] | None) -> tuple[Any, NDArray[np.void] | None]:
+def read_options(
+    rules: Rules, options: Mapping[str, Any] | None, *more: str
+) -> tuple[Any, NDArray[np.void] | None]:
     """Return what `reset(options=...)` asks for: the seat to begin, and the game to go on from, STATE (1,), a copy.
 
-    The keys are `"starting_player"` and `"state"`, a record or a batch of one. Others are left to wrappers.
+    Args:
+        rules: the rules.
+        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Others are warned of.
+        *more: keys that the environment reads itself.
 
     Raises:
         ValueError: for a state that is no running game of these rules, or for both at once.
     """
     options = options or {}
+    known = ("starting_player", "state", *more)
+    for key in options:
+        if key not in known:
+            names = ", ".join(map(repr, known))
+            gymnasium.logger.warn("reset() ignores options[%r]; the options are %s", key, names)
     starter, given = options.get("starting_player"), options.get("state")
     if given is None:
         return starter, None
@@ -84,8 +111,14 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None) -> tuple[Any, 
 
 
 def begin(
-    game: Game, last: NDArray[np.void] | None, seed: int | None, options: Mapping[str, Any] | None
-) -> NDArray[np.void]:
+    game: Game,
+    last: NDArray[np.void] | None,
+    seed: int | None,
+    options: Mapping[str, Any] | None,
+    learner: int,
+    seat: int,
+    lost: bool,
+) -> tuple[NDArray[np.void], int]:
     """Start the next game of an environment that plays one at a time.
 
     Args:
@@ -94,19 +127,95 @@ def begin(
         seed: the game's dice, those of `Game.reset(1, seed=seed)`. Without it the dice of the last game go on, those
             of a first one come from a random seed.
         options: see `read_options`. A given state has its own dice, unless there is a seed.
+        learner: the learner's seat in the last game.
+        seat: its seat in the next one, or ANY_SEAT.
+        lost: whether it has lost the last game by an illegal action.
 
     Returns:
-        The game at its first decision, STATE (1,); another array than `last`.
+        The game at its first decision, STATE (1,), another array than `last`; and the learner's seat.
 
     Raises:
         ValueError: for a wrong seed or option.
     """
-    starter, state = read_options(game.rules, options)
-    if state is not None:
+    everywhere = np.ones(1, np.bool_)
+    starter, given = read_options(game.rules, options)
+    goes_on = seed is None and last is not None
+    state = last.copy() if last is not None and goes_on else np.zeros(1, STATE)
+    if not goes_on:
+        batch.seed(state, everywhere, check_seed(secrets.randbits(63) if seed is None else seed))
+    if given is not None:
         if seed is not None:
-            state["rng"] = game.reset(1, seed=seed, roll=False)["rng"]
-        game.roll(state)
-        return state
-    if seed is None and last is not None:
-        return game.reset(last.copy(), starting_player=starter)
-    return game.reset(1, seed=secrets.randbits(63) if seed is None else seed, starting_player=starter)
+            given["rng"] = state["rng"]
+        state = given
+    starters, learners = game._starters(starter, 1, fresh=False), np.array([learner], np.int8)
+    game._spread(
+        next_games, state, everywhere, starters, learners, seat, np.array([lost and goes_on]), given is None
+    )
+    return state, int(learners[0])
+
+
+def play(game: Game, state: NDArray[np.void], action: Any) -> int:
+    """Take an action in a game, STATE (1,), go on to the next decision, and return what `batch.play` does.
+
+    Raises:
+        TypeError: for an action that is no integer; nothing has changed.
+    """
+    try:
+        number = operator.index(action)
+    except TypeError:
+        raise TypeError(f"action must be an integer, got {action!r}") from None
+    player: int = batch.play(state, game._config, max(-1, min(number, game.num_actions)))
+    return player
+
+
+@kernel
+def next_games(
+    states: Any, rules: Any, where: Any, starters: Any, learners: Any, seat: Any, lost: Any, anew: Any
+) -> None:
+    """Start the next games of learners where asked to, or unless `anew` go on with the games in the records.
+
+    They go on to their first decisions. `learners` are the seats in the last games, and become those in the next.
+    """
+    for i in range(states.shape[0]):
+        if where[i]:
+            s, r = states[i], rules[0]
+            if anew:
+                learners[i] = next_game(s, r, starters[i], learners[i], seat, lost[i])
+            else:
+                learners[i] = choose_seat(s, r, seat)
+                engine.run(s, r, engine.shown(s), True)
+
+
+@kernel
+def next_game(s: Any, rules: Any, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
+    """Start a learner's next game in the record of its last one, up to the first decision; return its new seat.
+
+    The others follow it in the same order as before, so LOSER finds all players of the last game in their new seats. A
+    learner that has lost it by an illegal action is last whatever the record says (R1). In a new record, all zeros
+    but for the stream, nobody is behind: LOSER is DRAGONS there.
+    """
+    chosen = choose_seat(s, rules, seat)
+    if starter == engine.LOSER:
+        if lost:
+            starter = chosen
+        for _ in range((chosen - learner) % rules.players):
+            move_along(s, rules)
+    engine.new_game(s, rules, starter)
+    engine.run(s, rules, engine.shown(s), True)
+    return chosen
+
+
+@kernel
+def choose_seat(s: Any, rules: Any, seat: Any) -> Any:
+    """Return a learner's seat: the given one, or one drawn by lot from the game's stream, which stays where it is."""
+    return np.int64(engine.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
+
+
+@kernel
+def move_along(s: Any, rules: Any) -> None:
+    """Move all players, with their pieces, to the next seat."""
+    for path in range(PATHS):
+        last = s.pieces[rules.players - 1, path]
+        for seat in range(rules.players - 1, 0, -1):
+            s.pieces[seat, path] = s.pieces[seat - 1, path]
+        s.pieces[0, path] = last

@@ -1,9 +1,9 @@
 """The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
 
 Scripted players are those with a compiled `choose`: `random` and `greedy`. What `random` draws is derived from the
-game's stream, which stays where it is; so is the learner's seat, where it is drawn by lot. The same game gets the same
-moves in any batch, process or interface, and the same dice whoever plays. Other policies draw from the generator
-they are given, and are shown games with other streams: they cannot know the dice to come.
+game's stream, which stays where it is. The same game gets the same moves in any batch, process or interface, and the
+same dice whoever plays. Other policies draw from the generator they are given, and are shown games with other
+streams: they cannot know the dice to come.
 
 "Relative seats" count from the learner's: 1 is the next in turn order.
 """
@@ -125,18 +125,6 @@ def play(s: Any, rules: Any, learner: Any, scripts: Any, scratch: Any) -> Any:
 
 
 @kernel
-def draw_seat(states: Any, rules: Any) -> Any:
-    """Return the learner's seat in the first game, drawn by lot."""
-    return lot(states[0], rules[0])
-
-
-@kernel
-def lot(s: Any, rules: Any) -> Any:
-    """Return a seat drawn by lot."""
-    return np.int64(draw(s, 0) % np.uint64(rules.players))
-
-
-@kernel
-def draw(s: Any, purpose: Any) -> Any:
-    """Return 64 bits for a purpose: a lot, or a decision in a phase. No phase is decided twice between two rolls."""
-    return engine.mix(~s.rng ^ np.uint64(purpose))
+def draw(s: Any, phase: Any) -> Any:
+    """Return 64 bits for a decision in a phase. No phase is decided twice between two rolls; 0 is a learner's seat."""
+    return engine.mix(~s.rng ^ np.uint64(phase))

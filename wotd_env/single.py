@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,17 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from wotd_env import batch, engine
-from wotd_env._compile import kernel
 from wotd_env.game import Game
-from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space
-from wotd_env.opponents import Opponents, lot
+from wotd_env.interface import (
+    ANY_SEAT,
+    action_space,
+    begin,
+    check_choice,
+    make_rules,
+    observation_space,
+    play,
+)
+from wotd_env.opponents import Opponents
 from wotd_env.policies import Policy
 from wotd_env.rendering import RENDER_MODES, render
 
@@ -75,10 +81,12 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.observation_space = observation_space(self.game, mask_in)
         self.action_space = action_space(self.game)
-        self._fixed_seat = check_choice("seat", seat, ("random", *range(self.game.rules.players)))
+        check_choice("seat", seat, ("random", *range(self.game.rules.players)))
+        self._fixed_seat = ANY_SEAT if seat == "random" else int(seat)
         self._seat = 0
         self._state: NDArray[np.void] | None = None
         self._ended = True
+        self._lost = False  # by an illegal action
 
     @property
     def seat(self) -> int:
@@ -103,11 +111,9 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        state = begin(self.game, self._state, seed, options)
+        state, chosen = begin(self.game, self._state, seed, options, self._seat, self._fixed_seat, self._lost)
         super().reset(seed=seed)
-        self._state = state
-        random = self._fixed_seat == "random"
-        self._seat = int(drawn_seat(state, self.game._config) if random else self._fixed_seat)
+        self._state, self._seat, self._lost = state, chosen, False
         self._let_others_play(state)
         self._ended = False
         self._render_for_human()
@@ -126,17 +132,14 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         """
         if self._ended:
             raise ResetNeeded("no game is running: call reset() before step()")
-        try:
-            number = operator.index(action)
-        except TypeError:
-            raise TypeError(f"action must be an integer, got {action!r}") from None
         state = self._started("step")
-        player = batch.play(state, self.game._config, number)
+        player = play(self.game, state, action)
         reward, terminated, truncated = 0.0, False, False
         if player < 0:
             if self.illegal == "raise":
-                self.game.step(state, [number])  # says what is wrong
+                self.game.step(state, [int(action)])  # says what is wrong
             reward, terminated = -1 / (self.game.rules.players - 1), True
+            self._lost = True
         elif player != self._seat:
             self._let_others_play(state)
             if state["phase"][0] == engine.OVER:
@@ -194,9 +197,3 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
     def _render_for_human(self) -> None:
         if self.render_mode == "human":
             self.render()
-
-
-@kernel
-def drawn_seat(states: Any, rules: Any) -> Any:
-    """Return a seat drawn by lot in the first game."""
-    return lot(states[0], rules[0])

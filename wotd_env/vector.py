@@ -13,13 +13,22 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env import engine
+from wotd_env import batch, engine
 from wotd_env._compile import kernel
 from wotd_env.batch import is_legal
-from wotd_env.game import Game
-from wotd_env.interface import action_space, check_choice, make_rules, observation_space, read_options
+from wotd_env.game import Game, check_seed
+from wotd_env.interface import (
+    ANY_SEAT,
+    action_space,
+    check_choice,
+    make_rules,
+    next_game,
+    next_games,
+    observation_space,
+    read_options,
+)
 from wotd_env.observation import encode, write_mask
-from wotd_env.opponents import Opponents, lot, play
+from wotd_env.opponents import Opponents, play
 from wotd_env.policies import Policy
 from wotd_env.rendering import render_text
 from wotd_env.rules import MAX_PLAYERS, Phase
@@ -34,7 +43,6 @@ Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 # to the learner's action or to open a game.
 UNUSED, LEARNER, ENDED, LOST, REPLY, OPENING = range(6)
 
-ANY_SEAT = -1
 _NO_ACTIONS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
 
@@ -159,13 +167,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """
         seed = int(seed) if isinstance(seed, np.integer) else seed
         where = self._reset_mask(options)
-        state = self._begun(seed, options, where)
+        state, learners = self._begun(seed, options, where)
         one = seed if isinstance(seed, int | None) else next((s for s in seed if s is not None), None)
         super().reset(seed=one)
-        self._state = state
+        self._state, self._learners = state, learners
         self._stages[where] = OPENING
         self._steps[where] = 0
-        self.game._spread(choose_seats, self._state, where, self._fixed_seat, self._learners)
         outputs = self._outputs()
         self._advance(_NO_ACTIONS, outputs)
         self._look(outputs.observation, outputs.mask)
@@ -247,16 +254,15 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seed: int | Sequence[int | None] | None,
         options: Mapping[str, Any] | None,
         where: NDArray[np.bool_],
-    ) -> NDArray[np.void]:
-        """Return the games with those asked for begun anew, STATE (N,), each at its first decision."""
+    ) -> tuple[NDArray[np.void], NDArray[np.int8]]:
+        """Return the games with those asked for begun anew, STATE (N,), and the learners' seats, int8 (N,)."""
         game, n = self.game, self.num_envs
-        starter, given = read_options(game.rules, options)
-        roll = given is None
-        state = self._state.view(ROW).copy().view(STATE)
+        starter, given = read_options(game.rules, options, "reset_mask")
+        fresh = np.zeros(n, STATE)  # new games, by their streams
         seeded = np.zeros(n, np.bool_)
         if isinstance(seed, int):
             seeded = where
-            state[where] = game.reset(n, seed=seed, starting_player=starter, roll=roll)[where]
+            batch.seed(fresh, where, check_seed(seed))
         elif seed is not None:
             if len(seed) != n:
                 raise ValueError(
@@ -264,17 +270,18 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
                 )
             seeded = where & [one is not None for one in seed]
             for i in np.flatnonzero(seeded).tolist():
-                state[i : i + 1] = game.reset(1, seed=seed[i], starting_player=starter, roll=roll)
+                batch.seed(fresh[i : i + 1], np.ones(1, np.bool_), check_seed(seed[i]))
+        state, learners = self._state.view(ROW).copy().view(STATE), self._learners.copy()
         if given is not None:
-            games = np.repeat(given, n)
-            games["rng"][seeded] = state["rng"][seeded]
-            game.roll(games)
-            state[where] = games[where]
-            return state
-        first = where & ~seeded & (self._stages == UNUSED)
-        if first.any():
-            state[first] = game.reset(n, seed=secrets.randbits(63), starting_player=starter)[first]
-        return game.reset(state, where=where & ~seeded & ~first, starting_player=starter)
+            state[where] = given
+            state["rng"][seeded] = fresh["rng"][seeded]
+        else:
+            first = where & ~seeded & (self._stages == UNUSED)
+            batch.seed(fresh, first, check_seed(secrets.randbits(63)))
+            np.copyto(state.view(ROW), fresh.view(ROW), where=seeded | first)
+        starters, lost = game._starters(starter, n, fresh=False), (self._stages == LOST) & ~seeded
+        game._spread(next_games, state, where, starters, learners, self._fixed_seat, lost, given is None)
+        return state, learners
 
     # ------------------------------------------------------------------------------------------------ the compiled loop
 
@@ -379,7 +386,7 @@ def advance(
             truncated[i] = False
             if stages[i] == ENDED or stages[i] == LOST:
                 steps[i] = 0
-                learners[i] = restart(s, r, seat)
+                learners[i] = next_game(s, r, r.start, learners[i], seat, stages[i] == LOST)
                 stages[i] = OPENING
             else:
                 steps[i] += 1
@@ -408,7 +415,7 @@ def advance(
             elif same_step:
                 look(s, r, learners[i], lost, final_observation[i], final_mask[i])
                 steps[i] = 0
-                learners[i] = restart(s, r, seat)
+                learners[i] = next_game(s, r, r.start, learners[i], seat, lost)
                 stages[i] = OPENING
             else:
                 stages[i] = LOST if lost else ENDED
@@ -417,28 +424,6 @@ def advance(
                 continue
             stages[i] = LEARNER
         look(s, r, learners[i], stages[i] == LOST, observation[i], mask[i])
-
-
-@kernel
-def restart(s: Any, rules: Any, seat: Any) -> Any:
-    """Start the next game in a record, up to its first decision, and return the learner's seat."""
-    engine.new_game(s, rules, rules.start)
-    engine.run(s, rules, engine.shown(s), True)
-    return choose_seat(s, rules, seat)
-
-
-@kernel
-def choose_seat(s: Any, rules: Any, seat: Any) -> Any:
-    """Return the learner's seat in a game at its first decision: the given one, or one drawn by lot."""
-    return lot(s, rules) if seat == ANY_SEAT else np.int64(seat)
-
-
-@kernel
-def choose_seats(states: Any, rules: Any, where: Any, seat: Any, learners: Any) -> None:
-    """Choose the learners' seats in some games."""
-    for i in range(states.shape[0]):
-        if where[i]:
-            learners[i] = choose_seat(states[i], rules[0], seat)
 
 
 @kernel
