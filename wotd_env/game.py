@@ -320,7 +320,7 @@ class Game:
         """Return the error for the first game with a wrong record or an illegal action."""
         if actions is None or checks.first_fault(state[game : game + 1], self._config) >= 0:
             return checks.describe_fault(self.rules, state, game)
-        return self._illegal(state, game, int(np.asarray(actions)[game]))
+        return self._illegal(state, game, int(_as_array(actions)[game]))
 
     def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
         """Call a kernel of `wotd_env.batch` on the whole batch, or on a part of it in each thread; return its results.
@@ -374,7 +374,7 @@ class Game:
 
     def _actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
         """Return actions as kernels take them; those beyond 64 bits become ones that are illegal too."""
-        chosen = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
+        chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
             return chosen
         whole = chosen.dtype.kind in "iu" or all(map(_is_whole, chosen.flat))
@@ -424,6 +424,13 @@ def _call(
     kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
 ) -> Any:
     return kernel(state, config, *[each() if callable(each) else each for each in arguments])
+
+
+def _as_array(actions: ArrayLike) -> NDArray[Any]:
+    if isinstance(actions, np.ndarray):
+        return actions
+    given = np.asarray(actions)
+    return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # not rounded to floats
 
 
 def _is_whole(number: Any) -> bool:

@@ -205,7 +205,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             state["phase"][ended] = Phase.OVER
         chosen = self.game._actions(state, actions)
         if self.illegal == "raise":
-            self.game._check(state, chosen)
+            self.game._check(state, actions)
         outputs = self._outputs()
         self._advance(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
