@@ -301,6 +301,21 @@ def _forfeits(forfeits: list[Any], most: int = 5) -> str:
     return "\n".join(lines)
 
 
+@app.command("compile")
+def compile_everything() -> None:
+    """Compile everything at once, so that nothing is compiled when it is first used.
+
+    What is compiled is kept beside the package or, where nothing can be written there, in the user's cache folder; the
+    environment variable NUMBA_CACHE_DIR names another one.
+    """
+    from wotd_env.warm_up import PARTS, compile_all
+
+    with _no_traceback(), _bar("parts") as progress:
+        progress(0, len(PARTS))
+        for done, _ in enumerate(compile_all(_cores()), 1):
+            progress(done, len(PARTS))
+
+
 @app.command()
 def bench(
     players: Annotated[int, typer.Option(help="Seats, 2 to 5.")] = 2,

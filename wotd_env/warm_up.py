@@ -1,0 +1,117 @@
+"""Compiling everything at once (`wotd compile`): each part is used a little, in processes side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["PARTS", "compile_all"]
+
+
+def compile_all(processes: int) -> Iterator[str]:
+    """Compile all kernels that are not in the cache yet; yield the name of every part of PARTS as it is done."""
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        jobs = {pool.submit(_use, part): part for part in PARTS}
+        for job in as_completed(jobs):
+            job.result()
+            yield jobs[job]
+
+
+def _use(part: str) -> None:
+    PARTS[part]()
+
+
+def _games() -> None:
+    from wotd_env import Game
+
+    game = Game()
+    state = game.reset(4)
+    game.observe(state)
+    game.observe(state, 1)
+    game.scores(state)
+    game.rewards(state)
+    game.step(state, game.legal_actions(state).argmax(1))
+    game.decide(state, np.full(4, 31))
+    game.reset(state, roll=False)
+    game.roll(state, np.zeros((4, 5), np.int8))
+    game.roll(state)
+    game.advance(state, game.legal_actions(state).argmax(1))
+    state["player"] = -1
+    with contextlib.suppress(ValueError):
+        game.scores(state)
+
+
+def _single_environments() -> None:
+    from wotd_env import way_of_the_dragon_v0
+    from wotd_env.single import WayOfTheDragonEnv
+
+    env = WayOfTheDragonEnv()
+    env.reset(seed=0)
+    env.step(env.action_masks().argmax())
+    raw = way_of_the_dragon_v0.raw_env()
+    raw.reset(seed=0)
+    raw.step(raw.action_masks().argmax())
+
+
+def _vector_environment() -> None:
+    from wotd_env.vector import WayOfTheDragonVectorEnv
+
+    env = WayOfTheDragonVectorEnv(4)
+    env.reset(seed=0)
+    env.step(env.action_masks().argmax(1))
+
+
+def _policies() -> None:
+    from wotd_env import Game, make_policy
+
+    game = Game()
+    for name in ("random", "greedy", "planner"):
+        make_policy(name).act(game, game.reset(4), np.random.default_rng(0))
+
+
+def _search() -> None:
+    from wotd_env import Game, make_policy
+
+    game = Game()
+    make_policy("mcts:2").act(game, game.reset(1), np.random.default_rng(0))
+
+
+def _solver() -> None:
+    from wotd_env import Game, Rules, make_policy, solver
+
+    nearly_over = [5, 5, 5, 5, 0], [4, 4, 4, 4, 0]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "0.wotd")
+        table = solver.solve(0, file, threads=1)
+        solver.verify(file, threads=1)
+        table.value([nearly_over[0]], [nearly_over[1]])
+        game = Game(Rules(spaces=0))
+        table.for_seats(game, game.reset(1))
+        solver.evaluate(make_policy("first"), table, nearly_over)
+        compact = solver.compact(file, Path(folder, "compact.wotd"))
+        compact.value([nearly_over[0]], [nearly_over[1]])
+        compact.for_seats(game, game.reset(1))
+
+
+def _tournaments() -> None:
+    from wotd_env.arena import Tournament, run
+
+    run(Tournament(("random",), games=4, luck="planner"))
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "games": _games,
+    "the solver": _solver,
+    "the vector environment": _vector_environment,
+    "policies": _policies,
+    "single environments": _single_environments,
+    "tree search": _search,
+    "tournaments": _tournaments,
+}
+"""What is compiled together, the longest first."""
