@@ -131,7 +131,7 @@ def rewards(states: Any, rules: Any, out: Any) -> None:
 def restart(s: Any, rules: Any) -> Any:
     """Start the record's next game and return what `engine.run` does."""
     engine.new_game(s, rules, rules.start)
-    return engine.run(s, rules, np.uint64(engine.NOTHING_KEPT), True)
+    return engine.run(s, rules, engine.NOTHING_KEPT, True)
 
 
 @kernel
@@ -161,7 +161,7 @@ def advance(
         if mask.size:
             write_mask(legal, swaps, mask[i])
         if observation.size:
-            encode(s, r, s.player, keep, observation[i])
+            encode(s, r, np.int64(s.player), keep, observation[i])
     return -1
 
 

@@ -83,7 +83,7 @@ CONFIG = np.dtype(
 )
 NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
 
-NOTHING_KEPT = NUM_KEEPS - 1
+NOTHING_KEPT = np.uint64(NUM_KEEPS - 1)
 BIT = np.uint64(1)
 ALL_ACTIONS = np.uint64((1 << SWAP) - 1)
 
@@ -137,7 +137,7 @@ def below(s: Any, bound: Any) -> Any:
 @kernel
 def shown(s: Any) -> Any:
     """Return the number of the roll or keep on the table."""
-    return (
+    return np.uint64(
         RANK[0, s.dice[0] & 7]
         + RANK[1, s.dice[1] & 7]
         + RANK[2, s.dice[2] & 7]
@@ -207,9 +207,9 @@ def legal(s: Any, rules: Any, keep: Any) -> Any:
 @kernel
 def legal_moves(s: Any, rules: Any, roll: Any) -> Any:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
-    free = 0  # paths on which a power-free move is possible
+    free = np.int64(0)  # paths on which a power-free move is possible
     for path in range(PATHS):
-        free |= (destination(s, rules, path, COUNTS[roll, path]) > 0) << path
+        free |= np.int64(destination(s, rules, path, np.int64(COUNTS[roll, path])) > 0) << path
     if free == 0:
         moves = 1 << PASS
     elif roll == EQUILIBRIUM:
@@ -236,7 +236,7 @@ def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
     if powers >> EARTH & 1:
         jumps = 0
         for path in range(PATHS):
-            if jump(s, rules, path, COUNTS[roll, path]):
+            if jump(s, rules, path, np.int64(COUNTS[roll, path])):
                 jumps |= 1 << path
         if roll != EQUILIBRIUM:
             moves |= jumps << JUMP
@@ -244,10 +244,10 @@ def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
             moves |= 1 << JUMP_ADVANCE
     if powers >> WOOD & 1 and COUNTS[roll, DRAGON]:
         for path in range(PATHS):
-            wild = destination(s, rules, path, COUNTS[roll, path] + COUNTS[roll, DRAGON])
+            wild = destination(s, rules, path, np.int64(COUNTS[roll, path]) + np.int64(COUNTS[roll, DRAGON]))
             if wild and path != MISSING[roll]:
                 moves |= 1 << (WILD + path)
-            if MISSING[roll] != DRAGON and destination(s, rules, path, 1):
+            if MISSING[roll] != DRAGON and destination(s, rules, path, np.int64(1)):
                 moves |= 1 << WILD_ADVANCE
     return moves
 
@@ -330,7 +330,7 @@ def new_game(s: Any, rules: Any, starter: Any) -> None:
     n = rules.players
     candidates = (1 << n) - 1
     if starter == LOSER:
-        worst = standing(s, rules, 0)
+        worst = standing(s, rules, np.int64(0))
         for seat in range(n):
             worst = min(worst, standing(s, rules, seat))
         for seat in range(n):
@@ -364,7 +364,7 @@ def place_dead_pieces(s: Any, rules: Any) -> None:
             s.dead[path] = 0
         placed = 0
         while placed < rules.dead_pieces:
-            path = below(s, PATHS)
+            path = below(s, np.int64(PATHS))
             bit = 1 << (1 + below(s, rules.spaces))
             if not s.dead[path] & bit:
                 s.dead[path] |= bit
@@ -418,7 +418,7 @@ def show(s: Any, keep: Any) -> None:
 @kernel
 def throw(s: Any, keep: Any) -> Any:
     """Roll what a keep leaves to be rolled, from the game's own stream, and return the number of the roll."""
-    return THROW_ROLL[THROW_START[keep] + below(s, THROW_SIZE[keep])]
+    return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
 @kernel
@@ -432,20 +432,20 @@ def rolled(s: Any, rules: Any, roll: Any) -> None:
 @inlined
 def decide(s: Any, rules: Any, action: Any) -> Any:
     """Take a legal action, roll nothing, and return the number of what lies on the table."""
-    keep = np.uint64(shown(s))
+    keep = shown(s)
     if s.phase == KEEP:
-        return np.uint64(hold(s, rules, keep, action))
+        return hold(s, rules, keep, action)
     if s.phase == MOVING:
         move(s, rules, keep, action)
     elif s.phase == CHOOSING:
         extra(s, rules, action)
-    return np.uint64(shown(s))
+    return shown(s)
 
 
 @inlined
 def hold(s: Any, rules: Any, roll: Any, action: Any) -> Any:
     """Take a legal action of phase KEEP and return the keep that is left on the table (R2, R12)."""
-    keep = HOLD_KEEP[roll, action]
+    keep = np.uint64(HOLD_KEEP[roll, action])
     if action == STOP:
         s.rolls_left = 0
         s.phase = MOVING
@@ -524,9 +524,9 @@ def swap(s: Any, rules: Any, k: Any) -> None:
 def advance(s: Any, rules: Any, jumps: Any) -> None:
     """Advance every own piece by one space where it can; with `jumps`, blocked ones jump (R7, R12)."""
     for path in range(PATHS):
-        goal = destination(s, rules, path, 1)
+        goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:
-            goal = jump(s, rules, path, 1)
+            goal = jump(s, rules, path, np.int64(1))
         if goal:
             s.pieces[s.player, path] = goal
 
@@ -553,7 +553,7 @@ def run(s: Any, rules: Any, keep: Any, chance: Any) -> Any:
         if s.phase == CHANCE:
             if not chance:
                 return np.uint64(0), np.uint64(0), keep
-            keep = np.uint64(throw(s, keep))
+            keep = throw(s, keep)
             rolled(s, rules, keep)
         actions, swaps = legal(s, rules, keep)
         if s.phase != MOVING or not rules.skip_forced or swaps or actions & (actions - BIT):
@@ -562,4 +562,4 @@ def run(s: Any, rules: Any, keep: Any, chance: Any) -> Any:
         while not actions >> np.uint64(forced) & BIT:
             forced += 1
         move(s, rules, keep, forced)
-        keep = np.uint64(shown(s))
+        keep = shown(s)

@@ -431,7 +431,7 @@ def look(s: Any, rules: Any, learner: Any, lost: Any, observation: Any, mask: An
     """Write what the learner sees, and its legal actions: all once its game is over or lost."""
     keep = engine.shown(s)
     if observation.size:
-        encode(s, rules, learner, keep, observation)
+        encode(s, rules, np.int64(learner), keep, observation)
     actions, swaps = engine.legal(s, rules, keep)
     if lost:
         actions, swaps = engine.ALL_ACTIONS, ~np.uint64(0)

@@ -90,14 +90,14 @@ def best_move(s: Any, rules: Any, scratch: Any) -> Any:
     after = scratch[1]
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
-    before = lead(s, rules, s.player)
+    before = lead(s, rules, np.int64(s.player))
     best = np.int64(0)
     most = -2 * END_OF_GAME
     for a in range(MOVE, SWAP + 50):
         if (actions >> np.uint64(a) if a < SWAP else swaps >> np.uint64(a - SWAP)) & engine.BIT:
             scratch[1] = s
             engine.move(after, rules, roll, a)
-            gain = lead(after, rules, s.player) - before
+            gain = lead(after, rules, np.int64(s.player)) - before
             if after.used != s.used:
                 gain -= TURN
             if after.phase == engine.CHOOSING and after.perfection:

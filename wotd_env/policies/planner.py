@@ -250,7 +250,7 @@ def _afterstates(
     """Write the afterstates of every slot open to a state, with their lanes and slots; return their number."""
     r = rules[0]
     s, moved = scratch[0], scratch[1]
-    count = 0
+    count = np.int64(0)
     for i in range(states.shape[0]):
         scratch[0] = states[i]
         s.phase = engine.MOVING
@@ -260,12 +260,12 @@ def _afterstates(
         fear = engine.powers_of(s, r, s.player) >> WATER & 1
         actions, swaps = np.uint64(0), np.uint64(0)
         for slot in range(slots.action.size):
-            action, roll = slots.action[slot], slots.roll[slot]
+            action, roll = slots.action[slot], np.uint64(slots.roll[slot])
             if slot < len(PASSING):
                 engine.show(s, roll)
                 is_open = action == PASS or fear
             else:
-                if roll != slots.roll[slot - 1] or slot == len(PASSING):
+                if slots.roll[slot] != slots.roll[slot - 1] or slot == len(PASSING):
                     engine.show(s, roll)
                     actions, swaps = engine.legal_moves(s, r, roll)
                 is_open = _has(actions, swaps, action)
@@ -281,7 +281,7 @@ def _choices(states: Any, rules: Any, scratch: Any, leaves: Any, lane: Any, row:
     """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_afterstates` does."""
     r = rules[0]
     after = scratch[0]
-    count = 0
+    count = np.int64(0)
     for i in range(states.shape[0]):
         s = states[i]
         actions, swaps = engine.legal(s, r, engine.shown(s))
