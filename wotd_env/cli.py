@@ -458,8 +458,8 @@ def solve(
 ) -> None:
     """Solve the two-player basic game exactly, or verify a solution, or make it compact.
 
-    The work is on disk layer by layer: after an interruption the same command goes on. Prints the value of the start
-    to the player who begins: 1 is a sure win, -1 a sure loss.
+    The work is on disk layer by layer: after an interruption the same command goes on. While another process makes the
+    same table, this one waits. Prints the value of the start to the player who begins: 1 is a sure win, -1 a sure loss.
     """
     from wotd_env import solver
 
@@ -468,11 +468,14 @@ def solve(
             raise ValueError(
                 "give one of --spaces, to solve a board, --verify, to check a table, and --compact"
             )
+        if verify and out:
+            raise ValueError("--verify writes nothing, so it takes no --out")
         if spaces is not None:
             Rules(spaces=spaces)
+        threads = _cores() if threads is None else threads
         with _bar("positions", quiet) as progress:
             if verify:
-                residual = solver.verify(verify, threads or _cores(), progress)
+                residual = solver.verify(verify, threads, progress)
                 table = solver.load(verify)
             elif compact:
                 if out is None:
@@ -481,7 +484,7 @@ def solve(
             else:
                 assert spaces is not None
                 out = out or solver.cache_file(spaces)
-                table = solver.solve(spaces, out, threads or _cores(), progress)
+                table = solver.solve(spaces, out, threads, progress)
         typer.echo(f"{table.file}: {table.spaces} plain spaces, the start is worth {table.start:.7f}")
         if compact:
             typer.echo(f"largest difference to {compact}: {table.header['compact_error']:.2g}")

@@ -23,7 +23,7 @@ class Oracle:
 
     Args:
         file: the table, or None for that of the game's board in the cache folder. There the tables for 0 and 1 plain
-            spaces are made when they are needed.
+            spaces are made when they are needed; if another process is making one, it is waited for.
 
     Raises:
         FileNotFoundError, TableError: if `file` is no table, see `wotd_env.solver.load`.
@@ -39,6 +39,7 @@ class Oracle:
         Raises:
             ValueError: if the game is not the basic game of two players.
             FileNotFoundError: if there is no table for its board; the message says how to make it.
+            TableError: if the table is damaged or outdated; the message says what to do.
         """
         check_rules(game.rules)
         if self._table is not None:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env import __version__
-from wotd_env.rules import Rules
+from wotd_env.rules import _integer
 from wotd_env.solver.families import Block, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, board
 from wotd_env.solver.table import (
-    HEADER,
+    LOG,
+    PART,
+    RULINGS,
     VALUE,
     Table,
     TableError,
-    check,
-    checksum,
+    alone,
+    cure,
+    finish,
     is_compact,
-    layer_starts,
+    layer_checksums,
+    layout,
     load,
+    read_checksums,
     read_header,
+    rules_of,
     write_header,
+    write_layer,
 )
 
 __all__ = ["Progress", "solve", "verify"]
@@ -42,105 +48,99 @@ TOLERANCE = (
 ROUNDS = 1000
 REACH = 6  # a turn makes progress of at most five, so six layers hold all that solving one needs
 CHUNK = 1024  # families for one call: some tens of milliseconds
+MOST_THREADS = 1024
 
 
-def solve(
-    spaces: int, file: str | Path, threads: int = 2, progress: Progress | None = None, resume: bool = True
-) -> Table:
-    """Compute the value of every position and write the table; a complete one is only opened.
+def solve(spaces: int, file: str | Path, threads: int = 2, progress: Progress | None = None) -> Table:
+    """Compute the value of every position and write the table; one that is there is only opened.
 
     Each finished layer is on the disk: a run that was interrupted, whatever way, goes on where it was. Until the last
-    one, the file's name ends in `.part`. The values do not depend on the number of threads.
+    one, the file's name ends in `.part`. While another process makes the same table, this one waits, and says so in the
+    log. The values do not depend on the number of threads.
 
     Args:
         spaces: plain spaces, 0 to 10.
         file: the table to make.
         threads: threads to share the work.
         progress: is called now and then.
-        resume: False starts anew.
 
     Raises:
-        TableError: if the file is there and is something else, such as the table of another board.
-        OSError: if it cannot be written.
+        ValueError: for a wrong number of spaces or threads.
+        TableError: if the file, or that with `.part`, is there and is something else, such as the table of another
+            board; it is left as it is.
+        OSError: if it cannot be written; finished layers are kept.
+        ImportError: if filelock is not installed.
     """
-    file = Path(file)
-    part = file.with_name(file.name + ".part")
-    b = board(spaces)
-    for existing in (file, part):
-        if existing.exists() and read_header(existing)["rules"]["spaces"] != spaces:
-            raise TableError(
-                f"{existing} is a table for {read_header(existing)['rules']['spaces']} spaces; it is left alone"
-            )
-    if resume and file.exists():
-        return load(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if resume and part.exists():
-        header = read_header(part)
-    else:
-        header = _new_header(spaces)
-        with part.open("wb") as stream:
-            write_header(stream, header)
-
-    with part.open("r+b") as stream, ThreadPoolExecutor(threads) as pool:
-        _solve_layers(b, stream, header, _Team(pool, threads), progress)
-    header["sha256"] = checksum(part)
-    header["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-    header["start"] = float(np.memmap(part, VALUE, "r", HEADER)[-1])
-    with part.open("r+b") as stream:
-        write_header(stream, header)
-    part.replace(file)
-    return load(file)
+    b, threads, file = board(spaces), _integer("threads", threads, 1, MOST_THREADS), Path(file)
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with alone(file):
+            if not file.exists():  # now: another process may have made it
+                _make(b, file, threads, progress)
+    table = load(file)
+    if table.spaces != spaces:
+        raise TableError(
+            f"{file} is a table for {table.spaces} spaces; it is left alone: choose another name"
+        )
+    return table
 
 
 def verify(file: str | Path, threads: int = 2, progress: Progress | None = None) -> float:
-    """Return the largest Bellman error over all positions of a table, and note it in the header.
+    """Return the largest Bellman error over all positions of a table.
 
-    Every value is compared with what one turn makes of the values in the file; nothing is iterated.
+    Every value is compared with what one turn makes of the values in the file; nothing is iterated, and nothing
+    written.
 
     Raises:
-        FileNotFoundError, TableError: as by `load`; also if the values do not match their checksum, or are compact.
+        FileNotFoundError, TableError: as by `load`; also if values do not match their checksums, or are compact.
+        ValueError: for a wrong number of threads.
     """
+    threads = _integer("threads", threads, 1, MOST_THREADS)
     table = load(file)
     if is_compact(table.header):
         raise TableError(f"{file} is compact; verify the table that it was made of")
-    check(table.file, table.header)
-    b = table.board
+    b, values = table.board, table.values
     residual, done = 0.0, 0
     with ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
         for total in reversed(range(len(b.sizes))):
-            errors = team.run(check_families, b, total, table.values, table.base)
+            errors = team.run(check_families, b, total, values, table.layout.base)
             residual = max([residual, *errors])
             done += int(b.sizes[total])
             if progress:
                 progress(done, b.positions)
-    header = table.header | {
-        "residual": residual,
-        "verified": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    with table.file.open("r+b") as stream:
-        write_header(stream, header)
-    table.header.update(header)
     return residual
 
 
 def _new_header(spaces: int) -> dict[str, Any]:
-    rules = Rules(spaces=spaces)
     return {
         "about": "Way of the Dragon: expected result for the player to move, before the first roll of the turn",
-        "rules": {
-            name: getattr(rules, name) for name in ("players", "spaces", "powers", "immunity", "dead_pieces")
-        },
+        "rules": rules_of(spaces),
+        "rulings": RULINGS,
         "version": __version__,
         "positions": board(spaces).positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # that solving took, interruptions not counted
         "cpu_seconds": 0.0,  # of all threads
         "tolerance": TOLERANCE,
+        "date": None,
         "start": None,
-        "residual": None,  # measured by `verify`
-        "sha256": None,  # of the values
+        "compact_error": None,
+        "sha256": None,  # of the checksums; None while layers are missing
     }
+
+
+def _read_part(part: Path, spaces: int) -> dict[str, Any]:
+    """Return the header of an unfinished file."""
+    header = read_header(part)
+    if header["rules"]["spaces"] != spaces:
+        raise TableError(
+            f"{part} is an unfinished table for {header['rules']['spaces']} spaces; it is left alone: remove it or "
+            "choose another name"
+        )
+    if is_compact(header):
+        raise TableError(f"{part} was left by `wotd solve --compact`: {cure(part, spaces)}")
+    return header
 
 
 class _Team:
@@ -170,11 +170,31 @@ class _Team:
                 job.cancel()
 
 
+def _make(b: Board, file: Path, threads: int, progress: Progress | None) -> None:
+    """Begin or go on with the unfinished file, and give it its name once it is a table."""
+    part = file.with_name(file.name + PART)
+    part.touch()
+    header = _read_part(part, b.spaces) if part.stat().st_size else None
+    with part.open("r+b", buffering=0) as stream, ThreadPoolExecutor(threads) as pool:
+        if header is None:
+            header = _new_header(b.spaces)
+            try:
+                write_header(stream, header)
+            except BaseException:
+                stream.truncate(0)
+                raise
+        _solve_layers(b, stream, header, _Team(pool, threads), progress)
+        stream.truncate(layout(b).bytes + b.positions * VALUE.itemsize)
+        header["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+        finish(stream, layout(b), header)
+    part.replace(file)
+
+
 def _solve_layers(
-    b: Board, stream: Any, header: dict[str, Any], team: _Team, progress: Progress | None
+    b: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress | None
 ) -> None:
     """Solve the layers that are not yet in the file, and append each to it."""
-    starts = layer_starts(b)
+    at, last = layout(b), len(b.sizes) - 1
     longest = int(b.sizes.max())
     values = np.empty(REACH * longest, VALUE)
     base = np.arange(len(b.sizes), dtype=np.int64) % REACH * longest
@@ -182,13 +202,24 @@ def _solve_layers(
     def layer(total: int) -> NDArray[np.float32]:
         return values[base[total] : base[total] + b.sizes[total]]
 
-    top = len(b.sizes) - 1 - header["layers"]
-    for total in range(top + 1, min(top + REACH, len(b.sizes))):
-        stream.seek(HEADER + starts[total] * VALUE.itemsize)
-        layer(total)[:] = np.fromfile(stream, VALUE, b.sizes[total])
-    for total in range(top, -1, -1):
+    sums = read_checksums(stream, at)
+    for total in range(last, last - header["layers"], -1):
+        stream.seek(at.bytes + at.base[total] * VALUE.itemsize)
+        read = np.fromfile(stream, VALUE, b.sizes[total])
+        whole = len(read) == b.sizes[total]
+        if not (whole and np.array_equal(layer_checksums(at, total, read), sums[at.blocks_of(total)])):
+            LOG.warning(
+                "layer %d of the %d in %s is damaged: it and those after it are solved again",
+                last - total + 1,
+                header["layers"],
+                stream.name,
+            )
+            header["layers"] = last - total
+            break
+        layer(total)[:] = read
+    for total in range(last - header["layers"], -1, -1):
         began, cpu_began = time.perf_counter(), time.process_time()
-        done, chunks = int(starts[total]), -(-int(b.families[total]) // CHUNK)
+        done, chunks = int(at.base[total]), -(-int(b.families[total]) // CHUNK)
         solved = team.run(
             solve_families,
             b,
@@ -202,11 +233,13 @@ def _solve_layers(
         for chunk, _ in enumerate(solved, 1):
             if progress:
                 progress(done + int(b.sizes[total]) * chunk // chunks, b.positions)
-        stream.seek(HEADER + starts[total] * VALUE.itemsize)
-        layer(total).tofile(stream)
-        stream.flush()
-        os.fsync(stream.fileno())  # the layer first, then the header that counts it
-        header["layers"] += 1
-        header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
-        header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
-        write_header(stream, header)
+        try:
+            write_layer(stream, at, total, layer(total))  # on the disk before the header that counts it
+            header["layers"] += 1
+            header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
+            header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
+            write_header(stream, header)
+        except OSError as error:
+            what = f"{error.strerror}; {last - total} of {last + 1} layers are kept, and the same command goes on"
+            raise OSError(error.errno, what, stream.name) from error
+    header["start"] = float(layer(0)[-1])

@@ -107,7 +107,7 @@ def evaluate(
     table.value([mine], [theirs])  # raises if it cannot be
     codes = b.code[mine, theirs].astype(np.uint64)
     first = int(b.progress[codes].sum())
-    start = int(index(b, codes, table.base))
+    start = int(index(b, codes, table.layout.base))
     layers = _reachable(table, first, start)
     asker = _Asker(policy, b)
 
@@ -153,14 +153,14 @@ def _reachable(table: Table, first: int, start: int) -> list[tuple[Any, ...]]:
     reached[start] = True
     layers = []
     for total in range(first, len(b.sizes)):
-        low, size = int(table.base[total]), int(b.sizes[total])
+        low, size = int(table.layout.base[total]), int(b.sizes[total])
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
         layer_codes(b, total, codes)
         after = np.empty((size, ENDS), np.int64)
         results = np.empty(size)
-        ends_of(b, codes, table.base, after, results)
+        ends_of(b, codes, table.layout.base, after, results)
         while True:
             found = after[reached[low : low + size]]
             found = np.unique(found[found >= 0])

@@ -1,20 +1,32 @@
-"""The file of a solved game: a header of 4096 bytes, then one value for each position.
+"""The file of a solved game: a header, checksums, then one value for each position.
 
-Values are little-endian float32 or, in a compact table, int16 in units of 1/32767; `compact` makes the latter of the
-former and notes how far they differ.
+- The header has 4096 bytes (`head -c 4096 FILE` shows it): a line with a magic word, one line of JSON, spaces, and the
+  SHA-256 of all that. It has the SHA-256 of the checksums.
+- The values follow one another layer by layer (see `wotd_env.solver.positions`) from the most progress to the least, so
+  that solving appends to the file; the last value is that of the start. They are little-endian float32 or, in a
+  compact table, int16 in units of 1/32767; `compact` makes the latter of the former and notes how far they differ.
+- Every layer is cut into blocks of 16,384 positions, the last one of a layer being shorter. The checksums are the
+  CRC-32 of each block, little-endian uint32, padded to a multiple of 4096 bytes.
 
-The header is a line with a magic word and one line of JSON, padded with spaces (`head -c 4096 FILE` shows it). The
-values follow layer by layer (see `wotd_env.solver.positions`) from the most progress to the least, so that solving
-appends to the file and any part of it can be memory-mapped; the last value is that of the start.
+Values are mapped into memory, and a block is compared with its checksum when it is first read, once in each process. So
+opening a table is quick however large it is, and a damaged value is never used.
+
+A file that has its name is finished and is never written again. It is made as FILE.part, by whoever holds the lock on
+FILE.lock; the system releases that if the process ends, however it ends.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import logging
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,24 +36,76 @@ from wotd_env.game import Game
 from wotd_env.rules import PATHS, Rules
 from wotd_env.solver.positions import NONE, Board, board, rank
 
-__all__ = ["Table", "TableError", "cache_file", "check_rules", "compact", "describe_missing", "load"]
+__all__ = [
+    "Table",
+    "TableError",
+    "cache_file",
+    "check_rules",
+    "compact",
+    "describe_missing",
+    "load",
+]
 
-MAGIC = b"way-of-the-dragon values 1\n"
+FORMAT = b"way-of-the-dragon values "
+MAGIC = FORMAT + b"2\n"
+RULINGS = 2
+"""Raised whenever a ruling changes on which values depend; 2: only a piece that moves earns perfection (R8)."""
+PART = ".part"
+"""What the name of an unfinished file ends in."""
 HEADER = 4096
+DIGEST = 65
+"""Bytes at the end of the header: the SHA-256 of those before in hexadecimal digits, and an end of line."""
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
+CHECKSUM = np.dtype("<u4")
 UNITS = 32767
 """Units of a compact table in a value of 1."""
-COPIED_AT_ONCE = 1 << 22
-"""Positions."""
+BLOCK_BITS = 14
+BLOCK = 1 << BLOCK_BITS
+"""Positions in a block."""
 MICROSECONDS = 1.2
 """Measured on one core of a server of 2025, for each position."""
-CHECKED_AT_ONCE = 1 << 26
-"""Files up to this many bytes have their checksum compared whenever they are opened."""
+
+LOG = logging.getLogger("wotd_env")
 
 
 class TableError(ValueError):
     """A file that is no complete and intact table."""
+
+
+class Layout(NamedTuple):
+    """Where in a file the layers of a board are; T layers, B blocks."""
+
+    base: NDArray[np.int64]
+    """(T,): the number of values before each layer"""
+    block: NDArray[np.int64]
+    """(T,): the number of blocks before each layer"""
+    cuts: NDArray[np.int64]
+    """(B + 1,): the number of values before each block, and all of them"""
+
+    @property
+    def blocks(self) -> int:
+        """All blocks."""
+        return len(self.cuts) - 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes before the values."""
+        return HEADER + -(-self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
+
+    def blocks_of(self, total: int) -> slice:
+        """Return the blocks of a layer."""
+        return slice(self.block[total], self.block[total - 1] if total else self.blocks)
+
+
+def layout(b: Board) -> Layout:
+    """Return where the layers of a board are."""
+    base = np.append(np.cumsum(b.sizes[::-1])[::-1][1:], 0).astype(np.int64)
+    layers = zip(base[::-1], b.sizes[::-1], strict=True)
+    cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
+    cuts.append(np.array([b.positions]))
+    cut = np.concatenate(cuts)
+    return Layout(base, np.searchsorted(cut, base), cut)
 
 
 class Table:
@@ -54,18 +118,21 @@ class Table:
         file: where the values are.
         header: what the file says of itself.
         board: the numbering of positions.
-        base: int64 (T,), where in `values` each layer begins.
-        values: float32 or, if it is compact, int16 (positions,), memory-mapped.
+        layout: where the layers are.
         unit: what a 1 in `values` is worth.
     """
 
-    def __init__(self, file: Path, header: dict[str, Any], values: NDArray[Any]) -> None:
+    def __init__(
+        self, file: Path, header: dict[str, Any], checksums: NDArray[np.uint32], values: NDArray[Any]
+    ) -> None:
         self.file = file
         self.header = header
         self.unit = np.float32(1 / UNITS if is_compact(header) else 1)
         self.board: Board = board(header["rules"]["spaces"])
-        self.base = layer_starts(self.board)
-        self.values = values
+        self.layout = layout(self.board)
+        self._values = values
+        self._checksums = checksums
+        self._checked = np.zeros(len(checksums), np.bool_)
 
     def __repr__(self) -> str:
         return f"Table({str(self.file)!r})"
@@ -78,7 +145,28 @@ class Table:
     @property
     def start(self) -> float:
         """The value of the game for the player who begins."""
-        return float(self.values[-1] * self.unit)
+        return float(self.value([[0] * PATHS], [[0] * PATHS])[0])
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """All values, float32 or, if the table is compact, int16 (positions,), mapped; what is unchecked is read.
+
+        Raises:
+            TableError: if some do not match their checksum.
+        """
+        self._check(np.arange(len(self._checked)))
+        return self._values
+
+    def _check(self, blocks: NDArray[np.int64]) -> None:
+        """Compare blocks with their checksums unless that has been done."""
+        if self._checked[blocks].all():
+            return
+        for block in np.unique(blocks[~self._checked[blocks]]).tolist():
+            if checksums(self._values, self.layout.cuts[block : block + 2]) != self._checksums[block]:
+                raise TableError(
+                    f"values in {self.file} do not match their checksum; it is damaged: {cure(self.file)}"
+                )
+            self._checked[block] = True
 
     def value(self, mine: ArrayLike, theirs: ArrayLike) -> NDArray[np.float32]:
         """Return the values of positions, float32 (N,), for the player to move.
@@ -104,8 +192,10 @@ class Table:
                 f"{('mine', 'theirs')[side]}[{game}, {path}] must be a space from 0 to {top} where no other piece "
                 f"stands, got {int(pieces[side, game, path])}"
             )
-        out = np.empty(pieces.shape[1], np.float32)
-        look_up_pieces(self.board, np.ascontiguousarray(pieces, np.int8), self.values, self.base, out)
+        out, blocks = np.empty(pieces.shape[1], np.float32), np.empty(pieces.shape[1], np.int64)
+        pieces = np.ascontiguousarray(pieces, np.int8)
+        look_up_pieces(self.board, pieces, self._values, self.layout.base, self.layout.block, out, blocks)
+        self._check(blocks)
         return out * self.unit
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
@@ -115,44 +205,73 @@ class Table:
         if the turn began there.
 
         Raises:
-            ValueError: if the game has other rules than those that are solved, or another board.
+            ValueError: if the game has other rules than those that are solved, or another board, or a state has a
+                player or pieces that no position of the board has.
         """
         check_rules(game.rules)
         if game.rules.spaces != self.spaces:
             raise ValueError(
                 f"the table {self.file} is for {self.spaces} plain spaces, the game has {game.rules.spaces}"
             )
-        out = np.empty((len(state), 2), np.float32)
-        look_up_states(self.board, state, self.values, self.base, out)
+        state = game._readable(state, validate=False)
+        out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
+        at = self.layout
+        wrong = look_up_states(self.board, state, self._values, at.base, at.block, out, blocks)
+        if wrong >= 0:
+            player, pieces = state[wrong]["player"], state[wrong]["pieces"][:2].tolist()
+            raise ValueError(
+                f"game {wrong}: player must be 0 or 1, and pieces on spaces of their own from 0 to "
+                f"{len(self.board.code) - 1}, got {player} and {pieces}"
+            )
+        self._check(blocks)
         return out * self.unit
 
 
 @kernel
-def look_up_states(b: Any, states: Any, values: Any, base: Any, out: Any) -> None:
-    """Write the values of states for both seats, (N, 2)."""
+def look_up_states(b: Any, states: Any, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> Any:
+    """Write the values of states for both seats, (N, 2), and the blocks that they are in, (N,).
+
+    Return the first state that has no value, or -1; those after it are left out.
+    """
     codes = np.empty(PATHS, np.uint64)
+    top = b.code.shape[0] - 1
     for i in range(states.shape[0]):
         s = states[i]
+        if s.player < 0 or s.player > 1:
+            return i
         for path in range(PATHS):
-            codes[path] = b.code[s.pieces[s.player, path], s.pieces[1 - s.player, path]]
-        value = values[index(b, codes, base)]
+            mine, theirs = s.pieces[s.player, path], s.pieces[1 - s.player, path]
+            if min(mine, theirs) < 0 or max(mine, theirs) > top or b.code[mine, theirs] == NONE:
+                return i
+            codes[path] = b.code[mine, theirs]
+        total = sort(b, codes)
+        number = rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
+        value = values[base[total] + number]
         out[i, s.player] = value
         out[i, 1 - s.player] = -value
+        blocks[i] = block[total] + (number >> BLOCK_BITS)
+    return -1
 
 
 @kernel
-def look_up_pieces(b: Any, pieces: Any, values: Any, base: Any, out: Any) -> None:
-    """Write the values of positions given as int8 (2, N, 5): the spaces of the mover's pieces and of the other's."""
+def look_up_pieces(b: Any, pieces: Any, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> None:
+    """Write the values (N,), and the blocks that they are in, (N,), of positions.
+
+    These are given as int8 (2, N, 5): the spaces of the mover's pieces and of the other's.
+    """
     codes = np.empty(PATHS, np.uint64)
     for i in range(out.size):
         for path in range(PATHS):
             codes[path] = b.code[pieces[0, i, path], pieces[1, i, path]]
-        out[i] = values[index(b, codes, base)]
+        total = sort(b, codes)
+        number = rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
+        out[i] = values[base[total] + number]
+        blocks[i] = block[total] + (number >> BLOCK_BITS)
 
 
 @kernel
-def index(b: Any, codes: Any, base: Any) -> Any:
-    """Return where the value of five codes, which get sorted in place, is kept."""
+def sort(b: Any, codes: Any) -> Any:
+    """Sort five codes in place and return their progress."""
     total = np.uint64(b.progress[codes[0]])
     for path in range(1, PATHS):
         code = codes[path]
@@ -162,49 +281,193 @@ def index(b: Any, codes: Any, base: Any) -> Any:
             codes[i] = codes[i - 1]
             i -= 1
         codes[i] = code
+    return total
+
+
+@kernel
+def index(b: Any, codes: Any, base: Any) -> Any:
+    """Return where the value of five codes, which get sorted in place, is kept."""
+    total = sort(b, codes)
     return base[total] + rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
 
 
-def layer_starts(b: Board) -> NDArray[np.int64]:
-    """Return where in a file's values each layer begins, int64 (T,)."""
-    return np.append(np.cumsum(b.sizes[::-1])[::-1][1:], 0).astype(np.int64)
+# ------------------------------------------------------------------------------------------------------------- reading
 
 
 def load(file: str | Path) -> Table:
-    """Open a table for reading; its values are mapped, not read.
-
-    The checksum of small files is compared at once, that of larger ones by `wotd_env.solver.verify`.
+    """Open a table for reading; its values are mapped, and checked when they are first read.
 
     Raises:
         FileNotFoundError: if there is no such file; the message says how to make one.
-        TableError: if the file is no table, or is cut short or damaged.
+        TableError: if the file is no table, is unfinished, cut short or damaged, or was made by other rulings.
     """
     file = Path(file)
     if not file.exists():
-        raise FileNotFoundError(
-            f"there is no table {file}; make one with: wotd solve --spaces S --out {file}"
-        )
+        raise FileNotFoundError(f"there is no table {file}; make one with: {command(file, 'S')}")
     header = read_header(file)
     b = board(header["rules"]["spaces"])
-    if header["layers"] < len(b.sizes):
-        raise TableError(
-            f"{file} is unfinished ({header['layers']} of {len(b.sizes)} layers); "
-            f"go on with: wotd solve --spaces {b.spaces} --out {file}"
-        )
+    at = layout(b)
+    if header["sha256"] is None:
+        how = f"go on with: {command(file, b.spaces)}" if file.suffix == PART else cure(file, b.spaces)
+        raise TableError(f"{file} is unfinished ({header['layers']} of {len(b.sizes)} layers); {how}")
     value = COMPACT if is_compact(header) else VALUE
-    size = HEADER + b.positions * value.itemsize
+    size = at.bytes + b.positions * value.itemsize
     if file.stat().st_size != size:
         raise TableError(
-            f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: solve it again"
+            f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure(file, b.spaces)}"
         )
-    if size <= CHECKED_AT_ONCE:
-        check(file, header)
-    return Table(file, header, np.memmap(file, value, "r", HEADER, (b.positions,)))
+    with file.open("rb") as stream:
+        sums = read_checksums(stream, at)
+    if digest(sums.data) != header["sha256"]:
+        raise TableError(f"the checksums in {file} are damaged: {cure(file, b.spaces)}")
+    return Table(file, header, sums, np.memmap(file, value, "r", at.bytes, (b.positions,)).view(np.ndarray))
 
 
 def is_compact(header: dict[str, Any]) -> bool:
     """Return whether the values are int16."""
-    return header.get("compact_error") is not None
+    return header["compact_error"] is not None
+
+
+def read_header(file: Path) -> dict[str, Any]:
+    """Return a file's header.
+
+    Raises:
+        TableError: if that is none, or is damaged, or of another format, other rulings or other rules.
+    """
+    with file.open("rb") as stream:
+        text = stream.read(HEADER)
+    if not text.startswith(FORMAT):
+        raise TableError(f"{file} is not a table made by `wotd solve`")
+    if not text.startswith(MAGIC):
+        raise TableError(f"{file} was made by another version of wotd-env, in another format: {cure(file)}")
+    if len(text) < HEADER or text[-DIGEST:].decode("ascii", "replace") != digest(text[:-DIGEST]) + "\n":
+        raise TableError(f"the header of {file} is damaged: {cure(file)}")
+    try:
+        header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
+        rulings, spaces, layers = header["rulings"], header["rules"]["spaces"], header["layers"]
+        known = header["rules"] == rules_of(spaces)
+        if not (0 <= layers <= len(board(spaces).sizes) and header.keys() >= {"sha256", "compact_error"}):
+            raise ValueError("it has wrong entries")
+    except (ValueError, KeyError, TypeError) as error:
+        raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
+    if not known:
+        raise TableError(f"{file} is about other rules, {header['rules']}; only {rules_of(spaces)} are read")
+    if rulings != RULINGS:
+        raise TableError(
+            f"{file} was solved by other rulings than those of today (version {rulings}, not {RULINGS}): "
+            f"{cure(file, spaces)}"
+        )
+    return header
+
+
+def cure(file: Path, spaces: int | str = "S") -> str:
+    """Say how to get a sound table in place of a file."""
+    return f"remove it and solve again: {command(file, spaces)}"
+
+
+def command(file: Path, spaces: int | str) -> str:
+    """Return the command that makes a table, or that goes on with one whose unfinished file is given."""
+    whole = file.with_suffix("") if file.suffix == PART else file
+    return f"wotd solve --spaces {spaces} --out {whole}"
+
+
+def rules_of(spaces: int) -> dict[str, Any]:
+    """Return the rules on which values depend.
+
+    Raises:
+        ValueError: if there can be no such board.
+    """
+    rules = Rules(spaces=spaces)
+    return {name: getattr(rules, name) for name in ("players", "spaces", "powers", "immunity", "dead_pieces")}
+
+
+def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the checksums of the blocks between cuts (B + 1,), uint32 (B,)."""
+    return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
+
+
+def layer_checksums(at: Layout, total: int, values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the checksums of the blocks of a layer with these values."""
+    blocks = at.blocks_of(total)
+    return checksums(values, at.cuts[blocks.start : blocks.stop + 1] - at.base[total])
+
+
+def read_checksums(stream: BinaryIO, at: Layout) -> NDArray[np.uint32]:
+    """Return the checksums in an open file, uint32 (B,), or fewer where it is cut short."""
+    stream.seek(HEADER)
+    content = stream.read(at.blocks * CHECKSUM.itemsize)
+    return np.frombuffer(content[: len(content) // CHECKSUM.itemsize * CHECKSUM.itemsize], CHECKSUM)
+
+
+def digest(content: bytes | memoryview) -> str:
+    """Return a SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[None]:
+    """Keep other processes from making a file; while one of them does, say so and wait.
+
+    Raises:
+        ImportError: if filelock is not installed.
+    """
+    try:
+        from filelock import FileLock, Timeout
+    except ModuleNotFoundError as error:
+        raise ImportError("making tables needs filelock: pip install 'wotd-env[arena]'") from error
+    lock = FileLock(f"{file}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        LOG.warning(
+            "another process is making %s and holds the lock %s; waiting until it is done",
+            file,
+            lock.lock_file,
+        )
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
+    """Write a header to the beginning of an open file."""
+    text = (MAGIC + json.dumps(header).encode()).ljust(HEADER - DIGEST)
+    write(stream, 0, text + f"{digest(text)}\n".encode())
+
+
+def write_layer(stream: BinaryIO, at: Layout, total: int, values: NDArray[Any]) -> None:
+    """Write the values of a layer and their checksums to an open file, and onto the disk."""
+    write(stream, at.bytes + int(at.base[total]) * values.itemsize, values.data)
+    sums = layer_checksums(at, total, values)
+    write(stream, HEADER + int(at.block[total]) * CHECKSUM.itemsize, sums.data)
+    os.fsync(stream.fileno())
+
+
+def write(stream: BinaryIO, where: int, content: bytes | memoryview) -> None:
+    """Write all of something to an open, unbuffered file.
+
+    Raises:
+        OSError: with the name of the file.
+    """
+    left = memoryview(content).cast("B")
+    stream.seek(where)
+    try:
+        while left:
+            left = left[stream.write(left) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, stream.name) from error
+
+
+def finish(stream: BinaryIO, at: Layout, header: dict[str, Any]) -> None:
+    """Write the header that makes a file of layers a table."""
+    header["sha256"] = digest(read_checksums(stream, at).data)
+    write_header(stream, header)
+    os.fsync(stream.fileno())
 
 
 def compact(file: str | Path, out: str | Path, progress: Callable[[int, int], None] | None = None) -> Table:
@@ -218,65 +481,40 @@ def compact(file: str | Path, out: str | Path, progress: Callable[[int, int], No
     Raises:
         FileNotFoundError, TableError: as by `load`; also if the table is compact already.
         FileExistsError: if the file to make is there.
+        OSError: if it cannot be written.
     """
     table, out = load(file), Path(out)
     if is_compact(table.header):
         raise TableError(f"{file} is compact already")
-    if out.exists():
-        raise FileExistsError(f"{out} is there already; remove it or choose another name")
-    part = out.with_name(out.name + ".part")
-    header, error = dict(table.header), 0.0
-    with part.open("w+b") as stream:
-        write_header(stream, header)
-        for first in range(0, len(table.values), COPIED_AT_ONCE):
-            exact = table.values[first : first + COPIED_AT_ONCE]
-            rounded = np.rint(exact * np.float32(UNITS)).astype(COMPACT)
-            error = max(error, float(np.abs(rounded * np.float32(1 / UNITS) - exact).max()))
-            stream.seek(HEADER + first * COMPACT.itemsize)
-            stream.write(rounded.tobytes())
-            if progress:
-                progress(first + len(exact), len(table.values))
-    header |= {"compact_error": error, "sha256": checksum(part)}
-    with part.open("r+b") as stream:
-        write_header(stream, header)
-    part.replace(out)
+    with alone(out):
+        if out.exists():
+            raise FileExistsError(f"{out} is there already; remove it or choose another name")
+        part = out.with_name(out.name + PART)
+        try:
+            with part.open("w+b", buffering=0) as stream:
+                _write_compact(table, stream, progress)
+            part.replace(out)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     return load(out)
 
 
-def check(file: Path, header: dict[str, Any]) -> None:
-    """Compare the values with their checksum."""
-    if checksum(file) != header["sha256"]:
-        raise TableError(f"the values in {file} do not match their checksum; it is damaged: solve it again")
+def _write_compact(table: Table, stream: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
+    at, values, error = table.layout, table.values, 0.0
+    write_header(stream, table.header | {"sha256": None, "compact_error": error})
+    for total in reversed(range(len(at.base))):
+        done = int(at.base[total] + table.board.sizes[total])
+        exact = values[at.base[total] : done]
+        rounded = np.rint(exact * np.float32(UNITS)).astype(COMPACT)
+        error = max(error, float(np.abs(rounded * np.float32(1 / UNITS) - exact).max()))
+        write_layer(stream, at, total, rounded)
+        if progress:
+            progress(done, table.board.positions)
+    finish(stream, at, table.header | {"compact_error": error})
 
 
-def checksum(file: Path) -> str:
-    """Return the SHA-256 of the values in hexadecimal digits."""
-    with file.open("rb") as stream:
-        stream.seek(HEADER)
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def read_header(file: Path) -> dict[str, Any]:
-    """Return a file's header."""
-    with file.open("rb") as stream:
-        text = stream.read(HEADER)
-    try:
-        if not text.startswith(MAGIC):
-            raise ValueError("another beginning")
-        header: dict[str, Any] = json.loads(text[len(MAGIC) :])
-        board(header["rules"]["spaces"])
-        header["layers"] + 0
-    except (ValueError, KeyError, TypeError) as error:
-        raise TableError(f"{file} is not a table made by `wotd solve`: {error}") from error
-    return header
-
-
-def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
-    """Write a header to the beginning of an open file."""
-    text = MAGIC + json.dumps(header).encode()
-    stream.seek(0)
-    stream.write(text.ljust(HEADER - 1) + b"\n")
-    stream.flush()
+# ---------------------------------------------------------------------------------------------------------------- else
 
 
 def cache_file(spaces: int) -> Path:
@@ -294,18 +532,17 @@ def describe_missing(spaces: int, file: Path) -> str:
     minutes = positions * MICROSECONDS / 6e7
     return (
         f"there is no table {file} of the game with {spaces} plain spaces; make it once with: "
-        f"wotd solve --spaces {spaces} --out {file} "
+        f"{command(file, spaces)} "
         f"({positions * VALUE.itemsize / 1e9:.2g} GB, about {max(minutes, 0.1):.2g} minutes of one core)"
     )
 
 
 def check_rules(rules: Rules) -> None:
     """Raise ValueError unless these are the rules that tables are about, on any board."""
-    basic = Rules(spaces=rules.spaces)
     for field in ("players", "powers", "dead_pieces"):
-        if getattr(rules, field) != getattr(basic, field):
+        if getattr(rules, field) != getattr(Rules, field):  # the defaults
             raise ValueError(
-                f"only the two-player basic game is solved: {field} must be {getattr(basic, field)!r}, "
+                f"only the two-player basic game is solved: {field} must be {getattr(Rules, field)!r}, "
                 f"got {getattr(rules, field)!r}"
             )
     if rules.immunity:
