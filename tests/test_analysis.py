@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, solver
 from wotd_env.arena import replay
+from wotd_env.cli import WRONG_USE, app
 from wotd_env.dice import HOLD_KEEP, rank
 
 SPACES = 0
@@ -212,6 +215,119 @@ def test_regret_is_drawn(table, tmp_path):
     assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_no_games_cannot_be_graded(table):
-    with pytest.raises(ValueError, match="games"):
-        analysis.grade(make_policy("random"), table, games=0)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"games": 0}, "games must be an integer from 1 to 10000000, got 0"),
+        ({"games": 10**12}, "games must be an integer from 1 to 10000000, got 1000000000000"),
+        ({"games": 1.5}, "games must be an integer from 1 to 10000000, got 1.5"),
+        ({"seed": -1}, "seed must be an integer from 0 to 18446744073709551615, got -1"),
+        ({"seed": 2**64}, "seed must be an integer from 0 to"),
+        ({"policy": "gredy"}, "policy must be one of .*got 'gredy'"),
+        ({"opponent": 3}, "policy 3 must have a method act"),
+        ({"max_turns": 0}, "max_turns must be an integer from 1"),
+    ],
+)
+def test_what_cannot_be_graded_is_named(table, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        analysis.grade(**({"policy": "first", "table": table, "games": 1} | wrong))
+
+
+def test_policies_go_by_their_names(table):
+    named = analysis.grade("greedy", table, games=20, opponent="first")
+    made = analysis.grade(make_policy("greedy"), table, games=20, opponent=make_policy("first"))
+    assert named.as_dict() == made.as_dict()
+    assert named.spaces == SPACES == named.as_dict()["spaces"]
+
+
+def test_what_is_no_table_is_named(game, tmp_path):
+    state = game.reset(2, seed=1)
+    file = tmp_path / "game.json"
+    analysis.write_game(file, Rules(spaces=SPACES), 1, [])
+    name: Any = "p0.wotd"
+    for call in (
+        lambda: analysis.analyze(game, state, name),
+        lambda: analysis.regret(game, state, [31, 31], name),
+        lambda: analysis.grade("greedy", name),
+        lambda: analysis.annotate(file, name),
+        lambda: solver.evaluate("greedy", name),
+    ):
+        with pytest.raises(
+            TypeError, match=r"table must be a Table, as .*load\(file\) returns it, got 'p0.wotd'"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("seed", ["-1", "1e400", "18446744073709551616"])
+def test_seeds_that_no_game_has_are_named_with_their_file(table, tmp_path, seed):
+    file = tmp_path / "broken.json"
+    file.write_text(f'{{"rules": {{"spaces": 0}}, "seed": {seed}, "actions": []}}')
+    with pytest.raises(ValueError, match=r"broken\.json"):
+        analysis.annotate(file, table)
+
+
+# -------------------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def record(tmp_path):
+    file = tmp_path / "game.json"
+    analysis.write_game(file, Rules(spaces=SPACES), 1, [])
+    return file
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["spaces 0", "games 5", "seed 0", "against greedy", "blunders 3", "out a.json", "plot a.png", "trust"],
+)
+def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
+    result = CliRunner().invoke(
+        app, ["analyze", str(record), "--table", str(table.file), *f"--{option}".split()]
+    )
+    assert result.exit_code == WRONG_USE
+    assert f"--{option.split()[0]} is for grading policies, and {record} is a recorded game" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
+        ("greedy {record}", "give policies, or one recorded game alone, got greedy, {record}"),
+        ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
+        ("greedy --blunders -1", "--blunders must be from 0 to 20, got -1"),
+        ("greedy --blunders 21", "--blunders must be from 0 to 20, got 21"),
+        ("greedy --seed -1", "seed must be an integer from 0"),
+        ("greedy --out nowhere/a.json", "nowhere"),
+        ("sb3:{table}", "trust"),
+    ],
+)
+def test_what_analyze_cannot_do_is_said_at_once(table, record, arguments, message, monkeypatch):
+    monkeypatch.setattr(analysis, "_play_block", lambda *_: pytest.fail("games were played"))
+    words = arguments.format(table=table.file, record=record).split()
+    result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
+    assert result.exit_code == WRONG_USE
+    assert message.format(table=table.file, record=record) in result.output.replace("\n", " ")
+
+
+def test_the_board_is_that_of_the_table_and_is_named(table):
+    arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "first, 5 games on 0 plain spaces" in result.stdout
+    assert "given away" not in result.stdout
+
+
+def test_trust_is_passed_on(table, monkeypatch):
+    asked = []
+
+    def make(name, *, trust=False):
+        asked.append((name, trust))
+        return make_policy("first")
+
+    monkeypatch.setattr("wotd_env.policies.make_policy", make)
+    options = ["--table", str(table.file), "--games", "2", "--quiet"]
+    assert (
+        CliRunner().invoke(app, ["analyze", "sb3:a", "--against", "sb3:b", "--trust", *options]).exit_code
+        == 0
+    )
+    assert set(asked) == {("sb3:a", True), ("sb3:b", True)}

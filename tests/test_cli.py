@@ -141,7 +141,9 @@ def test_a_recorded_game_can_be_analysed(table):
     recorded = json.loads(Path("game.json").read_text())
     result = wotd("analyze", "game.json", "--table", table)
     assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == len(recorded["actions"])
+    first, *rest = result.stdout.splitlines()
+    assert first == f"game.json: 0 plain spaces, graded by {table}"
+    assert len(rest) == len(recorded["actions"])
 
 
 def test_solve_and_verify(table):

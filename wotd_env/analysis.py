@@ -1,7 +1,7 @@
 """Exact grades for decisions of the two-player basic game, against a table of its solution.
 
-The *equity* of an action is the result to expect (1 a win, 0 a tie, -1 a loss) for the seat to act if both play
-perfectly from there on; the *regret* of an action is what it gives away against the best one. Regrets add up: a
+The *equity* of an action is the result to expect (1 a win, -1 a loss) for the seat to act if both play perfectly from
+there on; the *regret* of an action is what it gives away against the best one. Regrets add up: a
 policy's mean result is the value of the start to it, less the regrets of its game, plus those of its opponent's.
 """
 
@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.actions import SWAP, describe_action
 from wotd_env.game import Game, IllegalActionError, show_dice
-from wotd_env.policies import Policy
+from wotd_env.policies import Policy, make_policy
 from wotd_env.policies.planner import plan
-from wotd_env.rules import NUMBERED, PATHS, Phase, Rules
+from wotd_env.rules import NUMBERED, PATHS, Phase, Rules, _integer
 from wotd_env.solver import Table
+from wotd_env.solver.table import check_table
 
 __all__ = [
     "KINDS",
@@ -49,6 +50,7 @@ BLUNDER = 0.05
 STAGES = 10  # of a game, by the progress of both players, for the picture
 WORST = 20  # blunders kept
 BLOCK = 4096  # games played side by side
+MOST_GAMES = 10_000_000  # some 100 bytes are kept of each
 
 
 class Analysis(NamedTuple):
@@ -66,8 +68,10 @@ def analyze(game: Game, state: NDArray[np.void], table: Table) -> Analysis:
     """Return the exact equities of states, STATE (N,), in any phase, of the two-player basic game.
 
     Raises:
+        TypeError: if the table is none.
         ValueError: if the game has other rules, or another board than the table.
     """
+    check_table(table)
     actions, equity = plan(game, state, table.for_seats)
     return Analysis(equity, actions, actions.argmax(1))
 
@@ -77,7 +81,7 @@ def regret(game: Game, state: NDArray[np.void], actions: ArrayLike, table: Table
 
     Raises:
         IllegalActionError: if an action is illegal.
-        ValueError: as by `analyze`.
+        TypeError, ValueError: as by `analyze`.
     """
     game.decide(state.copy(), actions)  # raises if one is illegal
     return _regret(analyze(game, state, table), np.asarray(actions))
@@ -146,6 +150,7 @@ class Grades:
     """A policy's grades.
 
     Attributes:
+        spaces: plain spaces of the board.
         games: games played.
         kinds: a grade for each kind of decision, and for all together, which is the last one.
         worst: the worst decisions, the worst first.
@@ -154,6 +159,7 @@ class Grades:
         result_error: half the width of its 95 % interval.
     """
 
+    spaces: int
     games: int
     kinds: tuple[Grade, ...]
     worst: tuple[Blunder, ...]
@@ -169,6 +175,7 @@ class Grades:
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the worst decisions for JSON."""
         return {
+            "spaces": self.spaces,
             "games": self.games,
             "result": self.result,
             "result_error": self.result_error,
@@ -178,31 +185,34 @@ class Grades:
 
 
 def grade(
-    policy: Policy,
+    policy: str | Policy,
     table: Table,
     games: int = 10_000,
     seed: int = 0,
-    opponent: Policy | None = None,
+    opponent: str | Policy | None = None,
     progress: Callable[[int, int], None] | None = None,
     max_turns: int = 1000,
 ) -> Grades:
     """Let a policy play and grade each of its decisions.
 
     Args:
-        policy: what to grade.
+        policy: what to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
-        games: games to play; the policy begins every other one.
+        games: games to play, at most 10,000,000; the policy begins every other one.
         seed: game i has the seed `seed + i`.
         opponent: whom to play against; by default the policy itself, and then the decisions of both are graded.
         progress: is called now and then with the games finished and all games.
         max_turns: games are truncated after that many turns.
 
     Raises:
-        ValueError: if there are no games.
+        TypeError: if the table is none.
+        ValueError: for a wrong number of games, seed or name of a policy.
         IllegalActionError: if a policy is wrong about what is legal.
     """
-    if games < 1:
-        raise ValueError(f"games must be at least 1, got {games!r}")
+    check_table(table)
+    policy, opponent = make_policy(policy), None if opponent is None else make_policy(opponent)
+    games = _integer("games", games, 1, MOST_GAMES)
+    seed = _integer("seed", seed, 0, 2**64 - games)
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
     tally = _Tally(games, 1 if opponent else 2)
     for first in range(0, games, BLOCK):
@@ -211,7 +221,7 @@ def grade(
         _play_block(game, table, policy, opponent, first, block, seed, rng, tally)
         if progress:
             progress(first + block, games)
-    return tally.grades()
+    return tally.grades(table.spaces)
 
 
 def _play_block(
@@ -293,7 +303,7 @@ class _Tally:
                 self.worst.append(Blunder(float(lost[i]), one, int(actions[i]), best, *moves(int(i))))
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
-    def grades(self) -> Grades:
+    def grades(self, spaces: int) -> Grades:
         """Return the grades."""
         columns = [*([k] for k in range(len(KINDS))), list(range(len(KINDS)))]
         made = [
@@ -302,6 +312,7 @@ class _Tally:
         with np.errstate(invalid="ignore"):
             stages = self.stage_regret / self.stage_decisions
         return Grades(
+            spaces=spaces,
             games=len(self.results),
             kinds=tuple(made),
             worst=tuple(self.worst),
@@ -424,7 +435,7 @@ def read_game(file: str | Path) -> tuple[Rules, int, list[int]]:
         if isinstance(content["rules"].get("colors"), list):
             content["rules"]["colors"] = tuple(content["rules"]["colors"])
         return Rules(**content["rules"]), int(content["seed"]), actions
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(
             f"{file} must be a recorded game, JSON with rules, seed and actions, got: {error}"
         ) from error
@@ -434,11 +445,15 @@ def annotate(file: str | Path, table: Table) -> list[Note]:
     """Grade every decision of a recorded game.
 
     Raises:
-        FileNotFoundError, ValueError: as `read_game` and `analyze` do, or if an action is not legal.
+        FileNotFoundError, TypeError, ValueError: as `read_game` and `analyze` do, or if an action is not legal.
     """
+    check_table(table)
     rules, seed, actions = read_game(file)
     game = Game(rules)
-    state = game.reset(1, seed=seed)
+    try:
+        state = game.reset(1, seed=seed)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
     notes = []
     for number, action in enumerate(actions):
         if state["phase"][0] == Phase.OVER:

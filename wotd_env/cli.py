@@ -501,8 +501,15 @@ _RESIDUAL = 1e-6
 
 @app.command()
 def analyze(
+    context: typer.Context,
     what: Annotated[list[str], typer.Argument(help="Policies to grade, or one recorded game (.json).")],
-    spaces: Annotated[int, typer.Option(help="Plain spaces of the board on which policies are graded.")] = 7,
+    spaces: Annotated[
+        int | None,
+        typer.Option(
+            help="Plain spaces of the board on which policies are graded.",
+            show_default="those of --table, or else 7",
+        ),
+    ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -515,35 +522,55 @@ def analyze(
     against: Annotated[
         str | None, typer.Option(help="The opponent.", show_default="the policy itself")
     ] = None,
-    blunders: Annotated[int, typer.Option(help="How many of the worst decisions to list.")] = 5,
+    blunders: Annotated[int, typer.Option(help="How many of the worst decisions to list, 0 to 20.")] = 5,
     out: Annotated[Path | None, typer.Option(help="Write the grades, .json.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw regret by kind and stage: .png, .svg or .pdf.")
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Read policies from files that can run code (sb3:FILE).")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Grade decisions of the two-player basic game against its exact solution.
 
     Regret is what a decision gives away against the best one, in results: 2 is the way from a sure win to a sure loss.
     """
-    from wotd_env import analysis
+    from wotd_env import analysis, solver
     from wotd_env.game import Game
     from wotd_env.policies.oracle import Oracle
 
     with _no_traceback():
-        recorded = len(what) == 1 and what[0].endswith(".json")
-        rules = analysis.read_game(what[0])[0] if recorded else Rules(spaces=spaces)
+        recorded = [name for name in what if name.endswith(".json")]
+        if recorded:
+            if len(what) > 1:
+                raise ValueError(f"give policies, or one recorded game alone, got {', '.join(what)}")
+            for option in sorted(set(context.params) - {"what", "table", "quiet"}):
+                source = context.get_parameter_source(option)
+                if source and source.name == "COMMANDLINE":
+                    raise ValueError(f"--{option} is for grading policies, and {what[0]} is a recorded game")
+            rules = analysis.read_game(what[0])[0]
+            solution = Oracle(table).table(Game(rules))
+            notes = analysis.annotate(what[0], solution)
+            typer.echo(f"{what[0]}: {rules.spaces} plain spaces, graded by {solution.file}")
+            for note in notes:
+                typer.echo(str(note))
+            return
+
+        if not 0 <= blunders <= analysis.WORST:
+            raise ValueError(f"--blunders must be from 0 to {analysis.WORST}, got {blunders}")
         if out:
             _writable(out, ".json")
         if plot:
             _writable(plot, *_PICTURES)
-        solution = Oracle(table).table(Game(rules))
-        if recorded:
-            for note in analysis.annotate(what[0], solution):
-                typer.echo(str(note))
-            return
-        opponent = _policy(against) if against else None
-        players = {name: _policy(name) for name in what}
+        opponent = _policy(against, trust) if against else None
+        players = {name: _policy(name, trust) for name in what}
+        if table:
+            solution = solver.load(table)
+            if spaces not in (None, solution.spaces):
+                raise ValueError(f"--spaces is {spaces}, but {table} is for {solution.spaces} plain spaces")
+        else:
+            solution = Oracle().table(Game(Rules(spaces=7 if spaces is None else spaces)))
         grades = {}
         for name, player in players.items():
             with _bar(f"games of {name}", quiet) as progress:
@@ -563,8 +590,9 @@ def analyze(
 
 def _grades(name: str, grades: Grades) -> Table:
     """Return the grades of a policy as a table."""
+    played = f"{grades.games:,} games on {grades.spaces} plain spaces"
     result = f"mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
-    table = Table(title=f"{name}, {grades.games:,} games, {result}", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=f"{name}, {played}, {result}", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("decision")
     for heading in ("decisions", "regret", "regret a game", "errors", "blunders"):
         table.add_column(heading, justify="right")

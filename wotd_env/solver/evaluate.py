@@ -30,13 +30,13 @@ from wotd_env.dice import (
     THROW_ROLL,
 )
 from wotd_env.game import Game
-from wotd_env.policies import Policy
+from wotd_env.policies import Policy, make_policy
 from wotd_env.policies.turn import LANES, MORE, NOTHING, best, expect, scratch
 from wotd_env.rules import DICE, DRAGON, PATHS, Phase, Rules
 from wotd_env.solver import families
 from wotd_env.solver.families import NEVER, OPTIONS, result, work_out
 from wotd_env.solver.positions import NONE, layer_codes
-from wotd_env.solver.table import Table, index
+from wotd_env.solver.table import Table, check_table, index
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -85,7 +85,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    policy: Policy,
+    policy: str | Policy,
     table: Table,
     position: tuple[list[int], list[int]] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -93,15 +93,19 @@ def evaluate(
     """Return the exact results of a policy.
 
     Args:
-        policy: must be deterministic, and decide by pieces, dice and re-rolls left alone.
+        policy: itself or its name, see `make_policy`. It must be deterministic, and decide by pieces, dice and re-rolls
+            left alone.
         table: the solution of the board to play on; whole games are practical on boards of 0 and 1 plain spaces.
         position: the spaces of the pieces of the player to move and of the other one; by default the start.
         progress: is called now and then with the positions done and all that can be reached.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        ValueError: if the position cannot be.
+        TypeError: if the table is none.
+        ValueError: if the position cannot be, or there is no such policy.
     """
+    check_table(table)
+    policy = make_policy(policy)
     b = table.board
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it cannot be

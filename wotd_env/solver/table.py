@@ -41,6 +41,7 @@ __all__ = [
     "TableError",
     "cache_file",
     "check_rules",
+    "check_table",
     "compact",
     "describe_missing",
     "load",
@@ -547,3 +548,9 @@ def check_rules(rules: Rules) -> None:
             )
     if rules.immunity:
         raise ValueError("only the two-player basic game is solved: immunity must be False, got True")
+
+
+def check_table(table: object) -> None:
+    """Raise TypeError unless this is a table."""
+    if not isinstance(table, Table):
+        raise TypeError(f"table must be a Table, as wotd_env.solver.load(file) returns it, got {table!r}")
