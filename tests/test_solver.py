@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from tests.exact import before_roll, one_turn, random_positions
 from wotd_env import Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
+from wotd_env.solver.evaluate import ENDS, ends_of
+from wotd_env.solver.positions import layer_codes
 from wotd_env.solver.table import (
     DIGEST,
     HEADER,
@@ -57,7 +59,7 @@ def test_values_satisfy_the_engines_rules(table, late, player):
 
 def test_value_of_a_finished_game_is_its_result(table):
     s = table.spaces
-    # More points; fewer points; equal points, more numbered pieces; a tie.
+    # More points; fewer points; equal points, more numbered pieces; a tie, which no play reaches.
     mine = np.array([[5, 5, 5, 5, 5], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 2, 1, 2, 1]]) + s
     theirs = np.array([[4, 4, 4, 4, 4], [2, 2, 2, 2, 2], [5, 0, 0, 0, 0], [2, 1, 2, 1, 2]]) + s
     mine[3, 4], theirs[3, 4] = s + 3, s + 3 - 1
@@ -81,6 +83,22 @@ def test_to_be_on_turn_is_worth_something(table):
     on_turn, waiting = table.value(mine, theirs), -table.value(theirs, mine)
     assert np.abs(on_turn).max() <= 1
     assert on_turn.mean() > waiting.mean()
+
+
+def test_no_game_of_two_players_is_tied(table):
+    b = table.board
+    tied, ended = [], []
+    for total in range(len(b.sizes)):
+        codes = np.empty((int(b.sizes[total]), 5), np.uint64)
+        layer_codes(b, total, codes)
+        after, results = np.empty((len(codes), ENDS), np.int64), np.empty(len(codes))
+        ends_of(b, codes, table.layout.base, after, results)
+        tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
+        ended.append(np.unique(after[np.isnan(results)]))
+    assert (
+        len(np.concatenate(tied)) > 100
+    )  # they have numbers, though both players' five pieces stand on numbers
+    assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()
 
 
 @pytest.mark.parametrize(("spaces", "start"), [(0, 0.2735635), (1, 0.2678187)])

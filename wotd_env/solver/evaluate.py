@@ -75,7 +75,7 @@ class Evaluation(NamedTuple):
 
     @property
     def win_share(self) -> float:
-        """The policy's share of wins against perfect play, a tie being half a win, each beginning as often."""
+        """The policy's share of wins against perfect play, each beginning as often."""
         return (1 + (self.begins + self.follows) / 2) / 2
 
     @property

@@ -112,8 +112,8 @@ def layout(b: Board) -> Layout:
 class Table:
     """The value of every position of the two-player basic game on one board.
 
-    A value is the expected result (1 a win, 0 a tie, -1 a loss) of the player to move, before the first roll of the
-    turn, if both play perfectly.
+    A value is the expected result (1 a win, -1 a loss; no game is tied) of the player to move, before the first roll of
+    the turn, if both play perfectly.
 
     Attributes:
         file: where the values are.
