@@ -211,9 +211,9 @@ def legal_moves(s: Any, rules: Any, roll: Any) -> Any:
     for path in range(PATHS):
         free |= np.int64(destination(s, rules, path, np.int64(COUNTS[roll, path])) > 0) << path
     if free == 0:
-        moves = 1 << PASS
+        moves = np.int64(1 << PASS)
     elif roll == EQUILIBRIUM:
-        moves = 1 << ADVANCE
+        moves = np.int64(1 << ADVANCE)
     else:
         moves = free << MOVE
     powers = powers_of(s, rules, s.player)
