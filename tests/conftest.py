@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # The same examples in every run; no time limit for one, because the first compiles kernels.
 settings.register_profile("reproducible", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("reproducible")
+
+
+@pytest.fixture
+def powerless() -> Iterator[Path]:
+    """A folder of one's own, in a process that may not write where permissions forbid it, as root may."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        if user == 0:
+            os.chown(folder, 65534, -1)
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+            os.chmod(folder, 0o700)

@@ -96,7 +96,7 @@ def test_arena_names_forfeits_and_says_so_by_its_exit_code():
 
 def test_arena_can_be_interrupted_and_goes_on(tmp_path):
     file = tmp_path / "games.sqlite"
-    command = f"arena random greedy --spaces 0 --games 1000000000 --quiet --workers 1 --file {file}"
+    command = f"arena random greedy --spaces 0 --games 10000000 --quiet --workers 1 --file {file}"
     process = subprocess.Popen(
         [sys.executable, "-m", "wotd_env.cli", *command.split()],
         cwd=ROOT,

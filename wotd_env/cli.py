@@ -120,12 +120,12 @@ def _no_traceback() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _policy(name: str) -> Any:
+def _policy(name: str, trust: bool = False) -> Any:
     """Return a policy; whatever goes wrong in a user's own module is a message."""
     from wotd_env.policies import make_policy
 
     try:
-        return make_policy(name)
+        return make_policy(name, trust=trust)
     except (ValueError, OSError, ImportError):
         raise
     except Exception as error:
@@ -193,6 +193,15 @@ def arena(
     file: Annotated[
         Path, typer.Option(help="Where games are kept; the same command goes on from there.")
     ] = Path("arena.sqlite"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Play everything anew; the games that are kept are replaced.")
+    ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Read files of policies that can run code when they are read: sb3:FILE."
+        ),
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes that play.", show_default="one for each core")
     ] = None,
@@ -236,7 +245,7 @@ def arena(
         rules = _rules(players or 2, spaces, powers, immunity, dead_pieces, colors, start, max_turns)
         tournament = Tournament(tuple(policies), rules, games, seed, until, luck)
         for name in policies:
-            policy = _policy(name)
+            policy = _policy(name, trust)
             if isinstance(policy, Oracle):  # better no table now than a forfeit in every game
                 policy.table(Game(rules))
         for target in out or []:
@@ -248,13 +257,15 @@ def arena(
         if ray:
             from wotd_env.adapters.ray import Cluster
 
-            pool = Cluster(tournament, time_limit, ray)
+            pool = Cluster(tournament, time_limit, ray, trust)
         with _bar("games", quiet) as progress:
             results = run(
                 tournament,
                 file,
+                fresh=fresh,
                 workers=_cores() if workers is None else workers,
                 time_limit=time_limit,
+                trust=trust,
                 pool=pool,
                 progress=progress,
             )
