@@ -117,7 +117,7 @@ def test_arena_can_be_interrupted_and_goes_on(tmp_path):
     _, errors = process.communicate()
     assert process.returncode == INTERRUPTED
     assert "Interrupted" in errors
-    assert "the same command goes on" in errors
+    assert f"What is done is kept in {file}: the same command goes on." in errors
     assert "Traceback" not in errors
     assert blocks() >= 2
 
