@@ -36,26 +36,62 @@ class Raises(Lowest):
 
 
 class Malformed(Lowest):
-    """Returns one action too many."""
+    """Returns one action too many from the fourth turn on."""
 
     def act(self, game, state, rng):
-        return np.append(super().act(game, state, rng), 0)
+        actions = super().act(game, state, rng)
+        return np.append(actions, 0) if (state["turn"] >= 3).any() else actions
 
 
 class Hangs(Lowest):
-    """Never answers when it is asked about a first turn."""
+    """Never answers when it is asked about a second turn."""
 
     def act(self, game, state, rng):
-        while (state["turn"] == 0).any():
+        while (state["turn"] == 1).any():
             pass
         return super().act(game, state, rng)
 
 
 class Dies(Lowest):
-    """Ends its process."""
+    """Ends its process when it is asked about a third or fourth turn."""
 
     def act(self, game, state, rng):
-        os._exit(7)
+        if ((state["turn"] == 2) | (state["turn"] == 3)).any():
+            os._exit(7)
+        return super().act(game, state, rng)
+
+
+class Stuck(Lowest):
+    """Never answers."""
+
+    def act(self, game, state, rng):
+        while True:
+            pass
+
+
+class Deadly(Lowest):
+    """Ends its process at once."""
+
+    def act(self, game, state, rng):
+        os._exit(9)
+
+
+class Broken:
+    """Raises whenever it is asked."""
+
+    def act(self, game, state, rng):
+        return _helper(state)
+
+
+def _helper(state: np.ndarray) -> np.ndarray:
+    raise ZeroDivisionError("nothing can be divided by it")
+
+
+class Nonsense(Lowest):
+    """Takes an action that does not exist whenever it is asked."""
+
+    def act(self, game, state, rng):
+        return np.full(len(state), 999)
 
 
 class Vandal(Lowest):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,3 +22,18 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def powerless() -> Iterator[Path]:
+    """A folder of one's own, in a process that may not write where permissions forbid it, as root may."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        if user == 0:
+            os.chown(folder, 65534, -1)
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+            os.chmod(folder, 0o700)

@@ -6,19 +6,24 @@ import csv
 import json
 import math
 import re
+import resource
 import sqlite3
 import subprocess
 import sys
+import zlib
+from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from docs import ladder
-from tests.arena_policies import Cheat, Seer
+from tests.arena_policies import Broken, Cheat, Gambler, Lowest, Seer
 from wotd_env import STATE, Game, Phase, Rules, make_policy
-from wotd_env.arena import Results, Tournament, replay, results_dtype, run, show
+from wotd_env.arena import BrokenPolicyError, Results, Tournament, replay, results_dtype, run, show
 from wotd_env.arena import tournament as tournament_module
 from wotd_env.arena.luck import make_equity
 from wotd_env.arena.play import _Asker, play
@@ -26,6 +31,7 @@ from wotd_env.arena.results import share_error
 from wotd_env.arena.store import Store, fingerprint
 from wotd_env.arena.tournament import Block, game_seed, seatings
 from wotd_env.arena.workers import Here
+from wotd_env.cli import WRONG_USE, app
 
 ROOT = Path(__file__).parents[1]
 OWN = "tests.arena_policies:"
@@ -39,10 +45,11 @@ def played(tournament: Tournament, block: Block, **options):
 
 
 def same(one: Results, other: Results) -> bool:
+    """Whether two runs have the same results, whatever each of them found in its file."""
     return (
         one.games.keys() == other.games.keys()
-        and all(np.array_equal(one.games[table], other.games[table]) for table in one.games)
-        and one.to_dict() == other.to_dict()
+        and all(one.games[table].tobytes() == other.games[table].tobytes() for table in one.games)
+        and one.to_dict() | {"earlier": None} == other.to_dict() | {"earlier": None}
     )
 
 
@@ -137,10 +144,7 @@ def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
         run(Tournament(_TOURNAMENT.policies, QUICK, games, seed=3), file)
     with Store(_TOURNAMENT, file) as store:
         for table in _TOURNAMENT.tables:
-            kept = [
-                store.load(_TOURNAMENT.block(table, i)) is not None for i in range(_TOURNAMENT.num_blocks)
-            ]
-            assert kept == [True, False, False]
+            assert [i for i, _, _ in store.stored(table)] == [0]
     assert same(run(_TOURNAMENT, file), reference)
 
 
@@ -208,7 +212,7 @@ def test_a_killed_tournament_goes_on_where_it_was(tmp_path, workers):
         "--spaces",
         0,
         "--games",
-        10**9,
+        10**7,
         "--file",
         file,
         "--workers",
@@ -249,13 +253,102 @@ def test_tournaments_share_a_file_at_the_same_time(tmp_path):
     assert len(_blocks(file)) == rows  # all of it was there
 
 
-def test_a_changed_policy_plays_again(tmp_path, monkeypatch):
+def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    module = tmp_path / "changing_policy.py"
-    module.write_text("from tests.arena_policies import Lowest\n")
-    before = fingerprint("changing_policy:Lowest")
-    module.write_text("from tests.arena_policies import Gambler as Lowest\n")
-    assert fingerprint("changing_policy:Lowest") != before
+    sources = {
+        "changing/__init__.py": "import json, numpy.linalg, wotd_env, sys\n",
+        "changing/policy.py": "from . import helper\nfrom .deep.thing import Player\nimport changing_not_there\n",
+        "changing/helper.py": "def late():\n    import changing_tools.first as tools\n",
+        "changing/deep/__init__.py": "from ...beyond import nothing\n",
+        "changing/deep/thing.py": "from ..helper import late\nfrom .. import policy\n",
+        "changing_tools/first.py": "this is no Python\n",
+    }
+    for name, text in {**sources, "changing/other.py": "", "changing_tools/second.py": ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    name = "changing.policy:Player"
+    before = fingerprint(name)
+    assert fingerprint(name) == before
+    for name_of_source in sources:
+        source = tmp_path / name_of_source
+        text = source.read_text()
+        source.write_text(text + "# changed\n")
+        assert fingerprint(name) != before, source
+        source.write_text(text)
+    for unrelated in ("changing/other.py", "changing_tools/second.py"):
+        (tmp_path / unrelated).write_text("# changed\n")
+    assert fingerprint(name) == before
+    assert "changing.policy" not in sys.modules
+
+
+def test_policies_of_this_package_have_the_digest_of_their_file_too(tmp_path):
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"a")
+    names = {fingerprint(f"onnx:{file}")}
+    file.write_bytes(b"b")
+    names.add(fingerprint(f"onnx:{file}"))
+    (tmp_path / "model.onnx.data").write_bytes(b"weights")
+    names |= {fingerprint(f"onnx:{file}"), fingerprint("greedy"), fingerprint("random"), fingerprint(OWN)}
+    assert len(names) == 6
+
+
+def test_games_of_earlier_runs_are_said_to_be_and_played_anew_when_asked(tmp_path, caplog):
+    file = tmp_path / "games.sqlite"
+    tournament = Tournament(("mine", "first"), QUICK, games=600)
+    lowest, gambler = {"mine": Lowest()}, {"mine": Gambler()}
+
+    def told() -> list[str]:
+        return [text for text in caplog.messages if str(file) in text]
+
+    begun = run(Tournament(("mine", "first"), QUICK, games=512), file, policies=lowest)
+    assert begun.earlier == {}
+    assert not told()
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    mixed = run(tournament, file, policies=gambler)  # what the object is made of cannot be known
+    assert mixed.earlier == mixed.to_dict()["earlier"]
+    assert list(mixed.earlier.values()) == [512]
+    (date,) = mixed.earlier
+    assert date <= today
+    assert told() == [
+        f"{file}: using 512 games of earlier runs ({date}); fresh=True, or --fresh, plays them anew"
+    ]
+    assert "512 games are of earlier runs (" in str(vars(show.tables(mixed)[0])["caption"])
+    caplog.clear()
+    truth = run(tournament, policies=gambler)
+    assert not same(mixed, truth)
+    anew = run(tournament, file, policies=gambler, fresh=True)
+    assert same(anew, truth)
+    assert anew.earlier == {}
+    assert not told()
+    again = run(tournament, file, policies=lowest)
+    assert same(again, truth)  # replaced: nothing is left of the games before
+    assert sum(again.earlier.values()) == 600
+    assert len(_blocks(file)) == 2
+
+
+def test_fresh_replaces_what_is_there_with_the_first_block_and_not_before(tmp_path):
+    file = tmp_path / "games.sqlite"
+    tournament = Tournament(("random", "first", "greedy"), QUICK, games=600)
+    run(tournament, file)
+    other = run(Tournament(("random", "first"), QUICK, games=600, seed=1), file)
+    before = _blocks(file)
+
+    def stop_at(most: int):
+        def progress(done: int, total: int) -> None:
+            if done >= most:
+                raise KeyboardInterrupt
+
+        return progress
+
+    for most, left in ((0, before), (1, [row for row in before if row not in before[:6]])):
+        with pytest.raises(KeyboardInterrupt):
+            run(tournament, file, fresh=True, progress=stop_at(most))
+        after = _blocks(file)
+        assert [row for row in after if row in before] == left
+    assert len(after) == len(left) + 1
+    assert same(run(tournament, file), run(tournament))
+    assert sum(run(Tournament(("random", "first"), QUICK, games=600, seed=1), file).earlier.values()) == 600
+    assert not other.earlier
 
 
 def test_an_object_is_not_taken_for_the_policy_whose_name_it_has(tmp_path):
@@ -280,6 +373,220 @@ def test_foreign_files_are_left_alone(tmp_path):
         with pytest.raises(ValueError, match=f"{file.name} is no tournament file"):
             run(tournament, file)
         assert file.read_bytes() == content
+
+
+# ------------------------------------------------------------------------------------------------ damage, no room
+
+
+@pytest.fixture
+def kept(tmp_path) -> Path:
+    """The file of a tournament with four blocks, the last of which has forfeits."""
+    file: Path = tmp_path / "games.sqlite"
+    run(_KEPT, file)
+    return file
+
+
+_KEPT = Tournament((OWN + "Illegal", "first"), Rules(spaces=1), games=1700)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            "games = CAST(substr(games, 1, 99) || x'00' || substr(games, 101) AS BLOB)",
+            "the checksum is wrong",
+        ),
+        ("games = substr(games, 1, 100)", "the checksum is wrong"),
+        ("games = 7", "can't concat|must be|bytes-like"),
+        ("forfeits = replace(forfeits, '999', '998')", "the checksum is wrong"),
+        ("forfeits = CAST(x'ff' || forfeits AS TEXT)", "the checksum is wrong"),
+        ("written = '2001-01-01T00:00:00+00:00'", "the checksum is wrong"),
+        ("checksum = 0", "the checksum is wrong"),
+    ],
+)
+def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
+    truth = run(_KEPT)
+    with sqlite3.connect(kept) as connection:
+        assert connection.execute(f"UPDATE block SET {change} WHERE first = 256").rowcount == 1
+    again = run(_KEPT, kept)
+    assert same(again, truth)
+    assert sum(again.earlier.values()) == 1700 - 512
+    told = caplog.records[0].getMessage()
+    assert re.search(rf"games\.sqlite is damaged: games 512 to 1023 of .*Illegal .*again \(({why})", told)
+    caplog.clear()
+    assert sum(run(_KEPT, kept).earlier.values()) == 1700  # mended
+    assert "is damaged" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("games", zlib.compress(b"")),
+        ("games", zlib.compress(bytes(100_000_000))),
+        ("games", zlib.compress(bytes(512 * 40))[:-20]),
+        ("games", b"no zlib"),
+        ("forfeits", "[" * 100_000),
+        ("forfeits", "[1]"),
+        ("forfeits", '[{"seats": 1}]'),
+    ],
+)
+def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
+    truth = run(_KEPT)
+    with Store(_KEPT, kept) as store, sqlite3.connect(kept) as connection:
+        table = _KEPT.tables[0]
+        row = connection.execute("SELECT games, forfeits, written FROM block WHERE first = 0").fetchone()
+        games, forfeits, written = row
+        games, forfeits = (value, forfeits) if column == "games" else (games, value)
+        checksum = store._checksum(store._policies(table), _KEPT.block(table, 0), games, forfeits, written)
+        connection.execute(
+            "UPDATE block SET games = ?, forfeits = ?, checksum = ? WHERE first = 0",
+            (games, forfeits, checksum),
+        )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert same(run(_KEPT, kept), truth)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 50_000  # kB
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("DROP TABLE block", "is damaged (no such table: block). Delete it, or use another file"),
+        ("PRAGMA user_version = 1", "has format 1, this version of wotd-env reads 2; use another file"),
+        ("PRAGMA application_id = 1", "is no tournament file: it is a database of something else"),
+    ],
+)
+def test_files_that_are_not_as_they_were_are_refused(kept, sql, message):
+    with sqlite3.connect(kept) as connection:
+        connection.execute(sql)
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        run(_KEPT, kept)
+    assert str(kept) in str(refused.value)
+
+
+def test_damage_anywhere_gives_the_right_results_or_an_error_that_names_the_file(kept):
+    _damage(kept, attempts=40)
+
+
+@pytest.mark.slow
+def test_much_damage_anywhere_gives_the_right_results_or_an_error_that_names_the_file(kept):
+    _damage(kept, attempts=1000)
+
+
+def _damage(file: Path, attempts: int) -> None:
+    """Cut the file, or change some of its bytes, again and again."""
+    truth, whole, rng = run(_KEPT), file.read_bytes(), np.random.default_rng(0)
+    refused = right = 0
+    for attempt in range(attempts):
+        content = bytearray(whole)
+        if attempt % 4 == 0:
+            del content[int(rng.integers(len(content))) :]
+        else:
+            start = int(rng.integers(len(content)))
+            stop = start + int(rng.choice([1, 16, 512, 4096]))
+            content[start:stop] = rng.bytes(len(content[start:stop]))
+        file.write_bytes(content)
+        try:
+            results = run(_KEPT, file)
+        except ValueError as error:
+            refused += str(file) in str(error)
+        else:
+            right += same(results, truth)
+    assert refused + right == attempts
+    assert min(refused, right) > attempts / 10
+
+
+def test_a_complete_file_is_read_where_nothing_can_be_written(powerless):
+    file = powerless / "games.sqlite"
+    tournament = Tournament(("random", "first"), QUICK, games=600)
+    truth = run(tournament, file)
+    file.chmod(0o400)
+    powerless.chmod(0o500)
+    assert same(run(tournament, file), truth)
+    assert same(
+        run(Tournament(("random", "first"), QUICK, games=512), file),
+        run(Tournament(("random", "first"), QUICK, games=512)),
+    )
+    asked = []
+    spy = Lowest()
+    spy.act = lambda *arguments: asked.append(arguments)  # type: ignore[method-assign, assignment]
+    with pytest.raises(sqlite3.OperationalError, match=r"games\.sqlite cannot be written: .*readonly"):
+        run(Tournament(("mine", "first"), QUICK, games=600), file, policies={"mine": spy})
+    with pytest.raises(sqlite3.OperationalError, match=r"other\.sqlite cannot be read: unable to open"):
+        run(tournament, powerless / "other.sqlite")
+    assert not asked
+
+
+def test_a_full_disk_costs_only_what_is_under_way(tmp_path):
+    file = tmp_path / "games.sqlite"
+    command = ("arena", "random", "first", "--spaces", 0, "--games", 20_000, "--file", file, "--quiet")
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    process = _wotd(*command, "--workers", 0, preexec_fn=full)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert f"Error: the tournament file {file} cannot be written: " in errors
+    assert "What is written is kept" in errors
+    assert "Traceback" not in errors
+    blocks = len(_blocks(file))
+    assert 5 < blocks < 40
+    tournament = Tournament(("random", "first"), QUICK, games=20_000)
+    results = run(tournament, file)
+    assert sum(results.earlier.values()) == 512 * blocks
+    assert same(results, run(tournament))
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_change_nothing(tmp_path):
+    file, out = tmp_path / "games.sqlite", tmp_path / "results.json"
+    policies = ("random", "greedy", OWN + "Gambler")
+    tournament = Tournament(policies, QUICK, games=512 * 140, seed=11)
+    options = ("--spaces", 0, "--games", tournament.games, "--seed", 11, "--file", file, "--out", out)
+    command = ("arena", *policies, *options, "--workers", 2, "--quiet")
+
+    def count() -> int:
+        try:
+            with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60) as connection:
+                return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
+        except (
+            sqlite3.OperationalError
+        ):  # not there yet, or killed while it wrote, which only a writer can undo
+            return blocks[-1]
+
+    def still_runs(seconds: float) -> bool:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    rng = np.random.default_rng(0)
+    blocks = [0]
+    for kill in range(100):
+        process = _wotd(*command)
+        if kill % 3 == 0:  # while it starts, as a rule
+            still_runs(float(rng.uniform(0, 3)))
+        else:  # after it has saved the first block, or the second
+            while still_runs(0.02) and count() < blocks[-1] + kill % 3:
+                pass
+            still_runs(float(rng.uniform(0, 0.1)))
+        assert process.poll() is None, process.communicate()
+        process.kill()
+        process.communicate()
+        blocks.append(count())
+        assert blocks[-1] >= blocks[-2]
+        assert not out.exists()
+    process = _wotd(*command)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "is damaged" not in errors
+    document, truth = json.loads(out.read_text()), run(tournament, workers=2)
+    assert sum(document["earlier"].values()) == 512 * blocks[-1]
+    assert document | {"earlier": None} == json.loads(json.dumps(truth.to_dict())) | {"earlier": None}
+    assert same(run(tournament, file), truth)
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 # ------------------------------------------------------------------------------------------------ hidden streams
@@ -393,7 +700,7 @@ def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
     for forfeit in results.forfeits:
         position = replay(QUICK, forfeit.game_seed, forfeit.moves)
         assert position["player"][0] == forfeit.seat
-        assert position["turn"][0] == 0
+        assert position["turn"][0] <= 1
     games = results.games[tournament.tables[0]]
     assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
     assert same(
@@ -407,6 +714,103 @@ def test_a_policy_that_ends_its_process_forfeits():
     assert {forfeit.policy for forfeit in results.forfeits} == {bad}
     assert {forfeit.reason for forfeit in results.forfeits} == {"ended the process (exit code 7)"}
     assert len(results.forfeits) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("Broken", 0, "raised ZeroDivisionError: nothing can be divided by it"),
+        ("Broken", 2, "raised ZeroDivisionError: nothing can be divided by it"),
+        ("Nonsense", 0, r"illegal action 999 \(no such action\)"),
+        ("Stuck", 1, "took more than 3 s"),
+        ("Deadly", 1, r"ended the process \(exit code 9\)"),
+    ],
+)
+def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path, name, workers, message):
+    bad = OWN + name
+    tournament = Tournament(("random", bad, "first"), QUICK, games=2000)
+    file = tmp_path / "games.sqlite"
+    with pytest.raises(BrokenPolicyError) as stopped:
+        run(tournament, file, workers=workers, time_limit=3)
+    first, *traceback = str(stopped.value).splitlines()
+    assert re.fullmatch(f"policy '{bad}' failed in its first decision: {message}", first)
+    if name == "Broken":
+        assert traceback[1] == "Traceback (most recent call last):"
+        assert re.search(r'arena_policies\.py", line \d+, in act$', traceback[2])  # nothing of ours before it
+        assert re.search(r"in _helper$", "\n".join(traceback), re.MULTILINE)
+    else:
+        assert not traceback
+    assert not [row for row in _blocks(file) if bad in str(row[1])]  # no game that it forfeited is kept
+
+
+def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays():
+    tournament = Tournament(("bad", "first"), QUICK)
+    policies = {"bad": Broken(), "first": make_policy("first")}
+    block = Block(("bad", "first"), 0, 3)
+    with pytest.raises(BrokenPolicyError, match="policy 'bad' failed in its first decision"):
+        play(tournament, policies, block, untried=frozenset({"bad", "first"}))
+    assert len(play(tournament, policies, block, untried=frozenset({"first"})).forfeits) == 6
+
+    asked = []
+
+    class Pool(Here):
+        def submit(self, block, untried):
+            asked.append((block.table, block.first, set(untried)))
+            return super().submit(block, untried)
+
+    tournament = Tournament(("first", "greedy", "random"), QUICK, games=600)
+    run(tournament, pool=Pool(tournament, {name: make_policy(name) for name in tournament.policies}))
+    assert asked[:2] == [(("first", "greedy"), 0, {"first", "greedy"}), (("first", "random"), 0, {"random"})]
+    assert not any(untried for _, _, untried in asked[2:])
+
+
+def test_an_object_that_is_no_policy_is_refused_before_anything_is_played(tmp_path):
+    file = tmp_path / "games.sqlite"
+    wrong: Any
+    for wrong in (Lowest, None, 5, "greedy"):
+        with pytest.raises(
+            ValueError, match=r"policy 'mine' must have a method act\(game, state, rng\), got "
+        ):
+            run(Tournament(("mine", "first"), QUICK, games=10), file, policies={"mine": wrong})
+    assert not file.exists()
+
+
+def test_an_object_that_cannot_be_sent_to_a_worker_is_refused():
+    class Local(Lowest):
+        pass
+
+    with pytest.raises(ValueError, match=r"policy 'mine' cannot be sent to a worker process: .*workers=0"):
+        run(Tournament(("mine", "first"), QUICK, games=10), policies={"mine": Local()}, workers=1)
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from wotd_env.arena import Tournament, run\nrun(Tournament(('random', 'first'), games=10), workers=1)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert 'must call run under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert "memory" not in done.stderr
+
+
+def test_a_worker_that_keeps_being_killed_is_given_up(monkeypatch):
+    from wotd_env.arena import workers
+
+    class Doomed(workers.Worker):
+        starts = 0
+
+        def _start(self):
+            pipe = super()._start()
+            self.starts += 1
+            self._process.kill()
+            self._process.join()
+            return pipe
+
+    worker = Doomed(Tournament(("random", "first"), QUICK), 60)
+    with pytest.raises(RuntimeError, match=r"ended 3 times outside of any policy, .*\(exit code -9\)"):
+        worker.play(Block(("first", "random"), 0, 2))
+    assert worker.starts == 3
 
 
 def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
@@ -618,6 +1022,9 @@ def test_the_picture_is_drawn(tmp_path, reference):
         ({"policies": ("random", "random")}, "got 'random' twice"),
         ({"games": 0}, "games must be an integer from 1 to"),
         ({"games": 10.5}, "games must be an integer"),
+        ({"games": 10**8}, "games must be an integer from 1 to 20,000,000, got 100000000"),
+        ({"games": 10**7, "policies": tuple("abcdef")}, "from 1 to 1,333,333 with 15 tables, got 10000000"),
+        ({"policies": "greedy"}, r"policies must be a tuple of names, got 'greedy': write \('greedy',\)"),
         ({"seed": -1}, "seed must be an integer from 0 to"),
         ({"until": 0.0}, "until must be between 0 and 0.5"),
     ],
@@ -632,7 +1039,10 @@ def test_wrong_tournaments_are_refused(options, message):
     [
         ({"workers": -1}, "workers must be an integer of at least 0"),
         ({"time_limit": 0}, "time_limit must be more than 0 seconds"),
-        ({"policies": {"other": None}}, r"policies must be among those of the tournament, got \['other'\]"),
+        (
+            {"policies": {"other": Lowest()}},
+            r"policies must be among those of the tournament, got \['other'\]",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options, message):
@@ -657,20 +1067,29 @@ def test_models_of_sb3_play(tmp_path):
     contrib.MaskablePPO("MlpPolicy", environment, seed=0, device="cpu").save(file)
     name = f"sb3:{file}"
     tournament = Tournament((name, "first"), QUICK, games=100)
-    results = run(tournament)
+    for workers in (0, 1):
+        with pytest.raises(ValueError, match="can run code that it contains"):
+            run(tournament, tmp_path / "games.sqlite", workers=workers)
+    assert not (tmp_path / "games.sqlite").exists()
+    results = run(tournament, trust=True)
     assert not results.forfeits
-    assert same(run(tournament, workers=1), results)
+    assert same(run(tournament, workers=1, trust=True), results)
     assert fingerprint(name) != fingerprint("sb3:another.zip")
-    other = run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30))
-    assert {forfeit.policy for forfeit in other.forfeits} == {name}
-    assert "has 60 actions, these rules 70" in other.forfeits[0].reason
+    with pytest.raises(BrokenPolicyError, match="has 60 actions, these rules 70"):
+        run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30), trust=True)
+    for consent, code in (([], WRONG_USE), (["--trust"], 0)):
+        options = f"--spaces 0 --games 100 --workers 0 --quiet --file {tmp_path / 'a.sqlite'}"
+        result = CliRunner().invoke(app, ["arena", name, "first", *options.split(), *consent])
+        assert result.exit_code == code, result.output
+        assert ("consent by trust=True or --trust" in result.stderr) == (code == WRONG_USE)
+        assert (tmp_path / "a.sqlite").exists() == (code == 0)
 
 
 def test_files_that_are_no_model_are_refused(tmp_path):
     pytest.importorskip("sb3_contrib")
     (tmp_path / "model.zip").write_text("no zip")
     with pytest.raises(ValueError, match=r"model\.zip holds no model that MaskablePPO can read"):
-        make_policy(f"sb3:{tmp_path / 'model.zip'}")
+        make_policy(f"sb3:{tmp_path / 'model.zip'}", trust=True)
     with pytest.raises(FileNotFoundError, match=r"no SB3 file missing\.zip"):
         make_policy("sb3:missing.zip")
 

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,8 +111,8 @@ def _fail(code: int, message: object) -> NoReturn:
 
 
 @contextmanager
-def _no_traceback() -> Iterator[None]:
-    """Turn what a user can do wrong into a message and an exit code."""
+def _no_traceback(kept: str = "") -> Iterator[None]:
+    """Turn what a user can do wrong into a message and an exit code; `kept` is added when one is interrupted."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -121,7 +122,7 @@ def _no_traceback() -> Iterator[None]:
     except (sqlite3.Error, RuntimeError) as error:
         _fail(FAILED, error)
     except KeyboardInterrupt:
-        typer.echo("Interrupted. What is done is kept: the same command goes on.", err=True)
+        typer.echo(f"Interrupted. {kept}".rstrip(), err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -140,24 +141,39 @@ def _policy(name: str, trust: bool = False) -> Any:
 @contextmanager
 def _bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar; gives the function that moves it: f(done, all)."""
-    columns = (BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    columns = (
+        BarColumn(None, table_column=Column(min_width=8, ratio=1)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # in all 80 characters
+        TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
+        task = bar.add_task("", total=None, rate="")
+        first: list[float] = []  # done and time at the first call: what was there before took no time
+
+        def move(done: int, total: int) -> None:
+            now = time.monotonic()
+            if not first:
+                first[:] = done, now
+            rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
+            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate else "")
+
+        yield move
 
 
 class _Rate(ProgressColumn):
-    """How many of what a second."""
+    """Of what, and how many a second on average; the time that follows it is what is left, or was taken."""
 
-    def __init__(self, unit: str) -> None:
-        super().__init__()
+    def __init__(self, unit: str, column: Column) -> None:
+        super().__init__(column)
         self._unit = unit
 
     def render(self, task: Task) -> Text:
-        return Text(f"{self._unit}, {task.speed or 0:,.0f}/s, left:")
+        return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
 
 
 @app.command()
+@_no_traceback()
 def policies() -> None:
     """List the policies that ship with the package, and how strong they are.
 
@@ -198,6 +214,15 @@ def arena(
     file: Annotated[
         Path, typer.Option(help="Where games are kept; the same command goes on from there.")
     ] = Path("arena.sqlite"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Play everything anew; the games that are kept are replaced.")
+    ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Read files of policies that can run code when they are read: sb3:FILE."
+        ),
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes that play.", show_default="one for each core")
     ] = None,
@@ -233,33 +258,38 @@ def arena(
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or MODULE:OBJECT of your own.
     """
-    from wotd_env import Game
-    from wotd_env.arena import Tournament, run, show
-    from wotd_env.policies.oracle import Oracle
+    goes_on = "the same command without --fresh goes on" if fresh else "the same command goes on"
+    with _no_traceback(f"What is done is kept in {file}: {goes_on}."):
+        from wotd_env import Game
+        from wotd_env.arena import Tournament, run, show
+        from wotd_env.policies.oracle import Oracle
 
-    with _no_traceback():
         rules = _rules(players or 2, spaces, powers, immunity, dead_pieces, colors, start, max_turns)
         tournament = Tournament(tuple(policies), rules, games, seed, until, luck)
         for name in policies:
-            policy = _policy(name)
+            policy = _policy(name, trust)
             if isinstance(policy, Oracle):  # better no table now than a forfeit in every game
                 policy.table(Game(rules))
         for target in out or []:
             _writable(target, *show.FORMATS)
         if plot:
             _writable(plot, *_PICTURES)
+        if file.resolve() in {target.resolve() for target in (*(out or []), plot) if target}:
+            raise ValueError(f"{file} is where games are kept: results must be written to another file")
 
         pool = None
         if ray:
             from wotd_env.adapters.ray import Cluster
 
-            pool = Cluster(tournament, time_limit, ray)
+            pool = Cluster(tournament, time_limit, ray, trust)
         with _bar("games", quiet) as progress:
             results = run(
                 tournament,
                 file,
+                fresh=fresh,
                 workers=_cores() if workers is None else workers,
                 time_limit=time_limit,
+                trust=trust,
                 pool=pool,
                 progress=progress,
             )
@@ -279,11 +309,32 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def _writable(file: Path, *endings: str) -> None:
-    """Find out before the work begins whether its results can be written."""
+    """Find out before the work begins whether its results can be written; nothing is made, nothing changed.
+
+    Raises:
+        ValueError: if the name has another ending.
+        OSError: if the file cannot be written.
+    """
     if file.suffix not in endings:
         raise ValueError(f"the name of a file to write here must end in {', '.join(endings)}, got {file}")
-    if not file.parent.is_dir():
-        raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
+    try:
+        target = file.resolve()  # where a link leads
+        if not target.parent.exists():
+            raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
+        if not target.parent.is_dir():
+            raise NotADirectoryError(f"{file.parent} is no folder to write {file.name} to")
+        if not target.exists():
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+        elif target.is_file():
+            with target.open("ab"):
+                pass
+        else:
+            raise IsADirectoryError(f"{file} is there, and is no file that could be written")
+    except OSError as error:
+        if error.errno is None:  # one of those above
+            raise
+        raise type(error)(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _cores() -> int:
@@ -317,6 +368,7 @@ def compile_everything() -> None:
 
 
 @app.command()
+@_no_traceback()
 def bench(
     players: Annotated[int, typer.Option(help="Seats, 2 to 5.")] = 2,
     powers: Powers = "none",
@@ -463,7 +515,7 @@ def solve(
     """
     from wotd_env import solver
 
-    with _no_traceback():
+    with _no_traceback("" if spaces is None else "What is done is kept: the same command goes on."):
         if [spaces, verify, compact].count(None) != 2:
             raise ValueError(
                 "give one of --spaces, to solve a board, --verify, to check a table, and --compact"

@@ -10,6 +10,8 @@ from their names: their files and modules must be found there under the same nam
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 from concurrent.futures import Future
 from typing import Any
 
@@ -24,6 +26,8 @@ except ModuleNotFoundError as missing:
 
 __all__ = ["Cluster"]
 
+_CONNECT = 30.0  # seconds in which a cluster must answer
+
 
 class Cluster:
     """Plays blocks on all CPUs of a Ray cluster, see `wotd_env.arena.run`.
@@ -33,17 +37,26 @@ class Cluster:
         time_limit: seconds that a policy may take for one call.
         address: of the cluster; "auto" for the one that this machine is a node of, None for one made for the occasion.
             If Ray has been started in this process already, that cluster is used.
+        trust: for the policies that are made, see `make_policy`.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
     """
 
-    def __init__(self, tournament: Tournament, time_limit: float = 60.0, address: str | None = None) -> None:
+    def __init__(
+        self,
+        tournament: Tournament,
+        time_limit: float = 60.0,
+        address: str | None = None,
+        trust: bool = False,
+    ) -> None:
         self._ours = not ray.is_initialized()
         if self._ours:
+            if address not in (None, "local"):
+                _find(address)
             ray.init(address=address, log_to_driver=False)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_play)
-        self._tournament, self._time_limit = tournament, time_limit
+        self._options = tournament, time_limit, trust
         self._pending: dict[Future[Played], Any] = {}
 
     @property
@@ -61,20 +74,49 @@ class Cluster:
         if self._ours:
             ray.shutdown()
 
-    def submit(self, block: Block) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
         """Have a block played."""
-        reference = self._task.remote(self._tournament, self._time_limit, block)
-        future: Future[Played] = reference.future()
+        reference = self._task.remote(*self._options, block, untried)
+        future: Future[Played] = Future()
         self._pending[future] = reference
-        future.add_done_callback(lambda done: self._pending.pop(done, None))
+
+        def finish(done: Future[Played]) -> None:
+            self._pending.pop(future, None)
+            error = done.exception()
+            if error is None:
+                future.set_result(done.result())
+            else:  # as it was raised on the node, not as Ray wraps it
+                future.set_exception(getattr(error, "cause", None) or error)
+
+        reference.future().add_done_callback(finish)
         return future
 
 
-def _play(tournament: Tournament, time_limit: float, block: Block) -> Played:
-    return _worker(tournament, time_limit).play(block)
+def _find(address: str) -> None:
+    """Connect to a cluster, in a process of its own: where none answers, Ray tries for ever and cannot be stopped."""
+    code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, address],
+            capture_output=True,
+            text=True,
+            timeout=_CONNECT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConnectionError(f"no Ray cluster answers at {address} within {_CONNECT:g} s") from None
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["Ray has ended without a word"])[-1]
+        raise ConnectionError(f"no Ray cluster can be reached at {address}: {why}")
+
+
+def _play(
+    tournament: Tournament, time_limit: float, trust: bool, block: Block, untried: frozenset[str]
+) -> Played:
+    return _worker(tournament, time_limit, trust).play(block, untried)
 
 
 @functools.lru_cache(1)
-def _worker(tournament: Tournament, time_limit: float) -> Worker:
+def _worker(tournament: Tournament, time_limit: float, trust: bool) -> Worker:
     """Return the process that a Ray worker keeps: one that can be stopped when a policy hangs."""
-    return Worker(tournament, time_limit)
+    return Worker(tournament, time_limit, trust=trust)

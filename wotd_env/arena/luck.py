@@ -27,13 +27,13 @@ __all__ = ["Equity", "luck", "make_equity"]
 Equity = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 
 
-def make_equity(policy: str) -> Equity:
-    """Return the method `equity` of a policy.
+def make_equity(policy: str, trust: bool = False) -> Equity:
+    """Return the method `equity` of a policy, made as `make_policy` makes it.
 
     Raises:
         ValueError: if there is no such policy, or it has no such method.
     """
-    equity = getattr(make_policy(policy), "equity", None)
+    equity = getattr(make_policy(policy, trust=trust), "equity", None)
     if not callable(equity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")
     found: Equity = equity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,9 +18,13 @@ from wotd_env.game import Game
 from wotd_env.policies import Policy
 from wotd_env.rules import Phase, Rules
 
-__all__ = ["Forfeit", "Played", "play", "replay", "results_dtype"]
+__all__ = ["BrokenPolicyError", "Forfeit", "Played", "play", "replay", "results_dtype"]
 
 _NO_ACTION = -1
+
+
+class BrokenPolicyError(RuntimeError):
+    """A policy has failed in its first decision; the message ends with its own traceback."""
 
 
 class Forfeit(NamedTuple):
@@ -87,6 +92,7 @@ def play(
     equity: Equity | None = None,
     lost: Mapping[int, str] | None = None,
     pulse: Callable[[int], None] = lambda call: None,
+    untried: frozenset[str] = frozenset(),
 ) -> Played:
     """Play all games of a block side by side.
 
@@ -102,6 +108,10 @@ def play(
         lost: calls of `Policy.act`, numbered from 1 in the order made, that must not be made because they do not
             return -> why; every game asked about is forfeited.
         pulse: told the number of every call before it is made, and 0 after it.
+        untried: policies whose first decision this is.
+
+    Raises:
+        BrokenPolicyError: if an untried policy fails in every game that it is first asked about.
     """
     rules, table, n = tournament.rules, block.table, tournament.rules.players
     game = Game(rules)
@@ -129,6 +139,12 @@ def play(
             asked = live[mover == policy]
             if asked.size:
                 actions[asked], reasons = ask(policy, state[asked])
+                if names[policy] in untried and len(reasons) == asked.size:
+                    raise BrokenPolicyError(
+                        f"policy {names[policy]!r} failed in its first decision: {reasons[0]}"
+                        + _own_traceback(ask.error)
+                    )
+                untried = untried - {names[policy]}
                 failed |= {int(asked[i]): reason for i, reason in reasons.items()}
                 state["phase"][asked[list(reasons)]] = Phase.OVER
         moves.append(actions.astype(np.int16))
@@ -167,16 +183,20 @@ class _Asker:
         self.game, self.policies, self.generators = game, policies, generators
         self.lost, self.pulse = lost, pulse
         self.calls = 0
+        self.error: Exception | None = None  # what was raised when it was asked last
 
     def __call__(self, policy: int, state: NDArray[np.void]) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Return legal actions, with -1 where there is none, and there: game -> why not."""
+        self.error = None
         try:
             actions = self._act(policy, state)
         except _LostError as error:
             return np.full(len(state), _NO_ACTION), dict.fromkeys(range(len(state)), str(error))
         except Exception as error:
+            self.error = error
+        if self.error:
             if len(state) == 1:
-                words = f"{type(error).__name__}: {error}"
+                words = f"{type(self.error).__name__}: {self.error}"
                 return np.array([_NO_ACTION]), {0: f"raised {words[:500]}"}
             singly = [self(policy, state[i : i + 1]) for i in range(len(state))]
             return (
@@ -209,6 +229,16 @@ class _Asker:
         if returned.shape != state.shape or returned.dtype.kind not in "iu":
             raise ValueError(f"act must return integers {state.shape}, got {returned.dtype} {returned.shape}")
         return returned.astype(np.int64)
+
+
+def _own_traceback(error: Exception | None) -> str:
+    """Return the traceback of what a policy raised, from where it is called; nothing if we raised it."""
+    where = error.__traceback__ if error else None
+    while where is not None and where.tb_frame.f_code.co_filename == __file__:
+        where = where.tb_next
+    if error is None or where is None:
+        return ""
+    return "\n\n" + "".join(traceback.format_exception(error.with_traceback(where))).rstrip()
 
 
 def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> None:

@@ -6,20 +6,28 @@ error comes from their spread. Tables have dice of their own and are independent
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, stdtrit
 
 from wotd_env.arena.play import Forfeit
 from wotd_env.arena.tournament import Table, Tournament
 
-__all__ = ["Estimate", "Results", "Row", "share_error"]
+try:  # here, so that nobody plays for hours to learn that ratings cannot be fitted
+    from scipy.special import expit, stdtrit
+
+    if find_spec("choix") is None:
+        raise ModuleNotFoundError("No module named 'choix'", name="choix")
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(f"tournaments need {missing.name}: pip install 'wotd-env[arena]'") from missing
+
+__all__ = ["Estimate", "Results", "Row", "share_error", "span"]
 
 LEVEL = 0.95
 ELO = 400 / math.log(10)
@@ -154,6 +162,13 @@ class _Played:
         return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
 
 
+_Means = dict[Table, dict[tuple[str, int | None], tuple[int, int, dict[str, _Mean]]]]
+"""Table -> (policy, seat or all) -> games, forfeits, means."""
+
+_Ahead = dict[Table, dict[tuple[str, str], Floats]]
+"""Table -> (policy, other policy), in order -> how often the one was ahead, and behind, in each duplicate: (D, 2)."""
+
+
 def _row(
     policy: str, table: Table | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
 ) -> Row:
@@ -172,6 +187,12 @@ def share_error(table: Table, games: NDArray[np.void], luck: bool) -> float:
     return max(played.means(policy, None)[2][measure].estimate().error for policy in played.names)
 
 
+def span(dates: Iterable[str]) -> str:
+    """Return the first and the last of some dates in words."""
+    ordered = sorted(set(dates))
+    return " to ".join(ordered[:1] + ordered[1:][-1:])
+
+
 class Results:
     """What a tournament has shown.
 
@@ -179,6 +200,7 @@ class Results:
         tournament: the tournament.
         games: table -> its games, records of `wotd_env.arena.results_dtype` in order of duplicates.
         forfeits: all of them.
+        earlier: date -> how many of the games have not been played by this run but were in its file since then.
 
     Attributes:
         rows: estimates: each policy over all tables, best first; the same by seat; then at each table; by seat there.
@@ -187,47 +209,60 @@ class Results:
     """
 
     def __init__(
-        self, tournament: Tournament, games: Mapping[Table, NDArray[np.void]], forfeits: Sequence[Forfeit]
+        self,
+        tournament: Tournament,
+        games: Mapping[Table, NDArray[np.void]],
+        forfeits: Sequence[Forfeit],
+        earlier: Mapping[str, int] | None = None,
     ) -> None:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
-        tables = [_Played(table, played, tournament.luck is not None) for table, played in games.items()]
-        self.rows = self._rows(tables)
-        self.ahead = self._ahead(tables)
-        self.ratings = self._ratings(tables)
+        self.earlier = dict(earlier or {})
+        seats = [None, *range(tournament.rules.players)]
+        means: _Means = {}
+        ahead: _Ahead = {}
+        for (
+            table,
+            played,
+        ) in games.items():  # one after the other: expanded they take several times the memory
+            expanded = _Played(table, played, tournament.luck is not None)
+            means[table] = {
+                (name, seat): expanded.means(name, seat) for name in expanded.names for seat in seats
+            }
+            ahead[table] = {
+                (one, other): expanded.ahead(one, other)
+                for one, other in itertools.combinations(expanded.names, 2)
+            }
+        self.rows = self._rows(means)
+        self.ahead = self._ahead(ahead)
+        self.ratings = self._ratings(ahead)
 
-    def _rows(self, tables: list[_Played]) -> list[Row]:
+    def _rows(self, means: _Means) -> list[Row]:
         seats = [None, *range(self.tournament.rules.players)]
         rows = []
         for policy in self.tournament.policies:
             for seat in seats:
-                parts = [played.means(policy, seat) for played in tables if policy in played.table]
-                pooled = {name: _pool([means[name] for _, _, means in parts]) for name in parts[0][2]}
-                games, forfeits = sum(part[0] for part in parts), sum(part[1] for part in parts)
+                parts = {table: of[policy, seat] for table, of in means.items() if policy in table}
+                measures = next(iter(parts.values()))[2]
+                pooled = {name: _pool([part[name] for _, _, part in parts.values()]) for name in measures}
+                games = sum(part[0] for part in parts.values())
+                forfeits = sum(part[1] for part in parts.values())
                 rows.append(_row(policy, None, seat, games, forfeits, pooled))
-                rows += [
-                    _row(policy, played.table, seat, *played.means(policy, seat))
-                    for played in tables
-                    if policy in played.table
-                ]
+                rows += [_row(policy, table, seat, *part) for table, part in parts.items()]
         best = sorted(self.tournament.policies, key=lambda policy: -_total(rows, policy).share.value)
         return sorted(
             rows,
             key=lambda row: (row.table or (), row.seat is not None, best.index(row.policy), row.seat or 0),
         )
 
-    def _ahead(self, tables: list[_Played]) -> dict[tuple[str, str], Estimate]:
+    def _ahead(self, counts: _Ahead) -> dict[tuple[str, str], Estimate]:
         ahead = {}
-        for one, other in combinations(self.tournament.policies, 2):
-            shares = []
-            for played in tables:
-                if one in played.table and other in played.table:
-                    counts = played.ahead(one, other)
-                    shares.append(_mean(counts[:, 0] / counts.sum(1)))
-            share = ahead[one, other] = _pool(shares).estimate()
+        for one, other in itertools.combinations(sorted(self.tournament.policies), 2):
+            pairs = [of[one, other] for of in counts.values() if (one, other) in of]
+            share = ahead[one, other] = _pool([_mean(n[:, 0] / n.sum(1)) for n in pairs]).estimate()
             ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         return ahead
 
-    def _ratings(self, tables: list[_Played]) -> dict[str, Estimate]:
+    def _ratings(self, counts: _Ahead) -> dict[str, Estimate]:
         """Fit Bradley-Terry strengths to who finished ahead of whom, in points of Elo with mean 0.
 
         Among more than two players the pairs of a finishing order, taken together, estimate the strengths of
@@ -238,19 +273,14 @@ class Results:
         k = len(policies)
         if k == 1:
             return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-        try:
-            import choix
-        except ImportError as missing:
-            raise ImportError("ratings need choix: pip install 'wotd-env[arena]'") from missing
-        pairs = [
-            (policies.index(one), policies.index(other), played.ahead(one, other), played)
-            for played in tables
-            for one, other in combinations(played.names, 2)
-        ]
+        import choix  # takes a second, which workers need not spend
+
         wins = np.full((k, k), 0.5) - np.eye(k) / 2
-        for i, j, counts, _ in pairs:
-            wins[i, j] += counts[:, 0].sum()
-            wins[j, i] += counts[:, 1].sum()
+        for of in counts.values():
+            for (one, other), n in of.items():
+                i, j = policies.index(one), policies.index(other)
+                wins[i, j] += n[:, 0].sum()
+                wins[j, i] += n[:, 1].sum()
         strength = choix.ilsr_pairwise_dense(wins, max_iter=10_000)
         strength = strength - strength.mean()
         expected = expit(strength[:, None] - strength)
@@ -258,13 +288,13 @@ class Results:
         information = np.diag(weight.sum(1)) - weight
         drawn = (0.5 - expected) ** 2
         spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
-        for played in tables:
-            score = np.zeros((len(played.rank), k))
-            for i, j, counts, where in pairs:
-                if where is played:
-                    surprise = counts[:, 0] - counts.sum(1) * expected[i, j]
-                    score[:, i] += surprise
-                    score[:, j] -= surprise
+        for of in counts.values():
+            score = np.zeros((len(next(iter(of.values()))), k))
+            for (one, other), n in of.items():
+                i, j = policies.index(one), policies.index(other)
+                surprise = n[:, 0] - n.sum(1) * expected[i, j]
+                score[:, i] += surprise
+                score[:, j] -= surprise
             spread += score.T @ score
         inverse = np.linalg.pinv(information)
         error = 1.96 * np.sqrt(np.diag(inverse @ spread @ inverse))
@@ -281,6 +311,7 @@ class Results:
         return {
             "tournament": asdict(self.tournament),
             "games": sum(map(len, self.games.values())),
+            "earlier": self.earlier,
             "neutral_share": 1 / self.tournament.rules.players,
             "rows": self.to_rows(),
             "ahead": {

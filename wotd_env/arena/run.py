@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
@@ -9,103 +11,140 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.arena.play import Played
-from wotd_env.arena.results import Results, share_error
+from wotd_env.arena.play import Forfeit, Played
+from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Table, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
-from wotd_env.policies import Policy, make_policy
+from wotd_env.policies import Policy, _checked, make_policy
 
 __all__ = ["run"]
+
+_log = logging.getLogger("wotd_env")
 
 
 def run(
     tournament: Tournament,
     file: str | Path | None = None,
     *,
+    fresh: bool = False,
     workers: int = 0,
     time_limit: float = 60.0,
     policies: Mapping[str, Policy] | None = None,
+    trust: bool = False,
     pool: Pool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
     """Play a tournament, or what a file lacks of it.
 
-    The results depend on the tournament alone: not on the number of workers, nor on interruptions.
+    The results depend on the tournament alone: not on the number of workers, nor on interruptions. That games of the
+    file are used, and from when they are, is logged at the start and stands in `Results.earlier`.
 
     Args:
         tournament: what to play.
         file: where played blocks are kept, see `wotd_env.arena.store`; None keeps them in memory.
+        fresh: play everything anew. What the file has of this tournament is replaced.
         workers: processes that play (a script that asks for them needs the usual `if __name__ == "__main__":`). With
             0 this process does, and a policy that hangs cannot be stopped.
         time_limit: seconds that a policy may take for one call (up to 256 n decisions) in a worker; then it forfeits
             the games that it was asked about.
         policies: policies that are not made from their names, by name. A file knows them by name only.
+        trust: read the files of policies even if they can run code, see `make_policy`.
         pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
-        progress: called with the games played so far, and the most that will be, after every block.
+        progress: called with the games that the file had and the most that will be, then after every block with the
+            games there are.
 
     Raises:
-        ValueError: for an unknown policy, a wrong option, or a file that is no tournament file.
+        ValueError: for an unknown policy, a wrong option, or a file that is no tournament file or is damaged.
+        BrokenPolicyError: if a policy fails in all games of its first call: it would only collect forfeits.
+        sqlite3.Error: if the file cannot be read or written; what has been written before is kept.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
         raise ValueError(f"workers must be an integer of at least 0, got {workers!r}")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be more than 0 seconds, got {time_limit!r}")
-    given = dict(policies or {})
+    given = {name: _checked(policy, name) for name, policy in (policies or {}).items()}
     if unknown := given.keys() - set(tournament.policies):
         raise ValueError(f"policies must be among those of the tournament, got {sorted(unknown)}")
-    made = {name: given[name] if name in given else make_policy(name) for name in tournament.policies}
-    if pool is None:
-        pool = Processes(tournament, workers, time_limit, given) if workers else Here(tournament, made)
+    made = {
+        name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
+    }
+    if pool is None and workers:
+        pool = Processes(tournament, workers, time_limit, given, trust)
+    elif pool is None:
+        pool = Here(tournament, made, trust)
 
     tables = [_TableRun(tournament, table) for table in tournament.tables]
-    with Store(tournament, file, given) as store, pool:
+    with Store(tournament, file, given, fresh) as store, pool:
+        for each in tables:
+            each.take_stored(store)
+        done, total = _count(tables)
+        if done:
+            dates = {date for each in tables for date in each.dates.values()}
+            _log.warning(
+                "%s: using %s games of earlier runs (%s); fresh=True, or --fresh, plays them anew",
+                file,
+                f"{done:,}",
+                span(dates),
+            )
+        progress(done, total)
+        if _next(tables):
+            store.begin()
         running: dict[Future[Played], tuple[_TableRun, int]] = {}
+        first: dict[str, Future[Played]] = {}  # policy -> the block in which it makes its first decision
         while True:
             while len(running) < 2 * pool.size and (table := _next(tables)):
-                i = table.take()
-                block = tournament.block(table.table, i)
-                if (played := store.load(block)) is not None:
-                    table.add(i, played)
-                    progress(*_count(tables))
-                else:
-                    running[pool.submit(block)] = table, i
+                i = table.missing.popleft()
+                untried = frozenset(table.table).difference(first)
+                future = pool.submit(tournament.block(table.table, i), untried)
+                running[future] = table, i
+                first |= dict.fromkeys(untried, future)
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 table, i = running.pop(future)
+                for name in table.table:
+                    first[name].result()  # raises before games that a broken policy has forfeited are kept
                 played = future.result()
                 store.save(tournament.block(table.table, i), played)
                 table.add(i, played)
                 progress(*_count(tables))
-    return Results(
-        tournament,
-        {table.table: table.games() for table in tables},
-        [forfeit for table in tables for played in table.counted for forfeit in played.forfeits],
-    )
+
+    games: dict[Table, NDArray[np.void]] = {}
+    forfeits: list[Forfeit] = []
+    earlier: Counter[str] = Counter()
+    for each in tables:
+        games[each.table] = each.games()
+        for i, played in enumerate(each.counted):
+            forfeits += played.forfeits
+            if i in each.dates:
+                earlier[each.dates[i]] += len(played.games)
+        each.counted.clear()  # one copy of the games is enough
+    return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
 
 
 class _TableRun:
     """How far a table has come."""
 
     def __init__(self, tournament: Tournament, table: Table) -> None:
-        self.table, self.blocks = table, tournament.num_blocks
-        self.taken = 0  # blocks that have been played or are under way
+        self.table = table
+        self.missing = deque(range(tournament.num_blocks))  # neither played nor under way
         self.counted: list[Played] = []  # the first blocks: all that counts
+        self.dates: dict[int, str] = {}  # block -> when it was played, if that was in an earlier run
         self.done = 0  # games
         self.total = tournament.duplicates * len(table)
         self._early: dict[int, Played] = {}  # blocks that came before an earlier one
         self._stopped = False
         self._until, self._luck = tournament.until, tournament.luck is not None
 
-    @property
-    def open(self) -> bool:
-        """Whether there is a block to take."""
-        return self.taken < self.blocks and not self._stopped
-
-    def take(self) -> int:
-        self.taken += 1
-        return self.taken - 1
+    def take_stored(self, store: Store) -> None:
+        """Add the blocks that a file has, as far as they are needed."""
+        for i, played, date in store.stored(self.table):
+            if self._stopped or i in self.dates:
+                continue
+            self.missing.remove(i)
+            self.dates[i] = date
+            self.add(i, played)
 
     def add(self, i: int, played: Played) -> None:
         """Add a block; the rule for stopping looks at blocks in order, so that who is faster does not matter."""
@@ -116,6 +155,7 @@ class _TableRun:
             if self._until is not None and share_error(self.table, self.games(), self._luck) <= self._until:
                 self._stopped = True
                 self.total = self.done
+                self.missing.clear()
 
     def games(self) -> NDArray[np.void]:
         return np.concatenate([played.games for played in self.counted])
@@ -123,7 +163,7 @@ class _TableRun:
 
 def _next(tables: list[_TableRun]) -> _TableRun | None:
     """Return the table that is furthest behind, None if all have been taken care of."""
-    return min((table for table in tables if table.open), key=lambda table: table.taken, default=None)
+    return min((table for table in tables if table.missing), key=lambda table: table.missing[0], default=None)
 
 
 def _count(tables: list[_TableRun]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wotd_env.arena.results import Estimate, Results, Row
+from wotd_env.arena.results import Estimate, Results, Row, span
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,6 +49,10 @@ def tables(results: Results) -> list[RenderableType]:
     columns = {heading: cell for heading, cell in columns.items() if told.get(heading, True)}
     total = Table(title=f"{games:,} games of {n} players", title_justify="left")
     total.caption = f"± is a 95 % interval; a win share of {1 / n:.1%} is neutral"
+    if results.earlier:
+        total.caption += (
+            f"\n{sum(results.earlier.values()):,} games are of earlier runs ({span(results.earlier)})"
+        )
     total.add_column("policy")
     for heading in columns:
         total.add_column(heading, justify="right")

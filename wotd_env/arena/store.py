@@ -1,19 +1,28 @@
 """Tournament files: played blocks in SQLite, written one transaction each, so that a kill loses only what is under way.
 
 A file is a collection of blocks, not one tournament: each is kept under everything that its games depend on (rules,
-seed, policies with a digest of their source or file, version of the engine), so that several tournaments may share a
-file, at the same time too, and a tournament that is changed finds what still holds.
+seed, policies with a digest of their sources or file, version of the engine), so that several tournaments may share a
+file, at the same time too, and a tournament that is changed finds what still holds. What a policy reads when it is made
+or plays is not known, so games of earlier runs are always said to be such.
+
+Every block has a checksum over all that it is. One that is damaged is played again.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
+import logging
 import sqlite3
+import sysconfig
 import zlib
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,29 +33,47 @@ import wotd_env
 from wotd_env._compile import _stamp
 from wotd_env.arena import play
 from wotd_env.arena.play import Forfeit, Played, results_dtype
-from wotd_env.arena.tournament import Block, Tournament
+from wotd_env.arena.tournament import BLOCK, Block, Table, Tournament
 from wotd_env.policies import POLICIES
 
 __all__ = ["Store"]
 
 _APPLICATION = 0x776F7464  # "wotd": tells our files from other SQLite files
-_VERSION = 1
-_SCHEMA = """
+_VERSION = 2
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS setting (
     id INTEGER PRIMARY KEY,
     description TEXT NOT NULL UNIQUE   -- JSON: rules, seed, luck, version, engine
-);
+)
+""",
+    """
 CREATE TABLE IF NOT EXISTS block (
     setting INTEGER NOT NULL REFERENCES setting (id),
     policies TEXT NOT NULL,            -- JSON: [name, digest] of each place at the table
     first INTEGER NOT NULL,            -- duplicate
-    size INTEGER NOT NULL,            -- of duplicates
+    size INTEGER NOT NULL,             -- of duplicates
     games BLOB NOT NULL,               -- zlib: size * n records, see results_dtype
     forfeits TEXT NOT NULL,            -- JSON
-    written TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    written TEXT NOT NULL,             -- UTC, ISO 8601
+    checksum BLOB NOT NULL,            -- of all of these
     PRIMARY KEY (setting, policies, first, size)
-);
-"""
+)
+""",
+)
+
+_SYSTEM = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+"""Failures that are not the file's fault."""
+
+_log = logging.getLogger("wotd_env")
 
 
 class Store:
@@ -56,64 +83,82 @@ class Store:
         tournament: whose blocks.
         file: the file, made if it is not there; None keeps them in memory.
         given: policies that are not made from their names: of them only the name is known.
+        fresh: take none of the tournament's blocks from the file; the first that is saved replaces them all.
 
     Raises:
-        ValueError: if the file is there and is no tournament file; it has not been changed.
+        ValueError: if the file is there and is no tournament file, or is damaged; it has not been changed.
+        sqlite3.Error: if it cannot be read.
     """
 
     def __init__(
-        self, tournament: Tournament, file: str | Path | None = None, given: Container[str] = ()
+        self,
+        tournament: Tournament,
+        file: str | Path | None = None,
+        given: Container[str] = (),
+        fresh: bool = False,
     ) -> None:
-        self._players = tournament.rules.players
+        self._tournament, self._file, self._fresh = tournament, file, fresh
+        self._replace = fresh  # until it has been done
         self._digests = {
             name: "given" if name in given else fingerprint(name) for name in tournament.policies
         }
+        self._description = json.dumps(
+            {
+                "rules": asdict(tournament.rules),
+                "seed": int(tournament.seed),
+                "luck": [tournament.luck, fingerprint(tournament.luck)] if tournament.luck else None,
+                "version": wotd_env.__version__,
+                "engine": _stamp(Path(play.__file__)),
+            }
+        )
         if file is not None and not Path(file).parent.is_dir():
             raise FileNotFoundError(f"no folder {Path(file).parent} for the tournament file {file}")
-        self._connection = sqlite3.connect(
-            ":memory:" if file is None else file, timeout=60, isolation_level=None
-        )
-        try:
-            self._prepare(file)
-            description = json.dumps(
-                {
-                    "rules": asdict(tournament.rules),
-                    "seed": int(tournament.seed),
-                    "luck": [tournament.luck, fingerprint(tournament.luck)] if tournament.luck else None,
-                    "version": wotd_env.__version__,
-                    "engine": _stamp(Path(play.__file__)),
-                }
+        with self._explained("read"):
+            self._connection = sqlite3.connect(
+                ":memory:" if file is None else file, timeout=60, isolation_level=None
             )
-            self._connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (description,))
-            row = self._connection.execute(
-                "SELECT id FROM setting WHERE description = ?", (description,)
-            ).fetchone()
-            self._setting = int(row[0])
+        self._connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum sees damage
+        try:
+            with self._explained("read"):
+                self._check()
         except BaseException:
             self._connection.close()
             raise
 
-    def _prepare(self, file: str | Path | None) -> None:
-        try:
-            # tables first: another process may be making them and their marks, in one transaction
-            (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{file} is no tournament file: {error}") from error
+    def _check(self) -> None:
+        """Find out whether the file is ours."""
+        # tables first: another process may be making them and their marks, in one transaction
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if tables and application != _APPLICATION:
-            raise ValueError(f"{file} is no tournament file: it is a database of something else")
+            raise ValueError(f"{self._file} is no tournament file: it is a database of something else")
         if tables and version != _VERSION:
             raise ValueError(
-                f"{file} has format {version}, this version of wotd-env reads {_VERSION}; use another file"
+                f"{self._file} has format {version}, this version of wotd-env reads {_VERSION}; use another file"
             )
-        if not tables:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION};"
-                f"PRAGMA user_version = {_VERSION}; COMMIT;"
-            )
-        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._empty = not tables
+
+    @contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        """Name the file, and say what to do, when SQLite fails to have it read or written."""
+        try:
+            yield
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+        ) as error:  # even SQLite's messages may hold what is damaged
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without the details
+            if code in _SYSTEM:
+                raise sqlite3.OperationalError(
+                    f"the tournament file {self._file} cannot be {done}: {error}. What is written is kept"
+                ) from error
+            if code == sqlite3.SQLITE_NOTADB:
+                raise ValueError(f"{self._file} is no tournament file: {error}") from error
+            raise ValueError(
+                f"the tournament file {self._file} is damaged ({error}). Delete it, or use another file: "
+                "the same seed plays the same games again"
+            ) from error
 
     def __enter__(self) -> Store:
         return self
@@ -123,47 +168,172 @@ class Store:
     ) -> None:
         self._connection.close()
 
-    def load(self, block: Block) -> Played | None:
-        """Return what came of a block, None if it has not been played."""
-        row = self._connection.execute(
-            "SELECT games, forfeits FROM block WHERE setting = ? AND policies = ? AND first = ? AND size = ?",
-            self._key(block),
-        ).fetchone()
-        if row is None:
-            return None
-        games = np.frombuffer(zlib.decompress(row[0]), results_dtype(self._players))
-        forfeits: list[dict[str, Any]] = json.loads(row[1])
-        return Played(
-            games,
-            [
-                Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
-                for entry in forfeits
-            ],
-        )
+    def stored(self, table: Table) -> Iterator[tuple[int, Played, str]]:
+        """Yield the blocks of a table that the file has: number, what came of it, the day when it was played."""
+        if self._empty or self._fresh:
+            return
+        policies = self._policies(table)
+        with self._explained("read"):
+            rows = self._connection.execute(
+                "SELECT first, size, games, forfeits, written, checksum FROM block JOIN setting ON id = setting "
+                "WHERE description = ? AND policies = ? AND typeof(first) = 'integer' ORDER BY first",
+                (self._description, policies),
+            ).fetchall()
+        for first, size, games, forfeits, written, checksum in rows:
+            block = self._tournament.block(table, first // BLOCK)
+            if (first, size) != block[1:]:
+                continue  # the last block of a shorter tournament, or beyond the end of this one
+            try:
+                if checksum != self._checksum(policies, block, games, forfeits, written):
+                    raise ValueError("the checksum is wrong")
+                played = _unpack(block, games, forfeits)
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
+                _log.warning(
+                    "%s is damaged: games %d to %d of %s are played again (%s)",
+                    self._file,
+                    first * len(table),
+                    (first + size) * len(table) - 1,
+                    " against ".join(table),
+                    error,
+                )
+                continue
+            yield first // BLOCK, played, written[:10]
+
+    def begin(self) -> None:
+        """Make sure that blocks can be saved, before any is played.
+
+        Raises:
+            sqlite3.Error: if the file cannot be written.
+        """
+        with self._explained("written"), self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes, even where nothing is new
+            connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: Played) -> None:
-        """Keep what came of a block; if another process has just done so, nothing changes."""
-        forfeits = json.dumps([forfeit._asdict() for forfeit in played.forfeits])
-        self._connection.execute(
-            "INSERT OR IGNORE INTO block (setting, policies, first, size, games, forfeits) VALUES (?, ?, ?, ?, ?, ?)",
-            (*self._key(block), zlib.compress(played.games.tobytes(), 1), forfeits),
-        )
+        """Keep what came of a block.
 
-    def _key(self, block: Block) -> tuple[int, str, int, int]:
-        policies = json.dumps([[name, self._digests[name]] for name in block.table])
-        return self._setting, policies, block.first, block.size
+        Raises:
+            sqlite3.Error: if the file cannot be written; it is as it was.
+        """
+        policies = self._policies(block.table)
+        games = zlib.compress(played.games.tobytes(), 1)
+        forfeits = json.dumps([forfeit._asdict() for forfeit in played.forfeits])
+        written = datetime.now(UTC).isoformat(timespec="seconds")
+        checksum = self._checksum(policies, block, games, forfeits, written)
+        with self._explained("written"), self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            (setting,) = connection.execute(
+                "SELECT id FROM setting WHERE description = ?", (self._description,)
+            ).fetchone()
+            if self._replace:
+                connection.executemany(
+                    "DELETE FROM block WHERE setting = ? AND policies = ?",
+                    [(setting, self._policies(table)) for table in self._tournament.tables],
+                )
+            connection.execute(
+                "INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (setting, policies, block.first, block.size, games, forfeits, written, checksum),
+            )
+        self._replace = False
+
+    def _policies(self, table: Table) -> str:
+        return json.dumps([[name, self._digests[name]] for name in table])
+
+    def _checksum(self, policies: str, block: Block, games: bytes, forfeits: str, written: str) -> bytes:
+        text = json.dumps([self._description, policies, block.first, block.size, forfeits, written])
+        return hashlib.sha256(text.encode() + games).digest()
+
+
+def _unpack(block: Block, games: bytes, forfeits: str) -> Played:
+    """Return what a row of the file holds; raises all sorts of errors if it is not what we wrote."""
+    dtype = results_dtype(len(block.table))
+    size = block.size * len(block.table) * dtype.itemsize
+    records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)
+    if records.nbytes != size:
+        raise ValueError("it has another number of games")
+    entries: list[dict[str, Any]] = json.loads(forfeits)
+    return Played(
+        records,
+        [
+            Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
+            for entry in entries
+        ],
+    )
 
 
 def fingerprint(policy: str) -> str:
-    """Return a digest of what a policy's name stands for: its source, and the file that it is read from."""
+    """Return a digest of what a policy's name stands for.
+
+    That is the file that it is read from, and its sources: of a policy of ours the module with all of this package that
+    it imports; of another all modules that it imports but for those that are installed, and all of this package, of
+    which it can use anything.
+    """
     kind, _, argument = policy.partition(":")
-    ours = kind in POLICIES
-    module = importlib.util.find_spec(f"wotd_env.policies.{kind}" if ours else kind)
     digest = hashlib.sha256()
-    if module and module.origin and module.has_location:
-        source = Path(module.origin)
-        digest.update(_stamp(source).encode() if ours else source.read_bytes())
-    if ours and argument and Path(argument).is_file():
-        with open(argument, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+    if kind in POLICIES:
+        digest.update(_stamp(Path(play.__file__).parents[1] / "policies" / f"{kind}.py").encode())
+        for name in (argument, f"{argument}.data"):  # where networks in ONNX may keep their weights
+            if argument and Path(name).is_file():
+                with open(name, "rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    else:
+        sources: dict[str, Path] = {}
+        _reach(kind, sources)
+        package = Path(wotd_env.__file__).parent
+        sources |= {str(file.relative_to(package)): file for file in package.rglob("*.py")}
+        for name, source in sorted(sources.items()):
+            digest.update(f"{name}\0".encode() + hashlib.sha256(source.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def _reach(module: str, found: dict[str, Path]) -> None:
+    """Add to `found` the sources of a module and of what it imports, unless they are installed or this package's."""
+    if module in found or module.partition(".")[0] == "wotd_env":
+        return
+    spec = _spec(module)
+    if spec is None or not spec.origin or not spec.has_location:
+        return
+    source = Path(spec.origin)
+    if (
+        source.is_relative_to(sysconfig.get_path("stdlib"))
+        or {"site-packages", "dist-packages"} & set(source.parts)
+        or not source.is_file()
+    ):
+        return
+    found[module] = source
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (SyntaxError, ValueError):  # compiled, or never really imported
+        return
+    package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level <= package.count(".") + 1:
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(filter(None, (base, node.module)))
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            for i in range(len(parts)):
+                _reach(".".join(parts[: i + 1]), found)
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module without importing the packages that it lies in."""
+    package, _, _ = module.rpartition(".")
+    if not package:
+        try:
+            return importlib.util.find_spec(module)
+        except ValueError:  # it has been put together by hand, as __main__ is
+            return None
+    parent = _spec(package)
+    if parent is None or parent.submodule_search_locations is None:
+        return None
+    return PathFinder.find_spec(module, parent.submodule_search_locations)

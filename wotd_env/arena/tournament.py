@@ -27,6 +27,9 @@ BLOCK = 256
 
 MAX_SEED = 2**63 - 1
 
+MAX_GAMES = 20_000_000
+"""Games of a tournament, at all tables together: they are held in memory."""
+
 Table = tuple[str, ...]
 """The policies that meet, sorted."""
 
@@ -49,7 +52,8 @@ class Tournament:
     Attributes:
         policies: names that `make_policy` takes, all different.
         rules: the rules of all games. Each is the first of its series: under `start="loser"` it starts by dragons.
-        games: games at each table, rounded up to whole duplicates, of which there are at least two.
+        games: games at each table, rounded up to whole duplicates, of which there are at least two; at all tables
+            together at most 20,000,000, because they are held in memory.
         seed: from it follow all dice and all that policies draw, 0 to 2**63 - 1.
         until: stop a table as soon as the 95 % interval of every win share at it is at most plus or minus this; `games`
             is then the most that are played.
@@ -64,13 +68,18 @@ class Tournament:
     luck: str | None = None
 
     def __post_init__(self) -> None:
+        names: object = self.policies
+        if isinstance(names, str):  # would be a tuple of letters
+            raise ValueError(f"policies must be a tuple of names, got {names!r}: write ({names!r},)")
         object.__setattr__(self, "policies", tuple(self.policies))
         if not self.policies or not all(isinstance(name, str) and name for name in self.policies):
             raise ValueError(f"policies must be at least one name, got {self.policies!r}")
         if len(set(self.policies)) < len(self.policies):
             twice = next(name for name in self.policies if self.policies.count(name) > 1)
             raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
-        _whole("games", self.games, 1, 10**12)
+        k, seats = len(self.policies), self.rules.players
+        tables = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
+        _whole("games", self.games, 1, MAX_GAMES // tables, f" with {tables:,} tables" if tables > 1 else "")
         _whole("seed", self.seed, 0, MAX_SEED)
         if self.until is not None and not 0 < self.until < 0.5:
             raise ValueError(f"until must be between 0 and 0.5, got {self.until!r}")
@@ -99,9 +108,9 @@ class Tournament:
         return Block(table, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> None:
+def _whole(name: str, value: Any, low: int, high: int, where: str = "") -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value <= high:
-        raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
+        raise ValueError(f"{name} must be an integer from {low} to {high:,}{where}, got {value!r}")
 
 
 def game_seed(seed: int, table: Table, duplicate: int) -> int:

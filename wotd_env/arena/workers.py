@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import pickle
 import queue
 import signal
 import threading
@@ -23,6 +24,7 @@ from wotd_env.policies import Policy, make_policy
 __all__ = ["Here", "Pool", "Processes", "Worker"]
 
 _POLL = 0.05  # seconds between two looks at a worker's pulse
+_STARTING = -1  # the pulse of a process that has not come to our code yet
 _DEATHS = 3  # of a worker outside any policy, in one block, before we give up
 
 
@@ -38,8 +40,8 @@ class Pool(Protocol):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def submit(self, block: Block) -> Future[Played]:
-        """Have a block played."""
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+        """Have a block played; `untried`: policies whose first decision in this run falls into it."""
         ...
 
 
@@ -48,9 +50,9 @@ class Here:
 
     size = 1
 
-    def __init__(self, tournament: Tournament, policies: Mapping[str, Policy]) -> None:
+    def __init__(self, tournament: Tournament, policies: Mapping[str, Policy], trust: bool = False) -> None:
         self._tournament, self._policies = tournament, policies
-        self._equity = make_equity(tournament.luck) if tournament.luck else None
+        self._equity = make_equity(tournament.luck, trust) if tournament.luck else None
 
     def __enter__(self) -> Here:
         return self
@@ -58,10 +60,10 @@ class Here:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def submit(self, block: Block) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
         """Play a block, now."""
         future: Future[Played] = Future()
-        future.set_result(play(self._tournament, self._policies, block, self._equity))
+        future.set_result(play(self._tournament, self._policies, block, self._equity, untried=untried))
         return future
 
 
@@ -73,6 +75,10 @@ class Processes:
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
         policies: policies that are not made from their names; they are pickled.
+        trust: for the policies that are made, see `make_policy`.
+
+    Raises:
+        ValueError: if a policy cannot be pickled.
     """
 
     def __init__(
@@ -81,9 +87,18 @@ class Processes:
         workers: int,
         time_limit: float,
         policies: Mapping[str, Policy] | None = None,
+        trust: bool = False,
     ) -> None:
+        for name, policy in (policies or {}).items():
+            try:
+                pickle.dumps(policy)
+            except Exception as error:  # whatever a class of the user's raises
+                raise ValueError(
+                    f"policy {name!r} cannot be sent to a worker process: {error}. Play with workers=0, or give it "
+                    "by its name as 'module:object'"
+                ) from error
         self.size = workers
-        self._workers = [Worker(tournament, time_limit, policies) for _ in range(workers)]
+        self._workers = [Worker(tournament, time_limit, policies, trust) for _ in range(workers)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -99,14 +114,14 @@ class Processes:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
 
-    def submit(self, block: Block) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
         """Have a block played by the next worker that is free."""
-        return self._threads.submit(self._play, block)
+        return self._threads.submit(self._play, block, untried)
 
-    def _play(self, block: Block) -> Played:
+    def _play(self, block: Block, untried: frozenset[str]) -> Played:
         worker = self._idle.get()
         try:
-            return worker.play(block)
+            return worker.play(block, untried)
         finally:
             self._idle.put(worker)
 
@@ -119,25 +134,31 @@ class Worker:
     """
 
     def __init__(
-        self, tournament: Tournament, time_limit: float, policies: Mapping[str, Policy] | None = None
+        self,
+        tournament: Tournament,
+        time_limit: float,
+        policies: Mapping[str, Policy] | None = None,
+        trust: bool = False,
     ) -> None:
-        self._tournament, self._time_limit, self._policies = tournament, time_limit, dict(policies or {})
+        self._tournament, self._time_limit, self._trust = tournament, time_limit, trust
+        self._policies = dict(policies or {})
         self._context = multiprocessing.get_context("spawn")
         self._pulse: Any = self._context.RawValue(ctypes.c_int64, 0)
         self._process: Any = None
         self._pipe: Connection | None = None
         self._closed = False
 
-    def play(self, block: Block) -> Played:
-        """Play a block.
+    def play(self, block: Block, untried: frozenset[str] = frozenset()) -> Played:
+        """Play a block, see `wotd_env.arena.play.play`.
 
         Raises:
-            RuntimeError: if the process keeps dying outside of any policy.
+            RuntimeError: if the process cannot start, or keeps dying outside of any policy.
+            Exception: what was raised in the process, but for what policies may do.
         """
         lost: dict[int, str] = {}
         deaths: list[int] = []
         while True:
-            outcome = self._attempt(block, lost)
+            outcome = self._attempt(block, lost, untried)
             if isinstance(outcome, Played):
                 return outcome
             if isinstance(outcome, Exception):
@@ -147,28 +168,31 @@ class Worker:
                 raise RuntimeError("the tournament has been stopped")
             if call and (why.startswith("took") or call in deaths):
                 lost[call] = why
-            elif deaths.count(0) == _DEATHS:
-                raise RuntimeError(
-                    f"a worker process {why} {_DEATHS} times in {block}; is there enough memory?"
-                )
             deaths.append(call)
+            if deaths.count(0) == _DEATHS:
+                raise RuntimeError(
+                    f"a worker process has ended {_DEATHS} times outside of any policy, at last because it {why}, "
+                    f"in {block}; is there enough memory?"
+                )
 
     def close(self) -> None:
         """End the process."""
         self._closed = True
         self._stop()
 
-    def _attempt(self, block: Block, lost: dict[int, str]) -> Played | Exception | tuple[int, str]:
+    def _attempt(
+        self, block: Block, lost: dict[int, str], untried: frozenset[str]
+    ) -> Played | Exception | tuple[int, str]:
         """Return what came of it, or the call in which it was stopped (0: outside of any) and why."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
-            pipe.send((block, lost))
+            pipe.send((block, lost, untried))
             while not pipe.poll(_POLL):
                 call = self._pulse.value
                 if call != watched:
                     watched, since = call, time.monotonic()
-                elif call and time.monotonic() - since > self._time_limit:
+                elif call > 0 and time.monotonic() - since > self._time_limit:
                     self._stop()
                     return call, f"took more than {self._time_limit:g} s"
             outcome: Played | Exception = pipe.recv()
@@ -176,14 +200,23 @@ class Worker:
         except (EOFError, OSError):
             process, call = self._process, self._pulse.value
             self._stop()
-            return call, f"ended the process (exit code {process.exitcode if process else None})"
+            code = process.exitcode if process else None
+            if call == _STARTING and code is not None and code > 0:  # not killed: it has raised
+                return RuntimeError(
+                    f"a worker process cannot start (exit code {code}); what it wrote above says why. A script that "
+                    'asks for workers must call run under `if __name__ == "__main__":`, because every worker '
+                    "imports the script"
+                )
+            return max(call, 0), f"ended the process (exit code {code})"
 
     def _start(self) -> Connection:
         if self._pipe is None:
-            self._pulse.value = 0
+            self._pulse.value = _STARTING
             self._pipe, theirs = self._context.Pipe()
             self._process = self._context.Process(
-                target=_serve, args=(self._tournament, self._policies, theirs, self._pulse), daemon=True
+                target=_serve,
+                args=(self._tournament, self._policies, self._trust, theirs, self._pulse),
+                daemon=True,
             )
             self._process.start()
             theirs.close()
@@ -199,11 +232,14 @@ class Worker:
             pipe.close()
 
 
-def _serve(tournament: Tournament, given: Mapping[str, Policy], pipe: Connection, pulse: Any) -> None:
+def _serve(
+    tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, pulse: Any
+) -> None:
     """Play the blocks that come through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks: a core for each worker
+    pulse.value = 0
 
     def note(call: int) -> None:
         pulse.value = call
@@ -212,16 +248,17 @@ def _serve(tournament: Tournament, given: Mapping[str, Policy], pipe: Connection
     equity = None
     while True:
         try:
-            block, lost = pipe.recv()
+            block, lost, untried = pipe.recv()
         except EOFError:
             return
         try:
             if policies is None:
                 policies = {
-                    name: given[name] if name in given else make_policy(name) for name in tournament.policies
+                    name: given[name] if name in given else make_policy(name, trust=trust)
+                    for name in tournament.policies
                 }
-                equity = make_equity(tournament.luck) if tournament.luck else None
-            outcome: Played | Exception = play(tournament, policies, block, equity, lost, note)
+                equity = make_equity(tournament.luck, trust) if tournament.luck else None
+            outcome: Played | Exception = play(tournament, policies, block, equity, lost, note, untried)
         except Exception as error:
             outcome = error
         pipe.send(outcome)
