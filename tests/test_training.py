@@ -175,6 +175,45 @@ def test_every_opponent_plays_its_own_games_in_batches():
         env.opponents = [GREEDY] * 3
 
 
+class Peeking:
+    """Plays the same whatever it sees, but notes the streams of the games it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self.seen |= set(state["rng"].tolist())
+        return FIRST.act(game, state, rng)
+
+
+class Streams(Game):
+    """A game that notes the streams from which its dice come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.real: set[int] = set()
+
+    def step(self, state: np.ndarray, actions: Any, **options: Any) -> None:
+        self.real |= set(state["rng"].tolist())
+        super().step(state, actions, **options)
+
+
+def test_opponents_do_not_see_the_dice_to_come():
+    game, peeking = Streams(), Peeking()
+    env = SelfPlayVecEnv(game, [peeking] * 20, seed=4)
+    for step in range(10):
+        env.step(learner_actions(env.action_masks(), step))
+    assert len(peeking.seen) > 100
+    assert not peeking.seen & (game.real | set(env.state["rng"].tolist()))
+
+
+def test_who_is_measured_does_not_see_the_dice_to_come():
+    game, one, other = Streams(), Peeking(), Peeking()
+    play(game, one, other, 20, seed=4)
+    assert min(len(one.seen), len(other.seen)) > 100
+    assert not (one.seen | other.seen) & game.real
+
+
 def test_sb3_finds_all_that_it_expects_of_a_vecenv():
     env = SelfPlayVecEnv(Game(), [GREEDY] * 4, seed=3)
     assert is_masking_supported(env)
