@@ -6,6 +6,7 @@ import io
 import math
 import os
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ class CheckpointError(ValueError):
 
 
 def save(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint, see `write`."""
+    """Write a checkpoint, see `write`: what `torch.save` makes, then the SHA-256 of that."""
     buffer = io.BytesIO()
     th.save({"format": FORMAT, **content}, buffer)
-    write(path, buffer.getvalue())
+    data = buffer.getvalue()
+    write(path, data + sha256(data).digest())
 
 
 def write(path: Path, content: bytes) -> None:
@@ -51,7 +53,10 @@ def load(path: Path) -> dict[str, Any]:
         CheckpointError: if it is missing, damaged or something else.
     """
     try:
-        data = path.read_bytes()
+        file = path.read_bytes()
+        data, digest = file[:-32], file[-32:]
+        if sha256(data).digest() != digest:  # PyTorch's archives have checksums, but not of where things lie
+            raise CheckpointError(f"{path} is damaged, or not of train.py")
         content = tensors(str(path), data)
     except FileNotFoundError as error:
         raise CheckpointError(f"there is no checkpoint {path}: begin the run without --resume") from error
@@ -72,15 +77,12 @@ def tensors(name: str, data: bytes) -> Any:
         data: the file.
 
     Raises:
-        CheckpointError: if it is damaged or something else; no code in it is run.
+        CheckpointError: if it is something else; no code in it is run.
     """
     try:
-        members(name, data)
         return th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
-    except Exception as error:  # a damaged archive raises almost anything
-        raise CheckpointError(f"{name} is damaged or not of train.py: {_first_line(error)}") from error
+    except Exception as error:  # it can be almost any
+        raise CheckpointError(f"{name} is damaged, or not of train.py: {_short(error)}") from error
 
 
 def members(name: str, data: bytes) -> dict[str, bytes]:
@@ -92,8 +94,8 @@ def members(name: str, data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return {member: archive.read(member) for member in archive.namelist()}  # compares the checksums
-    except Exception as error:  # a damaged archive raises almost anything
-        raise CheckpointError(f"{name} is damaged or not of train.py: {_first_line(error)}") from error
+    except Exception as error:  # it can be almost any
+        raise CheckpointError(f"{name} is damaged, or not of train.py: {_short(error)}") from error
 
 
 def check(name: str, saved: Any, like: Any) -> None:
@@ -136,9 +138,6 @@ def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
     return str(tensor.dtype), tuple(tensor.shape), str(tensor.layout), tensor.device.type
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
 def _short(value: Any) -> str:
+    """Return a value in words, on one line that is not too long."""
     return " ".join(repr(value).split())[:200]

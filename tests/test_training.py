@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shlex
 import shutil
 import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +24,10 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.vec_env import VecMonitor
+from typer.testing import CliRunner
 
 import train
-from agents import evaluate, export, training
+from agents import checkpoint, evaluate, export, report, training
 from agents.checkpoint import CheckpointError
 from agents.evaluate import interval, play
 from agents.network import PathNetwork
@@ -31,6 +35,7 @@ from agents.selfplay import SelfPlayVecEnv
 from agents.trained import Trained, load
 from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.cli import app as wotd
 from wotd_env.dice import HOLD_KEEP, KEEP_DICE
 from wotd_env.dice import rank as rank_of
 from wotd_env.policies import Policy
@@ -431,6 +436,8 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert "random" in shown
     assert "greedy" in shown
+    after = [line.strip() for line in shown.splitlines()][-2:]
+    assert after == report.what_next(folder, Rules(players=3, powers="any"))[-2:]
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 2 * (TINY.milestones + 1)
@@ -447,10 +454,24 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
         load(tmp_path)
 
 
-def test_an_exported_network_plays_the_same(tmp_path: Path):
-    run = trained(tmp_path / "run")
-    file = tmp_path / "model.onnx"
-    export.export_onnx(run.folder, file)
+def test_an_exported_network_plays_the_same_by_the_commands_that_are_named_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
+    run = trained(tmp_path / "a run", rules=rules, decisions=256, milestones=1)
+    monkeypatch.chdir(Path(train.__file__).parent)
+    export_it, play_it = map(shlex.split, report.what_next(run.folder, rules))
+    assert export_it[1:3] == ["-m", "agents.export"]
+    assert export.main(export_it[3:]) == 0
+    file = run.folder / "model.onnx"
+    assert capsys.readouterr() == (f"{file}\n", "")
+    assert Path(play_it[0]).name == "wotd"
+    few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
+    result = CliRunner().invoke(wotd, [*play_it[1:], *few])
+    assert result.exit_code == 0, result.output
+    monkeypatch.chdir(tmp_path)
+    assert report.what_next(Path("a run"), rules)[0] == f"cd {Path(train.__file__).parent}"
+
     exported, network = make_policy(f"onnx:{file}"), load(run.folder).network
     session = onnxruntime.InferenceSession(file)
     state = run.game.reset(100, seed=9)
@@ -499,15 +520,18 @@ def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
         (flip, "checkpoint.pt is damaged"),
         (lambda file: file.write_bytes(file.read_bytes()[:-999]), "checkpoint.pt is damaged"),
         (lambda file: file.write_bytes(b""), "checkpoint.pt is damaged"),
-        (lambda file: file.write_text("nothing of the kind"), "checkpoint.pt is damaged or not of train.py"),
+        (lambda file: file.write_text("nothing of the kind"), "checkpoint.pt is damaged, or not of train.py"),
         (
             lambda file: file.write_bytes((file.parent / "model.zip").read_bytes()),
-            "checkpoint.pt is damaged or not",
+            "checkpoint.pt is damaged, or not",
         ),
-        (lambda file: th.save({"weights": th.ones(3)}, file), "no checkpoint of this version of train.py"),
         (
-            lambda file: th.save(dataclasses.replace(TINY), file),
-            "checkpoint.pt is damaged or not of train.py",
+            lambda file: checkpoint.save(file, {"format": "another"}),
+            "no checkpoint of this version of train.py",
+        ),
+        (
+            lambda file: checkpoint.save(file, {"settings": TINY}),
+            "checkpoint.pt is damaged, or not of train.py",
         ),
         (lambda file: (file.unlink(), file.mkdir()), "the checkpoint cannot be read"),
         (lambda file: file.unlink(), "there is no checkpoint"),
@@ -618,9 +642,9 @@ def test_every_part_of_a_checkpoint_is_checked_before_it_is_used(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], change, part: str
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
-    content = th.load(folder / "checkpoint.pt", weights_only=True)
+    content = checkpoint.load(folder / "checkpoint.pt")
     change(content)
-    th.save(content, folder / "checkpoint.pt")
+    checkpoint.save(folder / "checkpoint.pt", content)
     message = refusal(folder, capsys)
     assert part in message
     assert "checkpoint.pt cannot be used: " in message
@@ -659,7 +683,10 @@ def test_what_was_made_from_the_checkpoint_is_not_needed_to_go_on(tmp_path: Path
             lambda file: rezip(file, "wotd-env.json", b'{"rules": {"spaces": 3}, "width": 8}'),
             "weight must be",
         ),
-        (lambda file: rezip(file, "policy.pth", b"weights" * 99), "policy.pth is damaged or not of train.py"),
+        (
+            lambda file: rezip(file, "policy.pth", b"weights" * 99),
+            "policy.pth is damaged, or not of train.py",
+        ),
         (lambda file: rezip(file, "policy.pth", stored(th.ones(3))), "policy.pth must have the keys"),
         (lambda file: rezip(file, "policy.pth", None), "it lacks policy.pth"),
     ],
@@ -695,6 +722,41 @@ def stored(content: Any) -> bytes:
     buffer = io.BytesIO()
     th.save([content, th.zeros(100)], buffer)
     return buffer.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["checkpoint.pt", "model.zip"])
+def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, finished: Path, name: str):
+    def read(file: Path) -> bytes:
+        """All that is read, as bytes that can be compared."""
+        content = checkpoint.load(file) if name == "checkpoint.pt" else dict(load(file).network.state_dict())
+        buffer = io.BytesIO()
+        th.save(content, buffer)
+        return buffer.getvalue()
+
+    data = (finished / name).read_bytes()
+    expected = read(finished / name)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for i in range(1000):
+        damaged, at = bytearray(data), rng.integers(len(data))
+        if i % 4 == 0:
+            damaged[at] ^= 1 << rng.integers(8)
+        elif i % 4 == 1:
+            damaged[-1 - at % 4000] ^= 1 << rng.integers(8)  # where the archives say what lies where
+        elif i % 4 == 2:
+            damaged[at : at + 512] = bytes(len(damaged[at : at + 512]))
+        else:
+            damaged = damaged[:at]
+        (tmp_path / name).write_bytes(damaged)
+        try:
+            content = read(tmp_path / name)
+        except CheckpointError as error:
+            refused += "\n" not in str(error)
+        else:
+            assert content == expected
+            refused += 1
+    assert refused == 1000
 
 
 def test_sb3_reads_the_model_too(finished: Path):
@@ -871,6 +933,17 @@ def test_help_lists_and_explains_every_setting(
             assert found, name
             rest = rest.removeprefix(f", --no-{name}")
             assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"
+
+
+@pytest.mark.slow
+def test_trainings_that_are_killed_or_begun_twice_learn_the_same(tmp_path: Path):
+    pytest.importorskip("fcntl")  # as systems have that can fork
+    command = [sys.executable, "-m", "tests.training_kills", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["kills"] >= 100
+    assert not result["wrong"]
 
 
 @pytest.mark.slow
