@@ -59,7 +59,9 @@ def load(path: Path) -> dict[str, Any]:
             raise CheckpointError(f"{path} is damaged, or not of train.py")
         content = tensors(str(path), data)
     except FileNotFoundError as error:
-        raise CheckpointError(f"there is no checkpoint {path}: begin the run without --resume") from error
+        raise CheckpointError(
+            f"there is no checkpoint {path}: begin the run anew, in an empty folder"
+        ) from error
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
     except CheckpointError as error:
