@@ -17,9 +17,9 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from agents import report
+from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.training import PRESETS, Run, Settings, Stopped, read_settings
+from agents.training import PRESETS, Run, Settings, Stopped, alone, make_folder, read_settings
 
 
 @dataclass
@@ -45,20 +45,42 @@ def parse(arguments: Sequence[str] | None) -> Settings:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 2 for a user's mistake, 130 if interrupted."""
-    console = Console()
+    """Run the command; return its exit code: 0, 1 if the disk is full, 2 for a user's mistake, 130 if interrupted."""
     try:
         settings = parse(arguments)
-        run = Run.resume(settings) if settings.resume else Run.begin(settings)
+        assert settings.folder is not None
+        if not settings.resume:
+            make_folder(settings.folder)
+        with alone(settings.resume or settings.folder):
+            return work(settings, Console())
     except (CheckpointError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("train.py: interrupted before the training", file=sys.stderr)
+        return 130
+
+
+def work(settings: Settings, console: Console) -> int:
+    """Begin or resume a run, train, and say what comes next; return the exit code."""
+    run = Run.resume(settings) if settings.resume else Run.begin(settings)
     console.print(f"Run folder {run.folder}; tensorboard --logdir {run.folder}", soft_wrap=True)
+    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder)
     try:
         train(run, console)
     except (Stopped, KeyboardInterrupt):
-        console.print(f"Interrupted. python train.py --resume {run.folder} goes on.", soft_wrap=True)
+        console.print(f"Interrupted. This goes on: {resume}", soft_wrap=True)
         return 130
+    except OSError as error:
+        print(
+            f"train.py: error: {error}. The last checkpoint in {run.folder} is intact; "
+            f"once there is room for files, this goes on from it: {resume}",
+            file=sys.stderr,
+        )
+        return 1
+    console.print(
+        "What comes next:", *report.what_next(run.folder, settings.rules), sep="\n  ", soft_wrap=True
+    )
     return 0
 
 
@@ -96,11 +118,12 @@ def train(run: Run, console: Console) -> None:
             with stopping(run, console):
                 run.train(show)
         finally:
-            report.draw_curve(run.folder / "curve.png", run.curve, run.settings.rules.players)
+            picture = report.draw_curve(run.curve, run.settings.rules.players)
+            checkpoint.write(run.folder / "curve.png", picture)
     with console.status(f"playing {run.settings.final_games:,} games against each of random and greedy"):
         results = run.measure(run.settings.final_games)
     content = {name: shares._asdict() for name, shares in results.items()}
-    (run.folder / "result.json").write_text(json.dumps(content, indent=2) + "\n")
+    checkpoint.write(run.folder / "result.json", (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
 
 

@@ -43,8 +43,9 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
             break
         for player, turn in ((policy, state["player"] == seat), (opponent, state["player"] != seat)):
             if len(chosen := np.flatnonzero(turn & going)):
-                part = state[chosen]
-                game.step(part, player.act(game, part, rng))
+                part, shown = state[chosen], state[chosen]
+                shown["rng"] = rng.integers(0, 1 << 64, len(shown), np.uint64)  # hides the dice to come
+                game.step(part, player.act(game, shown, rng))
                 state[chosen] = part
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch as th
@@ -9,6 +13,8 @@ import tyro
 from gymnasium.spaces.utils import flatdim
 from torch import nn
 
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
 from agents.trained import Trained, load
 
 
@@ -25,40 +31,62 @@ class _Logits(nn.Module):
 
 
 def export_onnx(run: Path, file: Path) -> None:
-    """Write the network of a run, or of an SB3 zip, as ONNX.
+    """Write the network of a run, or of its `model.zip`, as ONNX; no code in the model's file is run.
 
     Inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A); the output is `logits`, float32 (N, A), of
     which illegal actions have the smallest there is. N is free.
 
     Raises:
-        FileNotFoundError: if there is no model.
+        FileNotFoundError: if there is no model, or no folder to write to.
+        CheckpointError: if the model is damaged, or not of train.py.
+        OSError: if the file cannot be written; an older one is still there.
     """
     player = load(run)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
     sizes = flatdim(player.network.observation_space), flatdim(player.network.action_space)
     batch = th.export.Dim("batch")
-    th.onnx.export(
-        _Logits(player).eval(),
-        tuple(th.ones(2, size, dtype=th.int8) for size in sizes),
-        str(file),
-        input_names=["observation", "action_mask"],
-        output_names=["logits"],
-        dynamic_shapes=({0: batch}, {0: batch}),
-        external_data=False,
-        verbose=False,
-    )
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter about itself
+        log.setLevel(logging.ERROR)
+        try:
+            program = th.onnx.export(
+                _Logits(player).eval(),
+                tuple(th.ones(2, size, dtype=th.int8) for size in sizes),
+                input_names=["observation", "action_mask"],
+                output_names=["logits"],
+                dynamic_shapes=({0: batch}, {0: batch}),
+                verbose=False,
+            )
+        finally:
+            log.setLevel(level)
+    assert program is not None
+    checkpoint.write(file, program.model_proto.SerializeToString())
 
 
-def main(run: tyro.conf.Positional[Path], file: tyro.conf.Positional[Path | None] = None) -> None:
-    """Write a trained network as ONNX.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code: 0, or 2 for a user's mistake."""
 
-    Args:
-        run: run folder of train.py, or SB3 zip.
-        file: file to write; by default model.onnx beside the model.
-    """
-    file = file or (run if run.is_dir() else run.parent) / "model.onnx"
-    export_onnx(run, file)
-    print(file)
+    def export(run: tyro.conf.Positional[Path], file: tyro.conf.Positional[Path | None] = None) -> int:
+        """Write a trained network as ONNX.
+
+        Args:
+            run: run folder of train.py, or its model.zip.
+            file: file to write; by default model.onnx beside the model.
+        """
+        file = file or (run if run.is_dir() else run.parent) / "model.onnx"
+        try:
+            export_onnx(run, file)
+        except (CheckpointError, OSError) as error:
+            print(f"agents.export: error: {error}", file=sys.stderr)
+            return 2
+        print(file)
+        return 0
+
+    return tyro.cli(export, args=arguments, prog="python -m agents.export")
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    sys.exit(main())

@@ -1,30 +1,38 @@
-"""What a run shows: its learning curve as a table and as a picture, and the final table."""
+"""What a run shows: its learning curve as a table and as a picture, the final table, and what to do next."""
 
 from __future__ import annotations
 
 import csv
+import io
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
+from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from agents.evaluate import Shares, interval
+from wotd_env import Rules
 
 COLUMNS = ("decisions", "seconds", "opponent", "games", "wins", "ties", "losses")
 """The columns of curve.csv."""
 
 
-def write_curve(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write the learning curve as CSV, one row for each measurement."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows((decisions, f"{seconds:.1f}", *rest) for decisions, seconds, *rest in rows)
+def curve(rows: Iterable[tuple[Any, ...]]) -> str:
+    """Return the learning curve as CSV, one row for each measurement."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    writer.writerows((decisions, f"{seconds:.1f}", *rest) for decisions, seconds, *rest in rows)
+    return out.getvalue()
 
 
-def draw_curve(path: Path, rows: Iterable[tuple[Any, ...]], players: int) -> None:
-    """Draw the learning curve: share of games won against each opponent, with its 95 % interval."""
+def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
+    """Return a picture (PNG) of the learning curve: share of games won by opponent, with its 95 % interval."""
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
@@ -45,8 +53,11 @@ def draw_curve(path: Path, rows: Iterable[tuple[Any, ...]], players: int) -> Non
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    figure.savefig(path, dpi=150)
+    if table:
+        axes.legend(loc="lower right")
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150)
+    return picture.getvalue()
 
 
 def table(results: dict[str, Shares], players: int) -> Table:
@@ -67,3 +78,36 @@ def in_percent(count: int, total: int) -> str:
     """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
     low, high = interval(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
+
+
+def what_next(folder: Path, rules: Rules) -> list[str]:
+    """Return the commands that make a player of a trained network and measure it, for a shell where we are."""
+    here, checkout = Path.cwd(), Path(__file__).parent.parent
+    lines = [] if here == checkout else [shlex.join(["cd", str(checkout)])]  # `agents` is not installed
+    folder = folder if here == checkout else folder.absolute()
+    lines.append(command(checkout, "python", "-m", "agents.export", folder))
+    if not all(map(find_spec, ("typer", "choix", "onnxruntime"))):
+        lines.append(command(checkout, "python", "-m", "pip", "install", "--editable", ".[arena]"))
+    players = (f"onnx:{folder / 'model.onnx'}", "greedy", "planner")
+    lines.append(command(checkout, "wotd", "arena", *players, *options(rules)))
+    return lines
+
+
+def command(where: Path, program: str, *arguments: str | Path) -> str:
+    """Return the command line, for a shell in some folder, of a program in this Python's environment."""
+    path = Path(sys.executable)
+    path = path if program == "python" else path.with_name(program)
+    if shutil.which(program) != str(path):
+        program = str(path.relative_to(where) if path.is_relative_to(where) else path)
+    return shlex.join([program, *map(str, arguments)])
+
+
+def options(rules: Rules) -> list[str]:
+    """Return the options of `wotd` that ask for these rules."""
+    words = []
+    for field in fields(rules):
+        if (value := getattr(rules, field.name)) != field.default:
+            words.append(f"--{field.name.replace('_', '-')}")
+            if value is not True:
+                words.append(",".join(value) if isinstance(value, tuple) else str(value))
+    return words

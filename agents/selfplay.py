@@ -36,7 +36,7 @@ class SelfPlayVecEnv(VecEnv):
     Attributes:
         state: STATE (N,), every game at a decision of the learner's seat.
         seat: int8 (N,), the learner's seats.
-        rng: draws seats, and is what the opponents draw from.
+        rng: draws seats, and is what the opponents draw from; may be replaced between steps.
     """
 
     render_mode = None
@@ -109,8 +109,11 @@ class SelfPlayVecEnv(VecEnv):
                 return rewards, done, infos
             for policy, games in self._groups.values():
                 if len(chosen := np.flatnonzero(waiting & games)):
-                    state = self.state[chosen]
-                    self.game.step(state, policy.act(self.game, state, self.rng))
+                    state, shown = self.state[chosen], self.state[chosen]
+                    shown["rng"] = self.rng.integers(
+                        0, 1 << 64, len(shown), np.uint64
+                    )  # hides the dice to come
+                    self.game.step(state, policy.act(self.game, shown, self.rng))
                     self.state[chosen] = state
 
     def _note(

@@ -1,17 +1,33 @@
-"""Trained networks as players."""
+"""Trained networks as players, and the file they are kept in.
+
+`model.zip` is what SB3 saves, so `MaskablePPO.load` reads it. But SB3 keeps settings as pickled objects, and to read
+those is to run what code they contain. So the file also says in plain JSON what the network is made for, and `load`
+reads nothing but that and the weights.
+"""
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch as th
+from gymnasium import spaces
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.distributions import MaskableCategorical
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from wotd_env import Game
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from agents.network import PathPolicy
+from wotd_env import Game, Rules
+
+ABOUT, WEIGHTS = "wotd-env.json", "policy.pth"
+"""The files in `model.zip` that are read: rules and width of the network, and its weights."""
 
 
 class Trained:
@@ -42,14 +58,51 @@ class Trained:
         return drawn
 
 
+def save(file: Path, model: MaskablePPO) -> None:
+    """Write the model of a training, with a `PathPolicy`; the file is either the old or the new one at any time."""
+    network = model.policy
+    assert isinstance(network, PathPolicy)
+    buffer = io.BytesIO()
+    model.save(buffer)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(ABOUT, json.dumps({"rules": asdict(network.rules), "width": network.width}))
+    checkpoint.write(file, buffer.getvalue())
+
+
 def load(run: Path | str) -> Trained:
-    """Return the player of a run folder or of an SB3 zip.
+    """Return the player of a run folder, or of its `model.zip`; no code in the file is run.
 
     Raises:
         FileNotFoundError: if there is no model.
+        CheckpointError: if it is damaged, or not of train.py.
     """
     file = Path(run)
     file = file / "model.zip" if file.is_dir() else file
     if not file.is_file():
-        raise FileNotFoundError(f"no model {file}")
-    return Trained(MaskablePPO.load(file, device="cpu").policy)
+        raise FileNotFoundError(f"there is no model {file}: name a run folder of train.py, or its model.zip")
+    parts = checkpoint.members(str(file), file.read_bytes())
+    if missing := {ABOUT, WEIGHTS} - parts.keys():
+        raise CheckpointError(
+            f"{file} is no model of this version of train.py: it lacks {', '.join(sorted(missing))}. "
+            "The policy sb3:FILE plays models of other makers, if you trust them"
+        )
+    try:
+        about = json.loads(parts[ABOUT])
+        rules, width = Rules(**about["rules"]), about["width"]
+        if type(width) is not int or not 0 < width * width < len(parts[WEIGHTS]):  # no larger than the file
+            raise ValueError(f"width must be that of the weights, got {width!r}")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{file}: {ABOUT} does not describe a network of train.py: {error}") from error
+    game = Game(rules)
+    network = PathPolicy(
+        spaces.Box(0, 127, (game.observation_size,), np.int8),
+        spaces.Discrete(game.num_actions),
+        lambda _: 0.0,
+        rules=rules,
+        width=width,
+    )
+    name = f"{file}: {WEIGHTS}"
+    weights = checkpoint.tensors(name, parts[WEIGHTS])
+    checkpoint.check(name, weights, network.state_dict())
+    network.load_state_dict(weights)
+    return Trained(network)

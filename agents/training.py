@@ -2,14 +2,15 @@
 
 MaskablePPO learns one seat of every game; the other seats are played by the network itself, by earlier snapshots of
 it, and by `greedy`. A run has equally spaced *milestones*. At each of them the network is added to the pool of
-snapshots, its strength is measured, and a checkpoint is written:
+snapshots, its strength is measured, and a checkpoint is written; the first one is written before anything else:
 
-    config.json       settings and versions
     checkpoint.pt     all that `--resume` needs
-    model.zip         the network as SB3 saves it
+    model.zip         the network as SB3 saves it, see `agents.trained`
+    config.json       settings and versions, to be read by people
     curve.csv, .png   strength against `random` and `greedy` at every milestone
     result.json       the final table
     events.out.*      TensorBoard: losses, speed, results by opponent
+    .lock             keeps a second training out
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import copy
 import json
 import os
 import platform
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -27,20 +30,23 @@ from typing import Any, Literal
 
 import numpy as np
 import torch as th
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
 import wotd_env
-from agents import checkpoint, report
+from agents import checkpoint, report, trained
 from agents.checkpoint import CheckpointError
 from agents.evaluate import Shares, play
 from agents.network import PathPolicy
 from agents.selfplay import SelfPlayVecEnv
 from agents.trained import Trained
-from wotd_env import STATE, Game, Rules, make_policy
+from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.policies import Policy
+from wotd_env.state import check_states
 
 REFERENCES = ("random", "greedy")
 """The opponents that strength is measured against."""
@@ -119,6 +125,7 @@ class Settings:
     """Threads of the network's arithmetic."""
 
     def __post_init__(self) -> None:
+        self._check("preset", self.preset in ("quick", "full"), "must be quick or full")
         for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
             self._check(name, getattr(self, name) >= 1, "must be at least 1")
         for name in ("milestone_games", "final_games"):
@@ -149,6 +156,8 @@ PRESETS = {
 
 FIXED = ("preset", "folder", "rules", "games", "width", "seed")
 """Settings that cannot change when a run is resumed."""
+
+CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
 
 
 class Stopped(Exception):
@@ -195,9 +204,8 @@ class Run:
         )
         self.past = copy.deepcopy(self.model.policy)
         self.pool: list[dict[str, th.Tensor]] = []
-        self.rng = np.random.default_rng(settings.seed)  # draws the snapshot to play against
         self.curve: list[tuple[int, float, str, int, int, int, int]] = []
-        self.milestone = -1  # the last one that was passed
+        self.milestone = -1  # the last one that was passed; -1 before the network is first measured
         self.seconds = 0.0
         self.stop = False
 
@@ -209,20 +217,21 @@ class Run:
         }
         self.env.opponents = [policy for policy, games in opponents.values() for _ in range(games)]
         self.opponents = np.repeat(list(opponents), [games for _, games in opponents.values()])
+        self.model._last_obs = self.env.reset()
+        self.model._last_episode_starts = np.ones(settings.games, np.bool_)
 
     @classmethod
     def begin(cls, settings: Settings) -> Run:
-        """Make the run folder.
+        """Make the run folder, with a first checkpoint in it.
 
         Raises:
             FileExistsError: if there is something in it.
+            OSError: if it cannot be made.
         """
         assert settings.folder is not None
-        settings.folder.mkdir(parents=True, exist_ok=True)
-        if any(settings.folder.iterdir()):
-            folder = settings.folder
-            raise FileExistsError(f"folder {folder} is not empty; --resume {folder} goes on with a run")
+        make_folder(settings.folder)
         run = cls(settings)
+        run.save()
         run._write_config()
         return run
 
@@ -232,16 +241,20 @@ class Run:
 
         Raises:
             CheckpointError: if its checkpoint cannot be used, or does not fit the settings; no file is changed.
+            OSError: if the folder cannot be written to.
         """
         assert settings.resume is not None
-        before = read_settings(settings.resume)
+        path = settings.resume / CHECKPOINT
+        saved = checkpoint.load(path)
+        before = _settings(path, saved)
         for name in FIXED:
             if getattr(settings, name) != getattr(before, name):
                 raise CheckpointError(
-                    f"{name} cannot change when a run is resumed: it is {getattr(before, name)}"
+                    f"{name} cannot change when the run in {settings.resume} is resumed: it is {getattr(before, name)}"
                 )
         run = cls(settings)
-        run._restore(settings.resume / "checkpoint.pt")
+        run._restore(path, saved)
+        run.save()
         run._write_config()
         return run
 
@@ -255,16 +268,18 @@ class Run:
 
         Raises:
             Stopped: if `stop` was set; the checkpoint is written then.
+            OSError: if a file cannot be written; the last checkpoint is intact.
         """
-        self.model.set_logger(configure(str(self.folder), ["tensorboard"]))
         left = max(self.settings.decisions - self.model.num_timesteps, 0)
-        try:
-            self.model.learn(left, _AfterUpdates(self, progress), reset_num_timesteps=False)
-        finally:
-            self.model.logger.close()
+        with _one_error():
+            self.model.set_logger(configure(str(self.folder), ["tensorboard"]))
+            try:
+                self.model.learn(left, _AfterUpdates(self, progress), reset_num_timesteps=False)
+            finally:
+                self.model.logger.close()
 
     def after_update(self) -> None:
-        """Do what is due: a milestone, or the end on request; then draw the snapshot to play against."""
+        """Do what is due: a milestone, or the end on request; then make ready for the next update."""
         if self._milestones_reached() > self.milestone:
             self.milestone = self._milestones_reached()
             self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
@@ -276,7 +291,11 @@ class Run:
             self.save()
         if self.stop:
             raise Stopped
-        self.past.load_state_dict(self.pool[self.rng.integers(len(self.pool))])
+        # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
+        rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
+        self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
+        set_random_seed(int(rng.integers(1 << 32)))
+        self.env.rng = rng
 
     def _milestones_reached(self) -> int:
         return self.model.num_timesteps * self.settings.milestones // self.settings.decisions
@@ -303,57 +322,97 @@ class Run:
             "machine": {"system": platform.platform(), "cores": os.cpu_count()},
         }
         text = json.dumps(config, indent=2, default=str) + "\n"
-        checkpoint.replace(self.folder / "config.json", lambda new: new.write_text(text))
+        checkpoint.write(self.folder / "config.json", text.encode())
 
     def save(self) -> None:
-        """Write the checkpoint, the model and the curve; each file is the old or the new one at any time."""
-        content = {
-            "fixed": self._fixed(),
+        """Write the checkpoint, the model and the curve; each file is the old or the new one at any time.
+
+        Raises:
+            OSError: naming the file that cannot be written.
+        """
+        checkpoint.save(self.folder / CHECKPOINT, self._content())
+        trained.save(self.folder / "model.zip", self.model)
+        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve).encode())
+
+    def _content(self) -> dict[str, Any]:
+        """Return what a checkpoint holds: tensors and plain values."""
+        return {
+            "settings": _plain(self.settings),
             "decisions": self.model.num_timesteps,
             "updates": self.model._n_updates,
-            "network": self.model.policy.state_dict(),
-            "optimizer": self.model.policy.optimizer.state_dict(),
-            "pool": self.pool,
-            "curve": self.curve,
             "seconds": self.seconds,
+            "curve": self.curve,
+            "network": self.model.policy.state_dict(),
+            "optimizer": self.model.policy.optimizer.state_dict()["state"],
+            "pool": self.pool,
             "state": th.from_numpy(self.env.state.view(np.uint8)),
             "seat": th.from_numpy(self.env.seat),
             "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
-            "torch_rng": th.get_rng_state(),
-            "numpy_rng": _plain(np.random.get_state(legacy=False)),  # noqa: NPY002 - SB3 shuffles by it
-            "env_rng": self.env.rng.bit_generator.state,
-            "pool_rng": self.rng.bit_generator.state,
         }
-        checkpoint.save(self.folder / "checkpoint.pt", content)
-        checkpoint.replace(self.folder / "model.zip", self.model.save)
-        checkpoint.replace(self.folder / "curve.csv", lambda new: report.write_curve(new, self.curve))
 
-    def _restore(self, path: Path) -> None:
-        """Take over a checkpoint."""
-        saved = checkpoint.load(path)
+    def _restore(self, path: Path, saved: dict[str, Any]) -> None:
+        """Take over a checkpoint, once every part of it is known to be right."""
         try:
-            if saved["fixed"] != self._fixed():
-                raise CheckpointError(f"{path} belongs to another run: it was made with {saved['fixed']}")
-            self.model.policy.load_state_dict(saved["network"])
-            self.model.policy.optimizer.load_state_dict(saved["optimizer"])
-            self.model.num_timesteps = saved["decisions"]
-            self.model._n_updates = saved["updates"]
-            self.pool, self.milestone = saved["pool"], self._milestones_reached()
-            self.curve, self.seconds = [tuple(row) for row in saved["curve"]], saved["seconds"]
-            self.env.state[:] = saved["state"].numpy().view(STATE)
-            self.env.seat[:] = saved["seat"].numpy()
-            self.env.rng.bit_generator.state = saved["env_rng"]
-            self.rng.bit_generator.state = saved["pool_rng"]
-            self.model._last_obs = self.game.observe(self.env.state)
-            self.model._last_episode_starts = saved["starts"].numpy()
-            th.set_rng_state(saved["torch_rng"])
-            np.random.set_state(saved["numpy_rng"])  # noqa: NPY002
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise CheckpointError(f"{path} does not fit this version of train.py: {error}") from error
+            state = self._checked(saved)
+        except ValueError as error:
+            raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
+        optimizer = self.model.policy.optimizer
+        groups = optimizer.state_dict()["param_groups"]
+        self.model.policy.load_state_dict(saved["network"])
+        optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
+        self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["updates"]
+        self.pool, self.curve, self.seconds = saved["pool"], saved["curve"], saved["seconds"]
+        self.milestone = self._milestones_reached() if self.pool else -1
+        self.env.state[:] = state
+        self.env.seat[:] = saved["seat"].numpy()
+        self.model._last_obs = self.game.observe(self.env.state)
+        self.model._last_episode_starts = saved["starts"].numpy()
 
-    def _fixed(self) -> str:
-        """Return what a checkpoint and a run must have in common."""
-        return ", ".join(f"{name}={getattr(self.settings, name)!r}" for name in FIXED if name != "folder")
+    def _checked(self, saved: dict[str, Any]) -> NDArray[np.void]:
+        """Make sure that a checkpoint fits this run; return its games, STATE (N,).
+
+        Raises:
+            ValueError: naming the part that does not fit.
+        """
+        own = self._content()
+        parameters = enumerate(self.model.policy.parameters())
+        adam = {i: {"step": th.tensor(0.0), "exp_avg": p.data, "exp_avg_sq": p.data} for i, p in parameters}
+        if saved.get("decisions") == 0:
+            adam = {}
+        checkpoint.check("its content", dict.fromkeys(saved), dict.fromkeys(own))
+        for name, like in (own | {"optimizer": adam}).items():
+            if name not in ("settings", "curve", "pool"):
+                checkpoint.check(name, saved[name], like)
+        for name in ("decisions", "updates", "seconds"):
+            if saved[name] < 0:
+                raise CheckpointError(f"{name} must not be negative, got {saved[name]}")
+        if any(
+            (moments["exp_avg_sq"] < 0).any() or moments["step"] < 1
+            for moments in saved["optimizer"].values()
+        ):
+            raise CheckpointError("optimizer has squares or steps that are negative")
+
+        for name, like in {"pool": own["network"], "curve": (0, 0.0, "", 0, 0, 0, 0)}.items():
+            if type(saved[name]) is not list or (not saved[name] and saved["decisions"]):
+                raise CheckpointError(f"{name} must be a list with an entry for each milestone")
+            for i, entry in enumerate(saved[name]):
+                checkpoint.check(f"{name}[{i}]", entry, like)
+        for i, (decisions, seconds, opponent, games, *shares) in enumerate(saved["curve"]):
+            if (
+                min(decisions, seconds, *shares) < 0
+                or opponent not in REFERENCES
+                or not 0 < games == sum(shares)
+            ):
+                raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
+
+        state = saved["state"].contiguous().numpy().view(STATE)
+        check_states(self.settings.rules, state)
+        if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
+            raise CheckpointError("state has games that wait for no decision")
+        if (state["player"] != saved["seat"].numpy()).any():
+            raise CheckpointError("seat must be that of the player to act in every game")
+        checked: NDArray[np.void] = state
+        return checked
 
 
 class _AfterUpdates(BaseCallback):
@@ -390,23 +449,77 @@ class _AfterUpdates(BaseCallback):
                 self.logger.record(f"selfplay/result_against_{name}", self.gained[games].sum() / ended)
 
 
+@contextmanager
+def _one_error() -> Iterator[None]:
+    """Keep the thread that writes for TensorBoard from printing an error that it raises in this thread too."""
+    hook, others = threading.excepthook, set(threading.enumerate())
+    threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
+    try:
+        yield
+    finally:
+        for thread in set(threading.enumerate()) - others:  # it is about to end
+            thread.join(timeout=1)
+        threading.excepthook = hook
+
+
 def read_settings(folder: Path) -> Settings:
     """Return the settings of an earlier run, to go on with it.
 
     Raises:
-        CheckpointError: if the folder has none.
+        CheckpointError: if its checkpoint cannot be used.
     """
-    path = folder / "config.json"
+    path = folder / CHECKPOINT
+    return _settings(path, checkpoint.load(path))
+
+
+def _settings(path: Path, saved: dict[str, Any]) -> Settings:
+    """Return the settings in a checkpoint, to go on with it."""
     try:
-        values = json.loads(path.read_text())["settings"]
-        colors = values["rules"]["colors"]
-        values["rules"]["colors"] = tuple(colors) if isinstance(colors, list) else colors
-        values["rules"] = Rules(**values["rules"])
-        return Settings(**values | {"resume": folder, "folder": folder})
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder} is no run folder of train.py: {path.name}: {error}") from error
+        values: Any = saved.get("settings")
+        rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
+        checkpoint.check("settings", values, {**_plain(Settings()), "rules": rules})
+        changed = {"rules": Rules(**rules), "resume": path.parent, "folder": path.parent}
+        return Settings(**values | changed)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
 
 
-def _plain(state: Any) -> dict[str, Any]:
-    """Return NumPy's global random state with its array as a list of numbers."""
-    return {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}
+def _plain(settings: Settings) -> dict[str, Any]:
+    """Return settings as plain values; where the folder is does not belong to them."""
+    return {name: value for name, value in asdict(settings).items() if name not in ("resume", "folder")}
+
+
+def make_folder(folder: Path) -> None:
+    """Make an empty run folder, or take one that is empty but for what a start cut short leaves behind.
+
+    Raises:
+        FileExistsError: if there is something in it.
+        OSError: if it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / CHECKPOINT).exists():
+        raise FileExistsError(f"there is a run in folder {folder}; --resume {folder} goes on with it")
+    if found := {path.name for path in folder.iterdir()} - {LOCK, f"new-{CHECKPOINT}"}:
+        raise FileExistsError(
+            f"folder {folder} is not empty, choose another one; there is {min(found)} in it"
+        )
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other trainings out of a run folder.
+
+    Raises:
+        CheckpointError: if another one is at work in it.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise CheckpointError(
+            f"another training is at work in {folder}; wait for its end or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

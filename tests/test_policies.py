@@ -227,13 +227,17 @@ def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
         make_policy(name)
 
 
-def network(folder: Path, game: Game, weights: np.ndarray) -> Path:
+def network(
+    folder: Path, game: Game, weights: np.ndarray, observation: str = "INT8", mask: str = "BOOL"
+) -> Path:
     """An ONNX file with the network logits = observation @ weights, which is given the mask too."""
     onnx = pytest.importorskip("onnx")
     kind = onnx.TensorProto
     inputs = [
-        onnx.helper.make_tensor_value_info("observation", kind.INT8, ["N", game.observation_size]),
-        onnx.helper.make_tensor_value_info("action_mask", kind.BOOL, ["N", game.num_actions]),
+        onnx.helper.make_tensor_value_info(
+            "observation", getattr(kind, observation), ["N", weights.shape[0]]
+        ),
+        onnx.helper.make_tensor_value_info("action_mask", getattr(kind, mask), ["N", game.num_actions]),
     ]
     nodes = [
         onnx.helper.make_node("Cast", ["observation"], ["x"], to=kind.FLOAT),
@@ -261,6 +265,86 @@ def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
     assert (actions == logits.argmax(1)).all()
     with pytest.raises(ValueError, match="made for other rules"):
         policy.act(Game(), Game().reset(1), np.random.default_rng())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["FLOAT", "DOUBLE", "BOOL"],
+)
+def test_onnx_takes_inputs_of_every_type_of_number(tmp_path, kind: str):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = (
+        np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
+    )
+    state = game.reset(50, seed=0)
+    for observation, mask in ((kind, "UINT8"), ("FLOAT16", kind)):
+        policy = make_policy(f"onnx:{network(tmp_path, game, weights, observation, mask)}")
+        seen = game.observe(state).astype(bool if observation == "BOOL" else np.float32)
+        expected = np.where(game.legal_actions(state), seen @ weights, -np.inf).argmax(1)
+        np.testing.assert_array_equal(policy.act(game, state, np.random.default_rng()), expected)
+
+
+def test_onnx_names_inputs_and_outputs_that_are_none(tmp_path):
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    game = Game()
+    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
+    file = network(tmp_path, game, weights, "FLOAT", "STRING")
+    with pytest.raises(
+        ValueError, match=r"input action_mask of the network of .*policy\.onnx must be a matrix of"
+    ):
+        make_policy(f"onnx:{file}")
+    model = onnx.load(network(tmp_path, game, weights))
+    model.graph.input[0].type.tensor_type.shape.dim.pop()
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx holds no network|input observation .* must be a matrix"
+    ):
+        make_policy(f"onnx:{file}")
+    model = onnx.load(network(tmp_path, game, weights))
+    model.graph.ClearField("output")
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match=r"network of .*policy\.onnx has no output"):
+        make_policy(f"onnx:{file}")
+
+
+@pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])
+def test_onnx_refuses_logits_that_choose_nothing(tmp_path, logit: float):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = np.full((game.observation_size, game.num_actions), logit, np.float32)
+    policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx returns, for the legal actions of game 0, .* no finite number"
+    ):
+        policy.act(game, game.reset(5, seed=0), np.random.default_rng())
+
+
+def test_onnx_files_that_are_damaged_play_or_raise_value_error(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
+    whole = network(tmp_path, game, weights).read_bytes()
+    state = game.reset(5, seed=0)
+    refused = 0
+    for i in range(120):
+        data = bytearray(whole)
+        if i % 3 == 0:
+            data = data[: rng.integers(len(data))]
+        elif i % 3 == 1:
+            data[rng.integers(400)] ^= 1 << rng.integers(8)  # the nodes
+        else:
+            data[-rng.integers(1, 300)] = rng.integers(256)  # inputs and outputs
+        (tmp_path / "damaged.onnx").write_bytes(data)
+        try:
+            actions = make_policy(f"onnx:{tmp_path / 'damaged.onnx'}").act(game, state, rng)
+        except ValueError as error:
+            refused += "damaged.onnx" in str(error)
+        else:
+            assert game.legal_actions(state)[np.arange(5), actions].all()
+    assert refused > 40
 
 
 def test_onnx_names_what_is_wrong_with_a_file(tmp_path):

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
+import shlex
+import shutil
 import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +24,18 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.vec_env import VecMonitor
+from typer.testing import CliRunner
 
 import train
-from agents import evaluate, training
+from agents import checkpoint, evaluate, export, report, training
+from agents.checkpoint import CheckpointError
 from agents.evaluate import interval, play
-from agents.export import export_onnx
 from agents.network import PathNetwork
 from agents.selfplay import SelfPlayVecEnv
 from agents.trained import Trained, load
 from agents.training import Run, Settings
-from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.cli import app as wotd
 from wotd_env.dice import HOLD_KEEP, KEEP_DICE
 from wotd_env.dice import rank as rank_of
 from wotd_env.policies import Policy
@@ -173,6 +184,45 @@ def test_every_opponent_plays_its_own_games_in_batches():
     assert 1 < max(calls["two"]) <= 30
     with pytest.raises(ValueError, match=r"opponents must be 60 policies.*got 3"):
         env.opponents = [GREEDY] * 3
+
+
+class Peeking:
+    """Plays the same whatever it sees, but notes the streams of the games it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self.seen |= set(state["rng"].tolist())
+        return FIRST.act(game, state, rng)
+
+
+class Streams(Game):
+    """A game that notes the streams from which its dice come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.real: set[int] = set()
+
+    def step(self, state: np.ndarray, actions: Any, validate: bool = True) -> None:
+        self.real |= set(state["rng"].tolist())
+        super().step(state, actions, validate)
+
+
+def test_opponents_do_not_see_the_dice_to_come():
+    game, peeking = Streams(), Peeking()
+    env = SelfPlayVecEnv(game, [peeking] * 20, seed=4)
+    for step in range(10):
+        env.step(learner_actions(env.action_masks(), step))
+    assert len(peeking.seen) > 100
+    assert not peeking.seen & (game.real | set(env.state["rng"].tolist()))
+
+
+def test_who_is_measured_does_not_see_the_dice_to_come():
+    game, one, other = Streams(), Peeking(), Peeking()
+    play(game, one, other, 20, seed=4)
+    assert min(len(one.seen), len(other.seen)) > 100
+    assert not (one.seen | other.seen) & game.real
 
 
 def test_sb3_finds_all_that_it_expects_of_a_vecenv():
@@ -382,10 +432,12 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
     folder = tmp_path / "runs" / "one"
     assert train.main([*arguments(folder), "--players", "3", "--powers", "any"]) == 0
     names = {path.name.split(".")[0] for path in folder.iterdir()}
-    assert names == {"config", "checkpoint", "model", "curve", "result", "events"}
+    assert names == {"", "config", "checkpoint", "model", "curve", "result", "events"}
     shown = capsys.readouterr().out
     assert "random" in shown
     assert "greedy" in shown
+    after = [line.strip() for line in shown.splitlines()][-2:]
+    assert after == report.what_next(folder, Rules(players=3, powers="any"))[-2:]
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 2 * (TINY.milestones + 1)
@@ -402,11 +454,24 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
         load(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore")  # of the exporter's, about itself
-def test_an_exported_network_plays_the_same(tmp_path: Path):
-    run = trained(tmp_path / "run")
-    file = tmp_path / "model.onnx"
-    export_onnx(run.folder, file)
+def test_an_exported_network_plays_the_same_by_the_commands_that_are_named_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
+    run = trained(tmp_path / "a run", rules=rules, decisions=256, milestones=1)
+    monkeypatch.chdir(Path(train.__file__).parent)
+    export_it, play_it = map(shlex.split, report.what_next(run.folder, rules))
+    assert export_it[1:3] == ["-m", "agents.export"]
+    assert export.main(export_it[3:]) == 0
+    file = run.folder / "model.onnx"
+    assert capsys.readouterr() == (f"{file}\n", "")
+    assert Path(play_it[0]).name == "wotd"
+    few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
+    result = CliRunner().invoke(wotd, [*play_it[1:], *few])
+    assert result.exit_code == 0, result.output
+    monkeypatch.chdir(tmp_path)
+    assert report.what_next(Path("a run"), rules)[0] == f"cd {Path(train.__file__).parent}"
+
     exported, network = make_policy(f"onnx:{file}"), load(run.folder).network
     session = onnxruntime.InferenceSession(file)
     state = run.game.reset(100, seed=9)
@@ -431,51 +496,395 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("harm", "words"),
-    [
-        (lambda f: flip(f / "checkpoint.pt"), "damaged|no readable checkpoint"),
-        (
-            lambda f: (f / "checkpoint.pt").write_bytes((f / "checkpoint.pt").read_bytes()[:-999]),
-            "no readable",
-        ),
-        (lambda f: (f / "checkpoint.pt").write_bytes(b""), "no readable checkpoint"),
-        (lambda f: (f / "checkpoint.pt").write_text("nothing of the kind"), "no readable checkpoint"),
-        (
-            lambda f: (f / "checkpoint.pt").write_bytes((f / "model.zip").read_bytes()),
-            "no readable checkpoint",
-        ),
-        (lambda f: th.save({"weights": th.ones(3)}, f / "checkpoint.pt"), "no checkpoint of train.py"),
-        (lambda f: th.save(dataclasses.replace(TINY), f / "checkpoint.pt"), "no readable checkpoint"),
-        (lambda f: (f / "checkpoint.pt").unlink(), "there is no checkpoint"),
-        (lambda f: (f / "config.json").unlink(), "no run folder"),
-        (lambda f: (f / "config.json").write_text('{"settings": {"games": "many"}}'), "no run folder"),
-        (lambda f: (f / "config.json").write_text("{"), "no run folder"),
-    ],
-)
-def test_a_checkpoint_that_cannot_be_used_is_named_and_nothing_is_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], harm, words: str
-):
-    folder = trained(tmp_path / "run", decisions=256, milestones=1).folder
-    harm(folder)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder; not to be changed."""
+    return trained(tmp_path_factory.mktemp("finished") / "run", decisions=256, milestones=1).folder
+
+
+def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """Resume a run, which must fail with one line and change nothing; return that line."""
     before = contents(folder)
-    assert train.main(["--resume", str(folder), "--decisions", "512"]) == 2
+    assert train.main(["--resume", str(folder), *options]) == 2
     message = capsys.readouterr().err
     assert message.startswith("train.py: error: ")
     assert message.count("\n") == 1
     assert str(folder) in message
-    assert any(word in message for word in words.split("|"))
+    assert contents(folder) | {".lock": b""} == before | {".lock": b""}
+    return message
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (flip, "checkpoint.pt is damaged"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-999]), "checkpoint.pt is damaged"),
+        (lambda file: file.write_bytes(b""), "checkpoint.pt is damaged"),
+        (lambda file: file.write_text("nothing of the kind"), "checkpoint.pt is damaged, or not of train.py"),
+        (
+            lambda file: file.write_bytes((file.parent / "model.zip").read_bytes()),
+            "checkpoint.pt is damaged, or not",
+        ),
+        (
+            lambda file: checkpoint.save(file, {"format": "another"}),
+            "no checkpoint of this version of train.py",
+        ),
+        (
+            lambda file: checkpoint.save(file, {"settings": TINY}),
+            "checkpoint.pt is damaged, or not of train.py",
+        ),
+        (lambda file: (file.unlink(), file.mkdir()), "the checkpoint cannot be read"),
+        (lambda file: file.unlink(), "there is no checkpoint"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_is_named_and_nothing_is_changed(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], harm, words: str
+):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    harm(folder / "checkpoint.pt")
+    if (folder / "checkpoint.pt").is_dir():
+        with pytest.raises(CheckpointError, match=words):
+            training.read_settings(folder)
+    else:
+        message = refusal(folder, capsys)
+        assert words in message
+        assert "Put back a copy" in message or "in an empty folder" in message
+
+
+def weight(content: dict[str, Any], part: str = "network") -> th.Tensor:
+    """A tensor of weights in a checkpoint."""
+    weights = content["pool"][1] if part == "pool" else content[part]
+    tensor: th.Tensor = weights["mlp_extractor.path.weight"]
+    return tensor
+
+
+def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """What changes a field of the third game of a checkpoint."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["state"].numpy().view(STATE)[field][2] = value
+
+    return change
+
+
+def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
+    """What changes one value of a checkpoint."""
+
+    def change(content: Any) -> None:
+        for key in where[:-1]:
+            content = content[key]
+        content[where[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda c: c["state"].copy_(th.randint(0, 256, c["state"].shape, dtype=th.uint8)), "game 0: "),
+        (in_games("player", 7), "game 2: player must be from 0 to 1"),
+        (in_games("pieces", 100), "game 2: pieces must be"),
+        (in_games("dice", -1), "game 2: dice must be"),
+        (in_games("phase", Phase.OVER), "state has games that wait for no decision"),
+        (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
+        (put(th.zeros(1024, dtype=th.int8), "state"), "state must be ('torch.uint8', (1024,)"),
+        (put(th.zeros(1024, dtype=th.uint8, device="meta"), "state"), "state must be"),
+        (put(th.zeros(1024, dtype=th.uint8).to_sparse(), "state"), "state must be"),
+        (lambda c: c["seat"].bitwise_xor_(1), "seat must be that of the player to act"),
+        (put(th.full((16,), 100, dtype=th.int8), "seat"), "seat must be that of the player to act"),
+        (put(th.zeros(16), "seat"), "seat must be ('torch.int8', (16,)"),
+        (put(th.zeros(16), "starts"), "starts must be ('torch.bool', (16,)"),
+        (
+            lambda c: weight(c).fill_(np.nan),
+            "network.mlp_extractor.path.weight has values that are not finite",
+        ),
+        (
+            lambda c: weight(c, "pool").fill_(np.inf),
+            "pool[1].mlp_extractor.path.weight has values that are not",
+        ),
+        (
+            put(th.zeros(3), "network", "mlp_extractor.path.weight"),
+            "network.mlp_extractor.path.weight must be",
+        ),
+        (put(th.zeros(8, 8).double(), "network", "mlp_extractor.path.weight"), "path.weight must be"),
+        (put(3, "network", "mlp_extractor.path.weight"), "network.mlp_extractor.path.weight must be"),
+        (lambda c: c["network"].pop("mlp_extractor.path.weight"), "network must have the keys"),
+        (put([], "pool"), "pool must be a list with an entry for each milestone"),
+        (put({}, "pool"), "pool must be a list with an entry for each milestone"),
+        (put({}, "pool", 0), "pool[0] must have the keys"),
+        (put({}, "optimizer"), "optimizer must have the keys"),
+        (
+            lambda c: c["optimizer"][0]["exp_avg"].fill_(np.nan),
+            "optimizer.0.exp_avg has values that are not finite",
+        ),
+        (lambda c: c["optimizer"][0]["exp_avg_sq"].fill_(-1), "optimizer has squares or steps"),
+        (put(-1, "decisions"), "decisions must not be negative, got -1"),
+        (put("many", "decisions"), "decisions must be like 0, got 'many'"),
+        (put(None, "updates"), "updates must be like"),
+        (put(np.nan, "seconds"), "seconds must be like"),
+        (put([], "curve"), "curve must be a list with an entry for each milestone"),
+        (put((256, 1.0, "greedy", 0, 0, 0, 0), "curve", 0), "curve[0] is no measurement"),
+        (put((256, 1.0, "nobody", 1, 1, 0, 0), "curve", 0), "curve[0] is no measurement"),
+        (put((256, 1.0), "curve", 0), "curve[0] must be like"),
+        (lambda c: c.pop("starts"), "its content must have the keys"),
+        (lambda c: c.pop("settings"), "settings must have the keys"),
+        (put("many", "settings", "games"), "settings.games must be like 256, got 'many'"),
+        (put(-3, "settings", "games"), "games must be at least 1, got -3"),
+        (put(32, "settings", "games"), "state must be"),
+        (put("slow", "settings", "preset"), "preset must be quick or full, got 'slow'"),
+        (put({"players": 9}, "settings", "rules"), "players must be an integer from 2 to 5, got 9"),
+        (put({"dice": 9}, "settings", "rules"), "dice"),
+        (put(None, "settings", "rules"), "cannot be used"),
+        (put(3, "settings", "rules", "players"), "network.mlp_extractor"),
+    ],
+)
+def test_every_part_of_a_checkpoint_is_checked_before_it_is_used(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], change, part: str
+):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    content = checkpoint.load(folder / "checkpoint.pt")
+    change(content)
+    checkpoint.save(folder / "checkpoint.pt", content)
+    message = refusal(folder, capsys)
+    assert part in message
+    assert "checkpoint.pt cannot be used: " in message
+    assert "Put back a copy" in message
+
+
+def test_what_was_made_from_the_checkpoint_is_not_needed_to_go_on(tmp_path: Path, finished: Path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "config.json").write_text("{")
+    (folder / "model.zip").write_bytes(b"")
+    (folder / "curve.csv").unlink()
+    assert train.main(["--resume", str(folder)]) == 0
+    assert (folder / "curve.csv").read_bytes() == (finished / "curve.csv").read_bytes()
+    assert json.loads((folder / "config.json").read_text())["settings"]["width"] == TINY.width
+    for name, tensor in load(finished).network.state_dict().items():
+        assert tensor.equal(load(folder).network.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (flip, "model.zip is damaged"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-999]), "model.zip is damaged"),
+        (lambda file: file.write_bytes(b""), "model.zip is damaged"),
+        (lambda file: rezip(file, "wotd-env.json", None), "it lacks wotd-env.json. The policy sb3:FILE"),
+        (lambda file: rezip(file, "wotd-env.json", b"["), "wotd-env.json does not describe a network"),
+        (lambda file: rezip(file, "wotd-env.json", b"[]"), "wotd-env.json does not describe a network"),
+        (lambda file: rezip(file, "wotd-env.json", b'{"rules": {"players": 1}, "width": 8}'), "got 1"),
+        (lambda file: rezip(file, "wotd-env.json", b'{"rules": {}, "width": 8.0}'), "width must be that of"),
+        (
+            lambda file: rezip(file, "wotd-env.json", b'{"rules": {}, "width": 1000000}'),
+            "width must be that of",
+        ),
+        (lambda file: rezip(file, "wotd-env.json", b'{"rules": {}, "width": 9}'), "path_in.weight must be"),
+        (
+            lambda file: rezip(file, "wotd-env.json", b'{"rules": {"spaces": 3}, "width": 8}'),
+            "weight must be",
+        ),
+        (
+            lambda file: rezip(file, "policy.pth", b"weights" * 99),
+            "policy.pth is damaged, or not of train.py",
+        ),
+        (lambda file: rezip(file, "policy.pth", stored(th.ones(3))), "policy.pth must have the keys"),
+        (lambda file: rezip(file, "policy.pth", None), "it lacks policy.pth"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_named(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], harm, words: str
+):
+    file = tmp_path / "model.zip"
+    file.write_bytes((finished / "model.zip").read_bytes())
+    load(file)
+    harm(file)
+    with pytest.raises(CheckpointError, match=r"model\.zip"):
+        load(file)
+    assert export.main([str(file)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("agents.export: error: ")
+    assert message.count("\n") == 1
+    assert words in message
+    assert contents(tmp_path).keys() == {"model.zip"}
+
+
+def rezip(file: Path, member: str, data: bytes | None) -> None:
+    """Replace a file in a zip archive, or remove it."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist() if name != member}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in (parts if data is None else parts | {member: data}).items():
+            archive.writestr(name, content)
+
+
+def stored(content: Any) -> bytes:
+    """What `torch.save` writes, but large enough for weights."""
+    buffer = io.BytesIO()
+    th.save([content, th.zeros(100)], buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["checkpoint.pt", "model.zip"])
+def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, finished: Path, name: str):
+    def read(file: Path) -> bytes:
+        """All that is read, as bytes that can be compared."""
+        content = checkpoint.load(file) if name == "checkpoint.pt" else dict(load(file).network.state_dict())
+        buffer = io.BytesIO()
+        th.save(content, buffer)
+        return buffer.getvalue()
+
+    data = (finished / name).read_bytes()
+    expected = read(finished / name)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for i in range(1000):
+        damaged, at = bytearray(data), rng.integers(len(data))
+        if i % 4 == 0:
+            damaged[at] ^= 1 << rng.integers(8)
+        elif i % 4 == 1:
+            damaged[-1 - at % 4000] ^= 1 << rng.integers(8)  # where the archives say what lies where
+        elif i % 4 == 2:
+            damaged[at : at + 512] = bytes(len(damaged[at : at + 512]))
+        else:
+            damaged = damaged[:at]
+        (tmp_path / name).write_bytes(damaged)
+        try:
+            content = read(tmp_path / name)
+        except CheckpointError as error:
+            refused += "\n" not in str(error)
+        else:
+            assert content == expected
+            refused += 1
+    assert refused == 1000
+
+
+def test_sb3_reads_the_model_too(finished: Path):
+    state = Game().reset(50, seed=0)
+    model = MaskablePPO.load(finished / "model.zip", device="cpu")
+    expected = Trained(model.policy).act(Game(), state, np.random.default_rng())
+    np.testing.assert_array_equal(load(finished).act(Game(), state, np.random.default_rng()), expected)
+
+
+def test_export_names_what_is_missing(tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]):
+    assert export.main([str(tmp_path / "nowhere")]) == 2
+    assert "error: there is no model" in capsys.readouterr().err
+    assert export.main([str(finished), str(tmp_path / "nowhere" / "model.onnx")]) == 2
+    assert "error: no folder" in capsys.readouterr().err
+
+
+def test_what_makes_a_run_another_one_cannot_change(finished: Path, capsys: pytest.CaptureFixture[str]):
+    assert "rules cannot change when the run in" in refusal(finished, capsys, "--players", "3")
+    message = refusal(finished, capsys, "--width", "9")
+    assert f"width cannot change when the run in {finished} is resumed: it is 8" in message
+    other = finished.parent / "other"
+    assert "folder cannot change when the run in" in refusal(finished, capsys, "--folder", str(other))
+    assert not other.exists()
+
+
+# -------------------------------------------------------------------------------------------- cut short, side by side
+
+
+def test_a_start_cut_short_can_be_begun_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".lock").write_bytes(b"")
+    (folder / "new-checkpoint.pt").write_bytes(b"half")
+    training.make_folder(folder)
+    run = Run.begin(dataclasses.replace(TINY, folder=folder))
+    assert "new-checkpoint.pt" not in contents(folder)
+    with pytest.raises(FileExistsError, match=r"there is a run in folder .* --resume .* goes on with it"):
+        Run.begin(dataclasses.replace(TINY, folder=folder))
+
+    # Before it has learned anything, too, it can be resumed, to the same end.
+    other = Run.resume(training.read_settings(folder))
+    other.train(lambda run: None)
+    run.train(lambda run: None)
+    for name, tensor in weights(run).items():
+        np.testing.assert_array_equal(tensor, weights(other)[name])
+    assert [row[:1] + row[2:] for row in run.curve] == [row[:1] + row[2:] for row in other.curve]
+
+
+def test_a_second_training_in_a_folder_is_an_error(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    with training.alone(folder):
+        assert "another training is at work in" in refusal(folder, capsys)
+    empty = tmp_path / "new"
+    empty.mkdir()
+    with training.alone(empty):
+        assert train.main(arguments(empty)) == 2
+        assert "another training is at work in" in capsys.readouterr().err
+    assert contents(empty) == {".lock": b""}
+    assert train.main(["--resume", str(folder)]) == 0
+
+
+@contextmanager
+def no_room(size: int, after: Callable[[Run], None] | None = None) -> Iterator[None]:
+    """Let no file become larger than so many bytes: at once, or after the first call of a method of `Run`."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(run: Run) -> None:
+        assert after is not None
+        setattr(Run, after.__name__, after)
+        after(run)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    try:
+        if after is None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        else:
+            setattr(Run, after.__name__, limit)
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        if after is not None:
+            setattr(Run, after.__name__, after)
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
+):
+    with no_room(size):
+        code = train.main(arguments(tmp_path))
+    message = capsys.readouterr().err
+    assert code == 2
+    assert message.startswith("train.py: error: ")
+    assert str(tmp_path / "checkpoint.pt") in message
+    assert contents(tmp_path) == {".lock": b""}
+    training.make_folder(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 40_000])  # the latter is too little for a checkpoint, not for the rest
+def test_a_full_disk_leaves_a_run_that_can_go_on(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], size: int
+):
+    folder, whole = shutil.copytree(finished, tmp_path / "run"), shutil.copytree(finished, tmp_path / "whole")
+    longer = ("--decisions", "512", "--milestones", "2")
+    with no_room(size, after=Run._write_config):  # the last thing when it is resumed
+        code = train.main(["--resume", str(folder), *longer])
+    message = capsys.readouterr().err
+    assert code == 1
+    assert message.startswith("train.py: error: ")
+    assert message.count("\n") == 1
+    assert "File too large" in message
+    assert f"The last checkpoint in {folder} is intact" in message
+    assert not [name for name in contents(folder) if name.startswith("new-")]
+
+    before = contents(folder)
+    with no_room(size):  # still
+        code = train.main(["--resume", str(folder)])
+    assert code == 2
+    assert str(folder / "checkpoint.pt") in capsys.readouterr().err
     assert contents(folder) == before
 
-
-def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    one = trained(tmp_path / "one", decisions=256, milestones=1).folder
-    other = trained(tmp_path / "other", decisions=256, milestones=1, width=12).folder
-    (one / "checkpoint.pt").write_bytes((other / "checkpoint.pt").read_bytes())
-    assert train.main(["--resume", str(one)]) == 2
-    assert "belongs to another run" in capsys.readouterr().err
-    assert train.main(["--resume", str(other), "--players", "3"]) == 2
-    assert "rules cannot change when a run is resumed" in capsys.readouterr().err
+    assert train.main(["--resume", str(folder)]) == 0
+    assert train.main(["--resume", str(whole), *longer]) == 0
+    for name, tensor in load(whole).network.state_dict().items():
+        assert tensor.equal(load(folder).network.state_dict()[name])
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -524,6 +933,17 @@ def test_help_lists_and_explains_every_setting(
             assert found, name
             rest = rest.removeprefix(f", --no-{name}")
             assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"
+
+
+@pytest.mark.slow
+def test_trainings_that_are_killed_or_begun_twice_learn_the_same(tmp_path: Path):
+    pytest.importorskip("fcntl")  # as systems have that can fork
+    command = [sys.executable, "-m", "tests.training_kills", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["kills"] >= 100
+    assert not result["wrong"]
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
-The network has the inputs `observation` (N, D) and, if it likes, `action_mask` (N, A), both of any number type, and the
-output `logits` (N, A), or its logits as the first output.
+The network has the inputs `observation` (N, D) and, if it likes, `action_mask` (N, A), both of any integer type,
+bool, or float of 16, 32 or 64 bits, and the output `logits` (N, A), or its logits as the first output. N is free.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ _DTYPES = {
     "tensor(float16)": np.float16,
     "tensor(double)": np.float64,
     "tensor(int8)": np.int8,
+    "tensor(int16)": np.int16,
+    "tensor(int32)": np.int32,
     "tensor(int64)": np.int64,
+    "tensor(uint8)": np.uint8,
+    "tensor(uint16)": np.uint16,
+    "tensor(uint32)": np.uint32,
+    "tensor(uint64)": np.uint64,
     "tensor(bool)": np.bool_,
 }
+"""Types of inputs that onnxruntime knows by these names."""
 
 
 class Onnx:
@@ -32,7 +39,7 @@ class Onnx:
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no network, or one that has no input `observation`.
+        ValueError: if it holds no network, or one with other inputs.
     """
 
     def __init__(self, file: str | Path = "") -> None:
@@ -47,33 +54,43 @@ class Onnx:
             raise FileNotFoundError(f"no ONNX file {self.file}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # tournaments run one game block on each core
+        options.log_severity_level = 4  # what goes wrong is raised
         try:
             self._session = onnxruntime.InferenceSession(
-                str(self.file), options, providers=["CPUExecutionProvider"]
+                str(self.file), options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
+            self._inputs = {entry.name: entry for entry in self._session.get_inputs()}
+            outputs = [entry.name for entry in self._session.get_outputs()]
         except Exception as error:  # onnxruntime's own classes share no other base
             raise ValueError(f"{self.file} holds no network that onnxruntime can read: {error}") from error
-        self._inputs = {entry.name: entry for entry in self._session.get_inputs()}
         if "observation" not in self._inputs or not self._inputs.keys() <= {"observation", "action_mask"}:
             raise ValueError(
                 f"the network of {self.file} must have the inputs observation and action_mask, "
-                f"got {', '.join(self._inputs)}"
+                f"got {', '.join(self._inputs) or 'none'}"
             )
-        outputs = [entry.name for entry in self._session.get_outputs()]
+        if not outputs:
+            raise ValueError(f"the network of {self.file} has no output")
+        for entry in self._inputs.values():
+            if entry.type not in _DTYPES or len(entry.shape) != 2:
+                known = ", ".join(sorted(np.dtype(dtype).name for dtype in _DTYPES.values()))
+                raise ValueError(
+                    f"the input {entry.name} of the network of {self.file} must be a matrix of one of {known}; "
+                    f"got {entry.type} with the shape {entry.shape}"
+                )
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
 
         Raises:
-            ValueError: if the network was made for other rules.
+            ValueError: if the network was made for other rules, fails, or returns no logits.
         """
         mask = game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
         given = {"observation": game.observe(state), "action_mask": mask}
         for name, entry in self._inputs.items():
-            width = entry.shape[-1]
+            width = entry.shape[1]
             if isinstance(width, int) and width != given[name].shape[1]:
                 raise ValueError(
                     f"the network of {self.file} takes {name} of size {width}, these rules have "
@@ -82,10 +99,20 @@ class Onnx:
         inputs: dict[str, NDArray[np.generic]] = {
             name: given[name].astype(_DTYPES[entry.type]) for name, entry in self._inputs.items()
         }
-        logits = self._session.run([self._output], inputs)[0]
-        if logits.shape != mask.shape:
-            raise ValueError(
-                f"the network of {self.file} must return logits {mask.shape}, got {logits.shape}"
+        try:
+            (logits,) = self._session.run([self._output], inputs)
+        except Exception as error:  # onnxruntime's own classes share no other base
+            raise ValueError(f"the network of {self.file} fails on {len(state)} games: {error}") from error
+        if not isinstance(logits, np.ndarray) or logits.shape != mask.shape or logits.dtype.kind not in "fiu":
+            got = (
+                f"{logits.dtype} {logits.shape}" if isinstance(logits, np.ndarray) else type(logits).__name__
             )
-        actions: NDArray[np.int64] = np.where(mask, logits, -np.inf).argmax(1)
+            raise ValueError(f"the network of {self.file} must return numbers {mask.shape}, got {got}")
+        legal = np.where(mask, logits, -np.inf)
+        if not (finite := np.isfinite(legal.max(1))).all():
+            raise ValueError(
+                f"the network of {self.file} returns, for the legal actions of game {finite.argmin()}, a largest logit "
+                "that is no finite number"
+            )
+        actions: NDArray[np.int64] = legal.argmax(1)
         return actions
