@@ -55,7 +55,7 @@ def attack(game: Game, records: np.ndarray) -> int:
     for entry in entries(game):
         for part in (state, state[~good][:1].copy()):
             if not good.all() and len(part):
-                with pytest.raises(ValueError, match="must be|is illegal|a roll is due"):
+                with pytest.raises(ValueError, match=r"must be|is illegal|a roll is due"):
                     entry(part)
         assert guarded.tobytes() == before, "a wrong record was worked on"
     accepted = state[good].copy()
