@@ -15,9 +15,11 @@ train: .venv/.train ## train MaskablePPO by self-play and measure it (5 minutes)
 	$(BIN)/python train.py $(ARGS)
 
 test: check ## lint, types, import contracts and all tests but the slow ones
+	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-test-slow: .venv/.dev ## the tests that take minutes
+test-slow: .venv/.dev ## the tests that take minutes, half an hour in all
+	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
 test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
