@@ -156,7 +156,7 @@ def _bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]
             if not first:
                 first[:] = done, now
             rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
-            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate else "")
+            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate >= 1 else "")
 
         yield move
 
