@@ -1,4 +1,4 @@
-"""`Game`: batches of games as arrays of records. All checks of what comes from outside are here."""
+"""`Game`: batches of games as arrays of records, checked as they come in (what a record must be: `wotd_env.checks`)."""
 
 from __future__ import annotations
 
