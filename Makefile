@@ -43,13 +43,13 @@ bench-check: .venv/.bench ## compare the ratios with those on record
 	$(BIN)/python -m benchmarks --check $(ARGS)
 
 solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER" for boards solved there)
-	$(BIN)/python docs/solution.py $(ARGS)
+	$(BIN)/python -m tools.solution $(ARGS)
 
 ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (an hour; ARGS="--games 1000" for less)
-	$(BIN)/python docs/ladder.py $(ARGS)
+	$(BIN)/python -m tools.ladder $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables of docs/environment.md
-	$(BIN)/python docs/tables.py
+	$(BIN)/python -m tools.tables
 
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wotd_env import Game, Phase
-from wotd_env.policies import Policy
+from wotd_env.core.policy import Policy
 
 
 class Shares(NamedTuple):

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from wotd_env import STATE, Game, Phase
-from wotd_env.policies import Policy
+from wotd_env.core.policy import Policy
 
 
 class SelfPlayVecEnv(VecEnv):

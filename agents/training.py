@@ -45,8 +45,8 @@ from agents.network import PathPolicy
 from agents.selfplay import SelfPlayVecEnv
 from agents.trained import Trained
 from wotd_env import STATE, Game, Phase, Rules, make_policy
-from wotd_env.checks import check_states
-from wotd_env.policies import Policy
+from wotd_env.core.checks import check_states
+from wotd_env.core.policy import Policy
 
 REFERENCES = ("random", "greedy")
 """The opponents that strength is measured against."""

@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from wotd_env import Game, Phase
-from wotd_env.dice import COUNTS, rank
+from wotd_env.core.dice import COUNTS, rank
 
 
 class Lowest:

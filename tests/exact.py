@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from wotd_env import STATE, Game, Phase, solver
-from wotd_env.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
+from wotd_env.core.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
 
 END, EXTRA = 52, 53
 

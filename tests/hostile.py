@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from wotd_env import STATE, Game, Phase, Rules, make_policy
-from wotd_env.checks import faults
+from wotd_env.core.checks import faults
 
 SURVIVED = "survived\n"
 VARIANTS = (

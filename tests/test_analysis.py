@@ -13,7 +13,7 @@ from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after,
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
-from wotd_env.dice import HOLD_KEEP, rank
+from wotd_env.core.dice import HOLD_KEEP, rank
 
 SPACES = 0
 
@@ -250,7 +250,7 @@ def test_what_is_no_table_is_named(game, tmp_path):
         lambda: analysis.regret(game, state, [31, 31], name),
         lambda: analysis.grade("greedy", name),
         lambda: analysis.annotate(file, name),
-        lambda: solver.evaluate("greedy", name),
+        lambda: solver.evaluate(make_policy("greedy"), name),
     ):
         with pytest.raises(
             TypeError, match=r"table must be a Table, as .*load\(file\) returns it, got 'p0.wotd'"

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from docs import ladder
 from tests.arena_policies import Broken, Cheat, Gambler, Lowest, Seer
+from tools import ladder
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import BrokenPolicyError, Results, Tournament, replay, results_dtype, run, show
 from wotd_env.arena import tournament as tournament_module

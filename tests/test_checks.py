@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import hostile
 from tests.test_properties import any_rules, decisions
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
-from wotd_env.checks import check_states
+from wotd_env.core.checks import check_states
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 RULES = Rules(players=3, spaces=4, powers="own", dead_pieces=5)

@@ -29,7 +29,7 @@ def interrupt(*arguments, **options):
     ("arguments", "where", "told"),
     [
         ("policies", "wotd_env.cli.files", "Interrupted.\n"),
-        ("bench", "wotd_env.speed.rate", "Interrupted.\n"),
+        ("bench", "wotd_env.cli.speed.rate", "Interrupted.\n"),
         ("watch first", "wotd_env.cli._narrate", "Interrupted.\n"),
         ("analyze first --quiet", "wotd_env.cli._policy", "Interrupted.\n"),
         ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),

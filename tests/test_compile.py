@@ -1,6 +1,6 @@
-"""`wotd_env._compile.kernel`: what is cached and for how long, what a user is told, and what if nothing is writable.
+"""`kernel`: what is cached and for how long, what a user is told, and what if nothing is writable.
 
-Each case runs in processes of its own, on a small stand-in package around a copy of the real `_compile.py`.
+Each case runs in processes of its own, on a small stand-in package around a copy of the real decorator.
 """
 
 import os
@@ -11,34 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from wotd_env import _compile
+from wotd_env.core import compilation
 
-ANNOUNCEMENT = "compiling wotd_env.engine and what else is used, once on this machine"
+ANNOUNCEMENT = "compiling wotd_env.core.engine and what else is used, once on this machine"
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A package with the decorator, a kernel, a table two imports away from it, and a bystander."""
     package = tmp_path / "wotd_env"
-    package.mkdir()
-    shutil.copy(_compile.__file__, package / "_compile.py")
+    core = package / "core"
+    core.mkdir(parents=True)
+    shutil.copy(compilation.__file__, core / "compilation.py")
     (package / "__init__.py").touch()
+    (core / "__init__.py").touch()
     (package / "tables.py").write_text("STEP = 1\n")
-    (package / "rules.py").write_text("from .tables import STEP\n")
-    (package / "engine.py").write_text(
-        "from wotd_env import rules\n"
-        "from wotd_env._compile import kernel\n"
+    (core / "rules.py").write_text("from ..tables import STEP\n")
+    (core / "engine.py").write_text(
+        "from wotd_env.core import rules\n"
+        "from wotd_env.core.compilation import kernel\n"
         "STEP = rules.STEP\n"
         "@kernel\n"
         "def inner(x): return x + STEP\n"
         "@kernel\n"
         "def advance(x): return inner(x)\n"
     )
-    (package / "bystander.py").write_text("from wotd_env.engine import advance\n")
+    (package / "bystander.py").write_text("from wotd_env.core.engine import advance\n")
     return package
 
 
-SCRIPT = "from wotd_env.engine import advance; print(advance(0))"
+SCRIPT = "from wotd_env.core.engine import advance; print(advance(0))"
 
 
 def started(package: Path, script: str, **environment: str) -> subprocess.Popen[str]:
@@ -85,7 +87,7 @@ def test_a_change_in_any_source_in_reach_drops_the_cache_and_no_other_does(packa
 
 
 def test_kernels_work_where_nothing_can_be_written(package: Path) -> None:
-    (package / "__pycache__").touch()  # a file, so that no folder can be made there, even by root
+    (package / "core" / "__pycache__").touch()  # a file, so that no folder can be made there, even by root
     nowhere = {"HOME": os.devnull, "XDG_CACHE_HOME": os.devnull}
     for _ in range(2):
         value, stderr = advance(package, **nowhere)
@@ -127,7 +129,7 @@ def test_a_damaged_file_is_noticed_said_once_and_made_again(package: Path, kerne
 def test_a_full_disk_costs_the_cache_and_nothing_else(package: Path) -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from wotd_env.engine import advance; print(advance(0))"
+        "from wotd_env.core.engine import advance; print(advance(0))"
     )
     for _ in range(2):
         value, stderr = advance(package, script)
@@ -140,7 +142,7 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(package: Path) -> None:
 
 def test_processes_that_compile_at_once_keep_what_each_has_made(package: Path) -> None:
     """Every process compiles for a type of its own; numba's own index would keep that of the last one alone."""
-    script = "import numpy, sys; from wotd_env.engine import advance; print(int(advance(numpy.{}(0))))"
+    script = "import numpy, sys; from wotd_env.core.engine import advance; print(int(advance(numpy.{}(0))))"
     types = ["int8", "int16", "int32", "uint8", "uint16", "float32"]
     processes = [started(package, script.format(kind)) for kind in types]
     for process in processes:
@@ -164,7 +166,7 @@ def test_what_was_kept_for_other_sources_is_dropped(package: Path) -> None:
 def test_a_fork_while_another_thread_compiles_can_compile(package: Path) -> None:
     script = """
 import os, threading
-from wotd_env.engine import advance, inner
+from wotd_env.core.engine import advance, inner
 for i in range(6):
     kind = "int8 int16 int32 uint8 uint16 uint32".split()[i]
     import numpy
@@ -186,7 +188,7 @@ def test_the_cache_folder_that_numba_is_told_is_used(package: Path, tmp_path: Pa
 
 
 def test_kernels_release_the_gil_and_start_no_threads() -> None:
-    @_compile.kernel
+    @compilation.kernel
     def identity(x: int) -> int:
         return x
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import tables
+from tools import tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(

@@ -8,7 +8,7 @@ import pytest
 from tests.exact import before_roll
 from wotd_env import Game, IllegalActionError, Phase, Rules, make_policy, solver
 from wotd_env.analysis import regret
-from wotd_env.dice import HOLD_KEEP, LEGAL_HOLDS, rank
+from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, rank
 
 SPACES = 0
 LATE = ([1, 2, 0, 1, 0], [2, 1, 3, 0, 0])

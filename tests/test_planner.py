@@ -10,8 +10,9 @@ import pytest
 from tests.positions import board
 from tests.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules
-from wotd_env.policies.planner import Planner, plan
-from wotd_env.policies.value import hand_made
+from wotd_env.planning.planner import plan
+from wotd_env.planning.values import hand_made
+from wotd_env.policies.planner import Planner
 
 VARIANTS = [
     Rules(spaces=2),

@@ -9,8 +9,8 @@ import pytest
 
 from tests.positions import board
 from wotd_env import Game, Phase, Rules, make_policy, way_of_the_dragon_v0
+from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.rendering import render_text
-from wotd_env.single import WayOfTheDragonEnv
 
 POWERS = Rules(players=3, spaces=4, powers="own", dead_pieces=2)
 

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from tests import reference as ref
 from tests.positions import foreign_records, from_record, numbers, reference_rules
 from wotd_env import Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
-from wotd_env.single import WayOfTheDragonEnv
+from wotd_env.envs.single import WayOfTheDragonEnv
 
 ID = "wotd_env/WayOfTheDragon-v0"
 VARIANTS = [

@@ -7,9 +7,9 @@ import pytest
 from tools.kernels import faults, main
 
 KERNEL = """
-from wotd_env import _compile
+from wotd_env.core import compilation
 
-@_compile.kernel
+@compilation.kernel
 def choose(games, rules):
     memory = {}
     return memory[0]
@@ -29,7 +29,7 @@ def choose(games, rules):
 )
 def test_records_made_in_a_kernel_are_found(code):
     assert list(faults(KERNEL.format(code))) == [(6, code)]
-    assert not list(faults(KERNEL.format(code).replace("@_compile.kernel\n", "")))
+    assert not list(faults(KERNEL.format(code).replace("@compilation.kernel\n", "")))
 
 
 @pytest.mark.parametrize(

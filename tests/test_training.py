@@ -36,8 +36,8 @@ from agents.trained import Trained, load
 from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
-from wotd_env.dice import HOLD_KEEP, KEEP_DICE
-from wotd_env.dice import rank as rank_of
+from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE
+from wotd_env.core.dice import rank as rank_of
 from wotd_env.policies import Policy
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wotd_env import dice
-from wotd_env.policies import turn
+from wotd_env.core import dice
+from wotd_env.planning import turn
 
 
 def brute_force(value_of_roll, kept: tuple[int, ...], rerolls: int):

@@ -22,9 +22,9 @@ from gymnasium.wrappers import TimeLimit
 
 from tests.positions import foreign_records
 from wotd_env import STATE, Game, IllegalActionError, Rules, make_policy
+from wotd_env.envs.single import WayOfTheDragonEnv
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 from wotd_env.policies.first import First
-from wotd_env.single import WayOfTheDragonEnv
-from wotd_env.vector import WayOfTheDragonVectorEnv
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 MODES = list(AutoresetMode)

@@ -16,8 +16,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from wotd_env import Game, Phase, Rules, _compile, analysis, make_policy, solver, way_of_the_dragon_v0
+from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
 from wotd_env.arena import Tournament, run
+from wotd_env.core import compilation
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = (
@@ -119,11 +120,11 @@ def tournament(digest: Digest) -> None:
 def idle_kernels() -> list[str]:
     """Kernels that nothing has called, neither from Python nor from another kernel."""
     called: set[str] = set()
-    for kernel in _compile.KERNELS:
+    for kernel in compilation.KERNELS:
         called.update(name for name in kernel.py_func.__code__.co_names if name != kernel.py_func.__name__)
     return sorted(
         f"{kernel.py_func.__module__}.{kernel.py_func.__name__}"
-        for kernel in _compile.KERNELS
+        for kernel in compilation.KERNELS
         if not kernel.overloads and kernel.py_func.__name__ not in called
     )
 

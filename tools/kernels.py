@@ -2,7 +2,7 @@
 
 In compiled code a view of a row, `games[0]`, does not keep its array alive: the array is freed after its last use by
 name, and the view reads what comes to lie there. So kernels allocate arrays of plain numbers alone, and are given the
-records to work in (`wotd_env.state.scratch`).
+records to work in (`wotd_env.core.state.scratch`).
 """
 
 from __future__ import annotations

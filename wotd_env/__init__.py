@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import pettingzoo
 
-from wotd_env.actions import describe_action
-from wotd_env.rules import Phase, Rules
-from wotd_env.state import STATE
+from wotd_env.core.actions import describe_action
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import STATE
 
 if TYPE_CHECKING:
     from wotd_env import way_of_the_dragon_v0
-    from wotd_env.game import Game, IllegalActionError
-    from wotd_env.policies import Policy, make_policy
+    from wotd_env.core.game import Game, IllegalActionError
+    from wotd_env.core.policy import Policy
+    from wotd_env.policies import make_policy
 
 __version__ = "0.1.0"
 
@@ -34,8 +35,8 @@ __all__ = [
 # Entry points are strings, so that only `make` imports the environments.
 gymnasium.register(
     "wotd_env/WayOfTheDragon-v0",
-    entry_point="wotd_env.single:WayOfTheDragonEnv",
-    vector_entry_point="wotd_env.vector:WayOfTheDragonVectorEnv",
+    entry_point="wotd_env.envs.single:WayOfTheDragonEnv",
+    vector_entry_point="wotd_env.envs.vector:WayOfTheDragonVectorEnv",
 )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register(
@@ -44,9 +45,9 @@ if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
 
 # What needs compiled kernels is imported when first used, so that `import wotd_env` stays cheap.
 _LAZY = {
-    "Game": "wotd_env.game",
-    "IllegalActionError": "wotd_env.game",
-    "Policy": "wotd_env.policies",
+    "Game": "wotd_env.core.game",
+    "IllegalActionError": "wotd_env.core.game",
+    "Policy": "wotd_env.core.policy",
     "make_policy": "wotd_env.policies",
 }
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import make_policy
-from wotd_env.rules import Phase, Rules
 
 __all__ = ["Equity", "luck", "make_equity"]
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.actions import describe_action
 from wotd_env.arena.luck import Equity, luck
 from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, seatings
-from wotd_env.game import Game
-from wotd_env.policies import Policy
-from wotd_env.rules import Phase, Rules
+from wotd_env.core import engine
+from wotd_env.core.actions import describe_action
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game
+from wotd_env.core.policy import Policy
+from wotd_env.core.rules import Phase, Rules
 
 __all__ = ["BrokenPolicyError", "Forfeit", "Played", "play", "replay", "results_dtype"]
 

@@ -16,7 +16,8 @@ from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Table, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
-from wotd_env.policies import Policy, _checked, make_policy
+from wotd_env.core.policy import Policy
+from wotd_env.policies import _checked, make_policy
 
 __all__ = ["run"]
 

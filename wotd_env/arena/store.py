@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 import wotd_env
-from wotd_env._compile import _stamp
 from wotd_env.arena import play
 from wotd_env.arena.play import Forfeit, Played, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Table, Tournament
+from wotd_env.core.compilation import _stamp
 from wotd_env.policies import POLICIES
 
 __all__ = ["Store"]

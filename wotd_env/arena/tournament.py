@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.rules import Rules
+from wotd_env.core.rules import Rules
 
 BLOCK = 256
 """Duplicates in a block. It is fixed: what a randomised policy draws depends on the batch that it is asked about."""

@@ -8,33 +8,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from wotd_env.game import Game
+from wotd_env.core.policy import Policy
 
 __all__ = ["POLICIES", "Policy", "make_policy"]
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """What chooses actions."""
-
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose an action for the seat to act in every game.
-
-        Args:
-            game: the rules that the games follow.
-            state: STATE (N,), games at their decisions; not to be changed. A policy must not draw from, nor look at,
-                the games' own streams: that would be to know the dice to come.
-            rng: the only source of randomness of a policy that needs one.
-
-        Returns:
-            Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
-        """
-        ...
 
 
 POLICIES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
+from wotd_env.core.game import Game
 
 
 class First:

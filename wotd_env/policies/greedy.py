@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.actions import END, EXTRA, MOVE, REBIRTH, STOP, SWAP
-from wotd_env.dice import COUNTS, EQUILIBRIUM
-from wotd_env.game import Game
-from wotd_env.rules import DICE, DRAGON, FIRE, PATHS
-from wotd_env.state import scratch
+from wotd_env.core import engine
+from wotd_env.core.actions import END, EXTRA, MOVE, REBIRTH, STOP, SWAP
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM
+from wotd_env.core.game import Game
+from wotd_env.core.rules import DICE, DRAGON, FIRE, PATHS
+from wotd_env.core.state import scratch
 
 SPACE = 2  # worth of a space
 NUMBER = 3  # worth of every number after the first

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.actions import SWAP, num_actions
-from wotd_env.game import Game
+from wotd_env.core import engine
+from wotd_env.core.actions import SWAP, num_actions
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game
+from wotd_env.core.state import STATE, scratch
+from wotd_env.planning.values import evaluate
 from wotd_env.policies import greedy
-from wotd_env.policies.value import evaluate
-from wotd_env.state import STATE, scratch
 
 PLAYOUTS = 1000
 EXPLORATION = 0.1

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
+from wotd_env.core.game import Game
 
 _DTYPES = {
     "tensor(float)": np.float32,

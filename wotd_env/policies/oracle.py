@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
-from wotd_env.policies.planner import plan
+from wotd_env.core.game import Game
+from wotd_env.planning.planner import plan
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_rules, describe_missing
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env._compile import kernel
-from wotd_env.actions import SWAP
-from wotd_env.engine import OVER, legal, shown
-from wotd_env.game import Game
-from wotd_env.observation import BYTES
+from wotd_env.core.actions import SWAP
+from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import OVER, legal, shown
+from wotd_env.core.game import Game
+from wotd_env.core.observation import BYTES
 
 ONES = BYTES.sum(1, dtype=np.uint64)
 """uint64 (256,): how many bits of a byte are set."""

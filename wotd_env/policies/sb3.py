@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
+from wotd_env.core.game import Game
 
 
 class Sb3:

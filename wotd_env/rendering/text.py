@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.game import Game
-from wotd_env.rules import ELEMENTS, NUMBERED, POWERS, Phase
+from wotd_env.core.game import Game
+from wotd_env.core.rules import ELEMENTS, NUMBERED, POWERS, Phase
 
 __all__ = ["render_text"]
 

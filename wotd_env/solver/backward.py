@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env import __version__
-from wotd_env.rules import _integer
+from wotd_env.core.rules import _integer
 from wotd_env.solver.families import Block, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, board
 from wotd_env.solver.table import (

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env._compile import kernel
-from wotd_env.actions import ADVANCE, EXTRA, MOVE, PASS, STOP, SWAP
-from wotd_env.dice import (
+from wotd_env.core.actions import ADVANCE, EXTRA, MOVE, PASS, STOP, SWAP
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import (
     COUNTS,
     EQUILIBRIUM,
     FACES,
@@ -29,10 +29,10 @@ from wotd_env.dice import (
     NUM_ROLLS,
     THROW_ROLL,
 )
-from wotd_env.game import Game
-from wotd_env.policies import Policy, make_policy
-from wotd_env.policies.turn import LANES, MORE, NOTHING, best, expect, scratch
-from wotd_env.rules import DICE, DRAGON, PATHS, Phase, Rules
+from wotd_env.core.game import Game
+from wotd_env.core.policy import Policy
+from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Rules
+from wotd_env.planning.turn import LANES, MORE, NOTHING, best, expect, scratch
 from wotd_env.solver import families
 from wotd_env.solver.families import NEVER, OPTIONS, result, work_out
 from wotd_env.solver.positions import NONE, layer_codes
@@ -85,7 +85,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    policy: str | Policy,
+    policy: Policy,
     table: Table,
     position: tuple[list[int], list[int]] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -93,8 +93,7 @@ def evaluate(
     """Return the exact results of a policy.
 
     Args:
-        policy: itself or its name, see `make_policy`. It must be deterministic, and decide by pieces, dice and re-rolls
-            left alone.
+        policy: must be deterministic, and decide by pieces, dice and re-rolls left alone.
         table: the solution of the board to play on; whole games are practical on boards of 0 and 1 plain spaces.
         position: the spaces of the pieces of the player to move and of the other one; by default the start.
         progress: is called now and then with the positions done and all that can be reached.
@@ -102,10 +101,9 @@ def evaluate(
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
         TypeError: if the table is none.
-        ValueError: if the position cannot be, or there is no such policy.
+        ValueError: if the position cannot be.
     """
     check_table(table)
-    policy = make_policy(policy)
     b = table.board
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it cannot be

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from wotd_env._compile import kernel
-from wotd_env.dice import COUNTS, EQUILIBRIUM, NUM_KEEPS, NUM_ROLLS
-from wotd_env.dice import rank as rank_dice
-from wotd_env.policies.turn import LANES, NOTHING, expect, largest, reroll, row_operation, scratch
-from wotd_env.rules import DICE, DRAGON, PATHS
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_KEEPS, NUM_ROLLS
+from wotd_env.core.dice import rank as rank_dice
+from wotd_env.core.rules import DICE, DRAGON, PATHS
+from wotd_env.planning.turn import LANES, NOTHING, expect, largest, reroll, row_operation, scratch
 from wotd_env.solver.positions import NONE, rank, unrank
 
 __all__ = ["Block", "check_families", "new_block", "solve_families"]

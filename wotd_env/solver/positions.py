@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wotd_env._compile import kernel
-from wotd_env.rules import DICE, NUMBERED, PATHS, Rules
+from wotd_env.core.compilation import kernel
+from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
 __all__ = ["Board", "board", "rank"]
 

@@ -31,9 +31,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env._compile import kernel
-from wotd_env.game import Game
-from wotd_env.rules import PATHS, Rules
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game
+from wotd_env.core.rules import PATHS, Rules
 from wotd_env.solver.positions import NONE, Board, board, rank
 
 __all__ = [
@@ -202,7 +202,7 @@ class Table:
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
         """Return what states before the first roll of a turn are worth to both seats, float32 (N, 2).
 
-        This is a value as `wotd_env.policies.planner.plan` takes it. In other phases the value is that of the position
+        This is a value as `wotd_env.planning.planner.plan` takes it. In other phases the value is that of the position
         if the turn began there.
 
         Raises:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from wotd_env import STATE, Game, Phase, Rules, actions, describe_action
-from wotd_env.dice import FACES
-from wotd_env.rules import NUMBERED
+from wotd_env import STATE, Game, Phase, Rules, describe_action
+from wotd_env.core import actions
+from wotd_env.core.dice import FACES
+from wotd_env.core.rules import NUMBERED
 
-PAGE = Path(__file__).parent / "environment.md"
+PAGE = Path(__file__).parents[1] / "docs" / "environment.md"
 PLAYERS = range(2, 6)
 
 

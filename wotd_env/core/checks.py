@@ -10,11 +10,11 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.engine import BIT
-from wotd_env.rules import DICE, DRAGON, MAX_PLAYERS, METAL, NUMBERED, PATHS, REROLLS, Rules
-from wotd_env.state import STATE
+from wotd_env.core import engine
+from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import BIT
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, METAL, NUMBERED, PATHS, REROLLS, Rules
+from wotd_env.core.state import STATE
 
 __all__ = ["check_states", "describe_fault", "first_fault"]
 

@@ -31,7 +31,7 @@ from numba.core.serialize import dumps
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]  # wotd_env
 
 KERNELS: list[Any] = []
 """All compiled functions that have been imported."""

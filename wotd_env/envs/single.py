@@ -10,9 +10,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from wotd_env import batch, engine
-from wotd_env.game import Game
-from wotd_env.interface import (
+from wotd_env.core import batch, engine
+from wotd_env.core.game import Game
+from wotd_env.core.policy import Policy
+from wotd_env.envs.common import (
     ANY_SEAT,
     action_space,
     begin,
@@ -21,8 +22,7 @@ from wotd_env.interface import (
     observation_space,
     play,
 )
-from wotd_env.opponents import Opponents
-from wotd_env.policies import Policy
+from wotd_env.envs.opponents import Opponents
 from wotd_env.rendering import RENDER_MODES, render
 
 __all__ = ["WayOfTheDragonEnv"]

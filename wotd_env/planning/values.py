@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.game import Game
-from wotd_env.rules import DICE, PATHS
+from wotd_env.core import engine
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game
+from wotd_env.core.rules import DICE, PATHS
 
 __all__ = ["hand_made"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env._compile import inlined
-from wotd_env.actions import SWAP
-from wotd_env.dice import COUNTS, FACES, NUM_KEEPS
-from wotd_env.engine import powers_of
-from wotd_env.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.core.actions import SWAP
+from wotd_env.core.compilation import inlined
+from wotd_env.core.dice import COUNTS, FACES, NUM_KEEPS
+from wotd_env.core.engine import powers_of
+from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""

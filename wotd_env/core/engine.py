@@ -1,12 +1,12 @@
 """The rules of Way of the Dragon, once: compiled functions over one record of `wotd_env.STATE`.
 
 `s` is the record of a game, `rules` the record of a CONFIG. Functions change `s` in place, trust it, and trust that an
-action is legal; `wotd_env.game` checks what comes from outside. Rulings R1..R16 are those of docs/environment.md.
+action is legal; `wotd_env.core.game` checks what comes from outside. Rulings R1..R16 are those of docs/environment.md.
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
 Legal actions are two sets of bits: bit a of the first for action a < 55, bit k of the second for swap 55 + k. What lies
-on the table is passed along by its number (`shown`, wotd_env.dice), so that it is looked up once.
+on the table is passed along by its number (`shown`, wotd_env.core.dice), so that it is looked up once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env._compile import inlined, kernel
-from wotd_env.actions import (
+from wotd_env.core.actions import (
     ADVANCE,
     END,
     EXTRA,
@@ -33,7 +32,8 @@ from wotd_env.actions import (
     WILD,
     WILD_ADVANCE,
 )
-from wotd_env.dice import (
+from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.dice import (
     COUNTS,
     EQUILIBRIUM,
     HOLD_KEEP,
@@ -46,7 +46,7 @@ from wotd_env.dice import (
     THROW_SIZE,
     THROW_START,
 )
-from wotd_env.rules import (
+from wotd_env.core.rules import (
     DICE,
     DRAGON,
     EARTH,

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.rules import DICE, MAX_PLAYERS, PATHS
+from wotd_env.core.rules import DICE, MAX_PLAYERS, PATHS
 
 __all__ = ["STATE"]
 

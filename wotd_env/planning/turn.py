@@ -1,6 +1,6 @@
 """A turn as arithmetic: what the best holds make of the values of rolls, for LANES positions side by side.
 
-`values` is a C-contiguous float array (462, LANES): a row for each keep of `wotd_env.dice`, a column (a lane) for each
+`values` is a C-contiguous float array (462, LANES): a row for each keep of `core.dice`, a column (a lane) for each
 position. The caller fills rows 0..251 with what each *roll* is worth if the rolling stops there; the other rows are
 scratch. Then
 
@@ -26,9 +26,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from wotd_env._compile import kernel
-from wotd_env.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
-from wotd_env.rules import DICE
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
+from wotd_env.core.rules import DICE
 
 __all__ = ["LANES", "NOTHING", "best", "expect", "largest", "reroll", "row_operation", "scratch"]
 

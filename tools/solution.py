@@ -20,14 +20,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
-from wotd_env.actions import ADVANCE, MOVE, PASS, STOP, SWAP
-from wotd_env.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, rank
-from wotd_env.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
+from wotd_env.core.actions import ADVANCE, MOVE, PASS, STOP, SWAP
+from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, rank
+from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.solver.families import new_block, solve_families
 from wotd_env.solver.positions import board
 from wotd_env.solver.table import layout
 
-PAGE = Path(__file__).parent / "solution.md"
+PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
 BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 MADE_HERE = 2  # boards of up to this many plain spaces are solved if there is no table

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.rules import DICE, ELEMENTS, PATHS, Rules
+from wotd_env.core.rules import DICE, ELEMENTS, PATHS, Rules
 
 __all__ = ["describe_action", "num_actions"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.actions import SWAP
-from wotd_env.checks import faults
-from wotd_env.observation import encode, write_mask
+from wotd_env.core import engine
+from wotd_env.core.actions import SWAP
+from wotd_env.core.checks import faults
+from wotd_env.core.compilation import kernel
+from wotd_env.core.observation import encode, write_mask
 
 
 @kernel

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import engine
-from wotd_env._compile import kernel
-from wotd_env.game import Game, IllegalActionError, States
-from wotd_env.policies import Policy, greedy, make_policy, random
-from wotd_env.state import ROW, STATE, scratch
+from wotd_env.core import engine
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game, IllegalActionError, States
+from wotd_env.core.policy import Policy
+from wotd_env.core.state import ROW, STATE, scratch
+from wotd_env.policies import greedy, make_policy, random
 
 __all__ = ["Opponents"]
 

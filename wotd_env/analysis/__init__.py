@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.actions import SWAP, describe_action
-from wotd_env.game import Game, IllegalActionError, show_dice
-from wotd_env.policies import Policy, make_policy
-from wotd_env.policies.planner import plan
-from wotd_env.rules import NUMBERED, PATHS, Phase, Rules, _integer
+from wotd_env.core.actions import SWAP, describe_action
+from wotd_env.core.game import Game, IllegalActionError, show_dice
+from wotd_env.core.policy import Policy
+from wotd_env.core.rules import NUMBERED, PATHS, Phase, Rules, _integer
+from wotd_env.planning.planner import plan
+from wotd_env.policies import make_policy
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 

@@ -13,7 +13,7 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.rules import DICE, DRAGON
+from wotd_env.core.rules import DICE, DRAGON
 
 __all__ = ["chance_outcomes"]
 

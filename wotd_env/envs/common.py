@@ -13,12 +13,12 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
-from wotd_env import batch, engine
-from wotd_env._compile import kernel
-from wotd_env.checks import check_states
-from wotd_env.game import Game, check_seed
-from wotd_env.rules import PATHS, Phase, Rules
-from wotd_env.state import STATE
+from wotd_env.core import batch, engine
+from wotd_env.core.checks import check_states
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game, check_seed
+from wotd_env.core.rules import PATHS, Phase, Rules
+from wotd_env.core.state import STATE
 
 __all__ = [
     "ANY_SEAT",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 
-from wotd_env.rules import POWER_MODES, Phase, Rules
+from wotd_env.core.rules import POWER_MODES, Phase, Rules
 
 if TYPE_CHECKING:
     from wotd_env.analysis import Grades
@@ -359,7 +359,7 @@ def compile_everything() -> None:
     What is compiled is kept beside the package or, where nothing can be written there, in the user's cache folder; the
     environment variable NUMBA_CACHE_DIR names another one.
     """
-    from wotd_env.warm_up import PARTS, compile_all
+    from wotd_env.cli.compile import PARTS, compile_all
 
     with _no_traceback(), _bar("parts") as progress:
         progress(0, len(PARTS))
@@ -393,7 +393,7 @@ def _check_range(name: str, value: float, least: float, most: float) -> None:
 
 def _measure(players: int, powers: str, batch: int, threads: int, seconds: float) -> None:
     """Print how fast every interface is."""
-    from wotd_env import speed
+    from wotd_env.cli import speed
 
     console, table = (
         Console(),
@@ -434,7 +434,7 @@ def watch(
     max_turns: MaxTurns = 1000,
 ) -> None:
     """Watch policies play a game, move by move, in words."""
-    from wotd_env.game import Game, check_seed
+    from wotd_env.core.game import Game, check_seed
     from wotd_env.policies.oracle import Oracle
 
     with _no_traceback():
@@ -467,8 +467,8 @@ def _narrate(
     rules: Rules, names: list[str], players: dict[str, Any], seed: int, actions: list[int]
 ) -> Iterator[str]:
     """Play a game and tell it, turn by turn; all actions but forced moves are added to `actions`."""
-    from wotd_env.actions import describe_action
-    from wotd_env.game import Game, show_dice
+    from wotd_env.core.actions import describe_action
+    from wotd_env.core.game import Game, show_dice
     from wotd_env.rendering import render_text
 
     game = Game(rules, skip_forced=False)
@@ -589,7 +589,7 @@ def analyze(
     Regret is what a decision gives away against the best one, in results: 2 is the way from a sure win to a sure loss.
     """
     from wotd_env import analysis, solver
-    from wotd_env.game import Game
+    from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
     with _no_traceback():
@@ -659,6 +659,3 @@ def _grades(name: str, grades: Grades) -> Table:
         )
     return table
 
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`Game`: batches of games as arrays of records, checked as they come in (what a record must be: `wotd_env.checks`)."""
+"""`Game`: batches of games as arrays of records, checked as they come in (`checks` says what a record must be)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env import batch, checks, dice, engine
-from wotd_env.actions import describe_action, num_actions
-from wotd_env.observation import layout
-from wotd_env.rules import DICE, ELEMENTS, Phase, Rules
-from wotd_env.state import STATE
+from wotd_env.core import batch, checks, dice, engine
+from wotd_env.core.actions import describe_action, num_actions
+from wotd_env.core.observation import layout
+from wotd_env.core.rules import DICE, ELEMENTS, Phase, Rules
+from wotd_env.core.state import STATE
 
 __all__ = ["Game", "IllegalActionError"]
 
@@ -65,7 +65,7 @@ class Game:
     Attributes:
         num_actions: A.
         observation_size: D.
-        observation_layout: name -> slice of the observation vector, see `wotd_env.observation.layout`.
+        observation_layout: name -> slice of the observation vector, see `wotd_env.core.observation.layout`.
     """
 
     def __init__(self, rules: Rules | None = None, skip_forced: bool = True, num_threads: int = 1) -> None:
@@ -323,7 +323,7 @@ class Game:
         return self._illegal(state, game, int(_as_array(actions)[game]))
 
     def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
-        """Call a kernel of `wotd_env.batch` on the whole batch, or on a part of it in each thread; return its results.
+        """Call a kernel of `batch` on the whole batch, or on a part of it in each thread; return its results.
 
         Of the arguments, arrays are sliced, and what can be called is called, in each thread, for its own memory.
         """

@@ -51,7 +51,7 @@ The same seed gives the same numbers on any machine.
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python docs/ladder.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
         "--games", type=int, help="games at each table (default 100000, with five players 25600)"

@@ -51,7 +51,7 @@ def _games() -> None:
 
 def _single_environments() -> None:
     from wotd_env import way_of_the_dragon_v0
-    from wotd_env.single import WayOfTheDragonEnv
+    from wotd_env.envs.single import WayOfTheDragonEnv
 
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
@@ -62,7 +62,7 @@ def _single_environments() -> None:
 
 
 def _vector_environment() -> None:
-    from wotd_env.vector import WayOfTheDragonVectorEnv
+    from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
     env = WayOfTheDragonVectorEnv(4)
     env.reset(seed=0)

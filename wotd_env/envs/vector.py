@@ -13,11 +13,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env import batch, engine
-from wotd_env._compile import kernel
-from wotd_env.batch import is_legal
-from wotd_env.game import Game, check_seed
-from wotd_env.interface import (
+from wotd_env.core import batch, engine
+from wotd_env.core.batch import is_legal
+from wotd_env.core.compilation import kernel
+from wotd_env.core.game import Game, check_seed
+from wotd_env.core.observation import encode, write_mask
+from wotd_env.core.policy import Policy
+from wotd_env.core.rules import MAX_PLAYERS, Phase
+from wotd_env.core.state import ROW, STATE, scratch
+from wotd_env.envs.common import (
     ANY_SEAT,
     action_space,
     check_choice,
@@ -27,12 +31,8 @@ from wotd_env.interface import (
     observation_space,
     read_options,
 )
-from wotd_env.observation import encode, write_mask
-from wotd_env.opponents import Opponents, play
-from wotd_env.policies import Policy
+from wotd_env.envs.opponents import Opponents, play
 from wotd_env.rendering import render_text
-from wotd_env.rules import MAX_PLAYERS, Phase
-from wotd_env.state import ROW, STATE, scratch
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 

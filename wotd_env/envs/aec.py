@@ -11,11 +11,11 @@ from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
-from wotd_env import batch
-from wotd_env.game import Game
-from wotd_env.interface import action_space, begin, check_choice, make_rules, observation_space, play
+from wotd_env.core import batch
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Phase
+from wotd_env.envs.common import action_space, begin, check_choice, make_rules, observation_space, play
 from wotd_env.rendering import RENDER_MODES, render
-from wotd_env.rules import Phase
 
 __all__ = ["env", "raw_env"]
 

@@ -1,0 +1,77 @@
+"""What a policy is, and the only way to ask one: without the dice to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game, States
+from wotd_env.core.rules import Phase
+from wotd_env.core.state import ROW, STATE
+
+__all__ = ["Policy", "ask", "play_out"]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """What chooses actions."""
+
+    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose an action for the seat to act in every game.
+
+        Args:
+            game: the rules that the games follow.
+            state: STATE (N,), games at their decisions; not to be changed. The streams of random numbers in them are
+                not those of the games: no policy can know the dice to come.
+            rng: the only source of randomness of a policy that needs one.
+
+        Returns:
+            Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
+        """
+        ...
+
+
+def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the actions that a policy chooses, as it returns them.
+
+    It is shown a copy of the games with streams drawn from `rng`, 64 bits a game: it can neither know the dice to come
+    nor change a game.
+    """
+    shown = state.view(ROW).copy().view(STATE)
+    shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
+    return policy.act(game, shown, rng)
+
+
+def play_out(
+    game: Game,
+    state: States,
+    seats: NDArray[np.integer],
+    choose: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
+) -> Iterator[NDArray[np.int64]]:
+    """Play games on to their ends, in place; yields before every step what is about to be done.
+
+    Args:
+        game: the rules.
+        state: STATE (N,).
+        seats: integers (N, n): the number, from 0 on, of the player in each seat.
+        choose: `choose(player, games)` returns the actions of a player in games (M,), given by their indices. A game
+            that it ends itself, by its phase, needs none.
+
+    Yields:
+        int64 (N,): the action of every game, -1 where it is over. The games are changed when the next is asked for.
+
+    Raises:
+        IllegalActionError: if an action is illegal; no game has been changed by that step.
+    """
+    players = range(int(seats.max(initial=-1)) + 1)
+    while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:
+        actions = np.full(len(state), -1)
+        to_act = seats[live, state["player"][live]]
+        for player in players:
+            if (games := live[to_act == player]).size:
+                actions[games] = choose(player, games)
+        yield actions
+        game.step(state, actions)
