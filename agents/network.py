@@ -18,13 +18,15 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from wotd_env.core.actions import ADVANCE, SWAP, pairs
+from wotd_env.core.actions import Action, pairs
 from wotd_env.core.dice import NUM_HOLDS
 from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
-PLAIN = SWAP - ADVANCE  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+PLAIN = (
+    Action.FIRST_SWAP - Action.EQUILIBRIUM
+)  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 

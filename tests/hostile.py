@@ -39,7 +39,7 @@ def entries(game: Game) -> list[Callable[[np.ndarray], object]]:
         lambda state: game.roll(state, np.zeros((len(state), 5), np.int8)),
         lambda state: game.step(state, np.full(len(state), 31)),
         lambda state: game.decide(state, np.full(len(state), 50)),
-        lambda state: game.advance(state, np.full(len(state), 52)),
+        lambda state: game.step_autoreset(state, np.full(len(state), 52)),
     ]
     return actions + [lambda state, player=player: player.act(game, state, rng) for player in POLICIES]
 
@@ -50,7 +50,7 @@ def attack(game: Game, records: np.ndarray) -> int:
     guarded.view(np.uint8)[:] = 0xA5
     state = guarded[GUARD:-GUARD]
     state[:] = records
-    good = np.array([faults(record, game._config[0]) == 0 for record in state])
+    good = np.array([faults(record, game.config[0]) == 0 for record in state])
     before = guarded.tobytes()
     for entry in entries(game):
         for part in (state, state[~good][:1].copy()):

@@ -465,7 +465,7 @@ def test_raw_env_refuses_a_step_after_the_end():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"player": 3}, TypeError, "unknown argument 'player'; the rules have the fields players, spaces"),
+        ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
         ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
         ({"mask_in": "observation"}, ValueError, "mask_in must be one of 'obs', 'info', got 'observation'"),
         ({"render_mode": "window"}, ValueError, "render_mode must be one of None, 'human', 'ansi'"),

@@ -105,7 +105,7 @@ CALLS: dict[str, Callable[[Game, np.ndarray], object]] = {
     "rewards": lambda game, state: game.rewards(state),
     "step": lambda game, state: game.step(state, np.full(len(state), 31)),
     "decide": lambda game, state: game.decide(state, np.full(len(state), 31)),
-    "advance": lambda game, state: game.advance(state, np.full(len(state), 31)),
+    "step_autoreset": lambda game, state: game.step_autoreset(state, np.full(len(state), 31)),
     "roll": lambda game, state: game.roll(state),
     "roll given dice": lambda game, state: game.roll(state, np.zeros((len(state), 5), np.int8)),
 } | {
@@ -151,7 +151,7 @@ def test_without_validation_records_are_trusted():
 @pytest.mark.parametrize(
     "actions", [[2**63], [2**64 - 1], [-(2**63) - 1], [10**30], np.array([2**63], np.uint64)], ids=repr
 )
-@pytest.mark.parametrize("method", ["step", "decide", "advance"])
+@pytest.mark.parametrize("method", ["step", "decide", "step_autoreset"])
 def test_actions_beyond_64_bits_are_illegal(method, actions):
     game = Game()
     state = game.reset(1, seed=0)

@@ -345,9 +345,9 @@ def test_advance_is_step_reset_and_looking(rules: Rules, batch_size: int) -> Non
     for i in range(max(200, 3000 // batch_size)):
         actions = random_actions(game, slow, rng)
         if i % 7 == 3:
-            game.advance(fast, actions)
+            game.step_autoreset(fast, actions)
         else:
-            game.advance(fast, actions, observation=observation, mask=mask, rewards=rewards, done=done)
+            game.step_autoreset(fast, actions, observation=observation, mask=mask, rewards=rewards, done=done)
         game.step(slow, actions)
         over = slow["phase"] == Phase.OVER
         won = game.rewards(slow)

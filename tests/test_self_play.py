@@ -49,7 +49,7 @@ def test_advance_is_step_and_reset(players):
     ends = 0
     for _ in range(300):
         actions = (mask * rng.random(mask.shape)).argmax(1)
-        game.advance(state, actions, observation, mask, rewards, done)
+        game.step_autoreset(state, actions, observation, mask, rewards, done)
         game.step(plain, actions)
         over = plain["phase"] == Phase.OVER
         np.testing.assert_array_equal(done, over)

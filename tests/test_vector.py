@@ -578,7 +578,7 @@ MEMORY = """
         game.observe(state, out=observation)
         game.legal_actions(state, out=mask)
         for _ in range(decisions // games):
-            game.advance(state, policy.act(game, state, rng), observation, mask)
+            game.step_autoreset(state, policy.act(game, state, rng), observation, mask)
             yield peak()
 
     list(run(10, 10))

@@ -64,7 +64,7 @@ def games(digest: Digest, threads: int) -> None:
         reward, done = np.empty((600, rules.players), np.float32), np.empty(600, np.bool_)
         for _ in range(30):
             actions = make_policy("random").act(game, state, rng)
-            game.advance(state, actions, observation, mask, reward, done)
+            game.step_autoreset(state, actions, observation, mask, reward, done)
             digest.add(observation, mask, reward, done)
         game.reset(state, roll=False)
         game.roll(state, np.zeros((600, 5), np.int8))

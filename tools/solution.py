@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
-from wotd_env.core.actions import ADVANCE, MOVE, PASS, STOP, SWAP
+from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, rank
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.solver.families import new_block, solve_families
@@ -207,7 +207,7 @@ class Findings:
                 (
                     name,
                     f"{n:,}",
-                    share((action == STOP).sum(), n),
+                    share((action == Action.STOP_ROLLING).sum(), n),
                     share((rolled & (elements == 0) & ~dragons).sum(), n),
                     *(share((rolled & (elements == k) & ~dragons).sum(), n) for k in (1, 2)),
                     share((rolled & (elements > 2) & ~dragons).sum(), n),
@@ -235,15 +235,15 @@ class Findings:
         states, action = play.states[here], play.actions[here]
         roll = np.array([rank(dice) for dice in states["dice"].tolist()])
         mask = Game(Rules(spaces=self.largest.spaces)).legal_actions(states)
-        by_dice = mask[:, MOVE : MOVE + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
-        moved = (action >= MOVE) & (action < MOVE + PATHS)
-        dice = by_dice[np.arange(len(action)), np.where(moved, action - MOVE, 0)]
+        by_dice = mask[:, Action.MOVE_ON : Action.MOVE_ON + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
+        moved = (action >= Action.MOVE_ON) & (action < Action.MOVE_ON + PATHS)
+        dice = by_dice[np.arange(len(action)), np.where(moved, action - Action.MOVE_ON, 0)]
         longest = by_dice.max(1)
         differ = moved & (np.where(by_dice > 0, by_dice, DICE).min(1) < longest)
         n = len(action)
         kinds = [(f"move by {k}", (moved & (dice == k)).sum()) for k in range(1, DICE + 1)]
-        kinds += [("swap", (action >= SWAP).sum()), ("pass", (action == PASS).sum())]
-        kinds += [("equilibrium", (action == ADVANCE).sum())]
+        kinds += [("swap", (action >= Action.FIRST_SWAP).sum()), ("pass", (action == Action.PASS).sum())]
+        kinds += [("equilibrium", (action == Action.EQUILIBRIUM).sum())]
         rows = [(name, f"{count:,}", share(count, n)) for name, count in kinds]
         rows.append(
             (
@@ -264,12 +264,12 @@ class Findings:
         for name, faces in (("four", (0, *[DRAGON] * 4)), ("five", [DRAGON] * 5)):
             state = positions.copy()
             state["phase"], state["rolls_left"], state["dice"] = Phase.MOVE, 0, faces
-            can = game.legal_actions(state)[:, SWAP:].any(1)
+            can = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
             state = state[can]
             result = analysis.analyze(game, state, self.largest)
-            swaps = result.actions[:, SWAP:].max(1)
-            others = result.actions[:, :SWAP].max(1)
-            path = result.actions[:, SWAP:].argmax(1)
+            swaps = result.actions[:, Action.FIRST_SWAP :].max(1)
+            others = result.actions[:, : Action.FIRST_SWAP].max(1)
+            path = result.actions[:, Action.FIRST_SWAP :].argmax(1)
             seat = state["player"].astype(int)
             at = np.arange(len(state))
             brings = state["pieces"][at, 1 - seat, path].astype(int) - state["pieces"][at, seat, path]

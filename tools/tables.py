@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.core import actions
+from wotd_env.core.actions import Action
 from wotd_env.core.dice import FACES
 from wotd_env.core.rules import NUMBERED
 
@@ -76,11 +77,11 @@ def observation() -> str:
 
 def action() -> str:
     """Return the table of the actions that are the same for every number of players."""
-    phases = {0: Phase.KEEP, actions.MOVE: Phase.MOVE, actions.END: Phase.EXTRA}
+    phases = {0: Phase.KEEP, Action.MOVE_ON: Phase.MOVE, Action.END_TURN: Phase.EXTRA}
     rows: list[tuple[object, ...]] = [
-        (f"0..{actions.STOP - 1}", Phase.KEEP.name, "keep die i if bit i is set, re-roll the rest")
+        (f"0..{Action.STOP_ROLLING - 1}", Phase.KEEP.name, "keep die i if bit i is set, re-roll the rest")
     ]
-    for number in range(actions.STOP, actions.SWAP):
+    for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
         rows.append((number, phase.name, describe_action(number)))
     return markdown(("number", "phase", "action"), rows)
@@ -92,7 +93,7 @@ def swap() -> str:
     for n in PLAYERS:
         pairs = actions.pairs(n)
         step = f"{pairs}e" if pairs > 1 else "e"
-        seats = enumerate(actions.PAIRS[n, :pairs], actions.SWAP)
+        seats = enumerate(actions.PAIRS[n, :pairs], Action.FIRST_SWAP)
         swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
         rows.append((n, actions.num_actions(n), ", ".join(swaps)))
     return markdown(("players", "actions in all", "swaps on path e: of the pieces of which seats"), rows)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import pettingzoo
 
-from wotd_env.core.actions import describe_action
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.actions import Action, describe_action
+from wotd_env.core.rules import Phase, Power, Rules
 from wotd_env.core.state import STATE
 
 if TYPE_CHECKING:
     from wotd_env import way_of_the_dragon_v0
-    from wotd_env.core.game import Game, IllegalActionError
+    from wotd_env.core.game import Game, GameSpec, IllegalActionError
     from wotd_env.core.policy import Policy
     from wotd_env.policies import make_policy
 
@@ -22,10 +22,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "STATE",
+    "Action",
     "Game",
+    "GameSpec",
     "IllegalActionError",
     "Phase",
     "Policy",
+    "Power",
     "Rules",
     "describe_action",
     "make_policy",
@@ -46,6 +49,7 @@ if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
 # What needs compiled kernels is imported when first used, so that `import wotd_env` stays cheap.
 _LAZY = {
     "Game": "wotd_env.core.game",
+    "GameSpec": "wotd_env.core.game",
     "IllegalActionError": "wotd_env.core.game",
     "Policy": "wotd_env.core.policy",
     "make_policy": "wotd_env.policies",

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core.actions import SWAP, describe_action
+from wotd_env.core.actions import Action, describe_action
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, IllegalActionError, show_dice
 from wotd_env.core.policy import Policy
-from wotd_env.core.rules import NUMBERED, PATHS, Phase, Rules, _integer
+from wotd_env.core.rules import NUMBERED, PATHS, Phase, Rules
 from wotd_env.planning.planner import plan
 from wotd_env.policies import make_policy
 from wotd_env.solver import Table
@@ -98,7 +99,7 @@ def _regret(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
 
 def kinds(game: Game, state: NDArray[np.void]) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
-    swap = game.legal_actions(state)[:, SWAP:].any(1)
+    swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
     phase = state["phase"]
     hold = np.where(state["rolls_left"] == 2, 0, 1)
     return np.select([phase == Phase.KEEP, phase == Phase.MOVE], [hold, np.where(swap, 3, 2)], 4)
@@ -212,8 +213,8 @@ def grade(
     """
     check_table(table)
     policy, opponent = make_policy(policy), None if opponent is None else make_policy(opponent)
-    games = _integer("games", games, 1, MOST_GAMES)
-    seed = _integer("seed", seed, 0, 2**64 - games)
+    games = check_integer("games", games, 1, MOST_GAMES)
+    seed = check_integer("seed", seed, 0, 2**64 - games)
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
     tally = _Tally(games, 1 if opponent else 2)
     for first in range(0, games, BLOCK):

@@ -14,9 +14,11 @@ from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, s
 from wotd_env.core import engine
 from wotd_env.core.actions import describe_action
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import Records
 
 __all__ = ["BrokenPolicyError", "Forfeit", "Played", "play", "replay", "results_dtype"]
 
@@ -245,7 +247,7 @@ def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> N
     """Write ranks and shares of the win (R10); in a truncated game all are equal (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)
-    _standings(state, game._config, standing)
+    _standings(state, game.config, standing)
     standing[state["truncated"] == 1] = 0
     share = (1 + game.rewards(state) * (n - 1)) / n
     lost = np.flatnonzero(results["forfeit"] >= 0)
@@ -258,7 +260,7 @@ def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> N
 
 
 @kernel
-def _standings(states: Any, rules: Any, out: Any) -> None:
+def _standings(states: Records, config: Configs, out: Any) -> None:
     for i in range(states.shape[0]):
-        for seat in range(rules[0].players):
-            out[i, seat] = engine.standing(states[i], rules[0], seat)
+        for seat in range(config[0].players):
+            out[i, seat] = engine.standing(states[i], config[0], seat)

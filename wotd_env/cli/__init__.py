@@ -658,4 +658,3 @@ def _grades(name: str, grades: Grades) -> Table:
             f"{grade.blunders:.1%}",
         )
     return table
-

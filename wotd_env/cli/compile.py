@@ -43,7 +43,7 @@ def _games() -> None:
     game.reset(state, roll=False)
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)
-    game.advance(state, game.legal_actions(state).argmax(1))
+    game.step_autoreset(state, game.legal_actions(state).argmax(1))
     state["player"] = -1
     with contextlib.suppress(ValueError):
         game.scores(state)

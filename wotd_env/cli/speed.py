@@ -74,7 +74,7 @@ def game(
         for _ in range(rounds):
             actions = policy.act(game, state, rng)
             start = perf_counter()
-            game.advance(state, actions, validate=validate, **filled)
+            game.step_autoreset(state, actions, validate=validate, **filled)
             inside += perf_counter() - start
         return rounds * batch, inside
 
@@ -98,7 +98,7 @@ def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Ch
             legal = mask[0].nonzero()[0]
             actions[0] = legal[int(x * len(legal))]
             start = perf_counter()
-            game.advance(state, actions, observation, mask)
+            game.step_autoreset(state, actions, observation, mask)
             inside += perf_counter() - start
         return len(draw), inside
 

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.rules import DICE, ELEMENTS, PATHS, Rules
+from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Rules
 
-__all__ = ["describe_action", "num_actions"]
+__all__ = ["Action", "describe_action", "num_actions"]
 
-STOP = 31  # keep all five dice
-MOVE = 32  # + path: move by the dice that show its element
-WILD = 37  # + path: the same with dragons counted as its element (wood)
-JUMP = 42  # + path: jump over the pieces in the way (earth)
-ADVANCE = 47  # equilibrium
-WILD_ADVANCE = 48  # equilibrium with the dragon as the missing element (wood)
-JUMP_ADVANCE = 49  # equilibrium in which blocked pieces jump (earth)
-PASS = 50
-FEAR = 51
-END = 52
-EXTRA = 53  # the extra turn of perfection
-REBIRTH = 54
-SWAP = 55  # + path * pairs + pair of relative seats
+
+Bits = Any
+"""A set of actions, of swaps or of powers in compiled code, uint64: bit i is set if i is in it."""
+
+
+class Action(IntEnum):
+    """The numbers of the actions after those that re-roll dice (0 to 30: keep die i if bit i is set).
+
+    A path is added to those that end in `_ON`, and `path * pairs(players) + pair` to FIRST_SWAP; `PAIRS` has the
+    relative seats of every pair.
+    """
+
+    STOP_ROLLING = 31
+    """keep all five dice"""
+    MOVE_ON = 32
+    """+ path: move by the dice that show its element (R3)"""
+    WOOD_ON = 37
+    """+ path: the same with dragons counted as its element (R12, the dragon)"""
+    JUMP_ON = 42
+    """+ path: jump over the pieces in the way (R12, anxiety)"""
+    EQUILIBRIUM = 47
+    """advance every piece that can (R7)"""
+    WOOD_EQUILIBRIUM = 48
+    """the same with the dragon as the missing element (R13)"""
+    EARTH_EQUILIBRIUM = 49
+    """the same in which blocked pieces jump (R12, anxiety)"""
+    PASS = 50
+    """no power-free move is possible (R5)"""
+    NO_MOVE_BY_FEAR = 51
+    """do not move although one could (R12, fear)"""
+    END_TURN = 52
+    PERFECTION_TURN = 53
+    """take the extra turn of perfection (R8)"""
+    REBIRTH_TURN = 54
+    """take an extra turn (R12, rebirth)"""
+    FIRST_SWAP = 55
+    """+ path * pairs + pair: call the dragon (R6)"""
 
 
 def pairs(players: int) -> int:
@@ -33,7 +59,11 @@ def pairs(players: int) -> int:
 
 def num_actions(players: int) -> int:
     """Return the size of the action space for a number of players."""
-    return SWAP + PATHS * pairs(players)
+    return Action.FIRST_SWAP + PATHS * pairs(players)
+
+
+MOST_ACTIONS = num_actions(MAX_PLAYERS)
+"""The size of the action space for five players."""
 
 
 def _pair_table() -> NDArray[np.int8]:
@@ -46,16 +76,16 @@ def _pair_table() -> NDArray[np.int8]:
 
 PAIRS = _pair_table()
 
-_FIXED = {
-    STOP: "keep all dice and stop rolling",
-    ADVANCE: "equilibrium: advance every piece that can",
-    WILD_ADVANCE: "equilibrium with the dragon as the missing element: advance every piece that can (wood)",
-    JUMP_ADVANCE: "equilibrium: advance every piece, blocked ones jump (earth)",
-    PASS: "pass",
-    FEAR: "stay put although a move is possible (fear, water)",
-    END: "end the turn",
-    EXTRA: "take the extra turn of perfection",
-    REBIRTH: "take an extra turn (rebirth, fire)",
+_FIXED: dict[int, str] = {
+    Action.STOP_ROLLING: "keep all dice and stop rolling",
+    Action.EQUILIBRIUM: "equilibrium: advance every piece that can",
+    Action.WOOD_EQUILIBRIUM: "equilibrium with the dragon as the missing element: advance every piece that can (wood)",
+    Action.EARTH_EQUILIBRIUM: "equilibrium: advance every piece, blocked ones jump (earth)",
+    Action.PASS: "pass",
+    Action.NO_MOVE_BY_FEAR: "stay put although a move is possible (fear, water)",
+    Action.END_TURN: "end the turn",
+    Action.PERFECTION_TURN: "take the extra turn of perfection",
+    Action.REBIRTH_TURN: "take an extra turn (rebirth, fire)",
 }
 _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 4th next seat")
 
@@ -78,17 +108,18 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
     action = int(action)
     if action in _FIXED:
         return _FIXED[action]
-    if action < STOP:
+    if action < Action.STOP_ROLLING:
         kept = [str(die + 1) for die in range(DICE) if action >> die & 1]
         if not kept:
             return "re-roll all dice"
         return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"
-    if action < WILD:
-        return f"move on {ELEMENTS[action - MOVE]}"
-    if action < JUMP:
-        return f"move on {ELEMENTS[action - WILD]}, dragons counted as {ELEMENTS[action - WILD]} (wood)"
-    if action < ADVANCE:
-        return f"jump on {ELEMENTS[action - JUMP]} (earth)"
-    path, pair = divmod(action - SWAP, pairs(players))
+    if action < Action.WOOD_ON:
+        return f"move on {ELEMENTS[action - Action.MOVE_ON]}"
+    if action < Action.JUMP_ON:
+        element = ELEMENTS[action - Action.WOOD_ON]
+        return f"move on {element}, dragons counted as {element} (wood)"
+    if action < Action.EQUILIBRIUM:
+        return f"jump on {ELEMENTS[action - Action.JUMP_ON]} (earth)"
+    path, pair = divmod(action - Action.FIRST_SWAP, pairs(players))
     one, other = PAIRS[players, pair]
     return f"swap on {ELEMENTS[path]} the pieces of {_SEATS[one]} and {_SEATS[other]}"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import BIT
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, METAL, NUMBERED, PATHS, REROLLS, Rules
-from wotd_env.core.state import STATE
+from wotd_env.core.engine import BIT, Config, Configs
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
+from wotd_env.core.state import STATE, Record, Records
 
 __all__ = ["check_states", "describe_fault", "first_fault"]
 
@@ -72,18 +72,18 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
 
 
 @kernel
-def first_fault(states: Any, rules: Any) -> Any:
-    """Return the first record that is no game of the rules, -1 if there is none."""
+def first_fault(states: Records, config: Configs) -> Any:
+    """Return the first record that is no game of the config, -1 if there is none."""
     for i in range(states.shape[0]):
-        if faults(states[i], rules[0]):
+        if faults(states[i], config[0]):
             return i
     return -1
 
 
 @kernel
-def faults_of(states: Any, rules: Any) -> Any:
+def faults_of(states: Records, config: Configs) -> Any:
     """Return what `faults` does for the first record."""
-    return faults(states[0], rules[0])
+    return faults(states[0], config[0])
 
 
 def _emit_bytes_at(typing: Any, record: Any, offset: Any) -> Any:
@@ -109,7 +109,7 @@ BYTE = np.uint64(8)
 
 
 @kernel
-def faults(s: Any, rules: Any) -> Any:
+def faults(s: Record, rules: Config) -> Any:
     """Return the CHECKS that a record fails, as bits: 0 if it is a game of the rules.
 
     Five bytes are compared at once: to add 127 - m to a byte below 128 sets its high bit exactly if it is more than m.
@@ -118,22 +118,22 @@ def faults(s: Any, rules: Any) -> Any:
     n = rules.players
     phase = np.int64(s.phase)
     rolls_left = np.int64(s.rolls_left)
-    over = phase == engine.OVER
+    over = phase == Phase.OVER
     seated = (s.player >= 0) & (s.player < n)
-    failed = np.int64((phase < engine.CHANCE) | (phase > engine.OVER)) << PHASE
+    failed = np.int64((phase < Phase.CHANCE) | (phase > Phase.OVER)) << PHASE
     failed |= np.int64(not seated) << PLAYER
     failed |= np.int64(s.turn >= rules.max_turns + over) << TURN
 
     dice = _bytes_at(s, DICE_AT) & FIVE
-    if phase == engine.CHANCE or over:
+    if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
     ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # clears the high bit of a byte less than the one before
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
-    tiger = engine.powers_of(s, rules, s.player * seated) >> METAL & 1
-    failed |= np.int64((phase == engine.KEEP) & (rolls_left == 0) & (tiger == 0)) << TIGER
+    tiger = engine.powers_of(s, rules, s.player * seated) >> Power.TIGER & 1
+    failed |= np.int64((phase == Phase.KEEP) & (rolls_left == 0) & (tiger == 0)) << TIGER
 
     beyond_path = EACH * (MOST - np.uint64(rules.spaces + NUMBERED))
     outside = np.uint64(0)
@@ -164,7 +164,7 @@ def faults(s: Any, rules: Any) -> Any:
 
 
 @kernel
-def _unrolled_as_dragons(s: Any, dice: Any, over: Any) -> Any:
+def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
     """Return the dice with those still to be rolled as dragons, and whether these come last and, if due, are some."""
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
@@ -175,7 +175,7 @@ def _unrolled_as_dragons(s: Any, dice: Any, over: Any) -> Any:
 
 
 @kernel
-def _dead_pieces(s: Any, rules: Any) -> Any:
+def _dead_pieces(s: Record, rules: Config) -> Any:
     """Return what is wrong with dead pieces, as `faults` does (R15)."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)

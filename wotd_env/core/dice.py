@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement, product
 from math import comb, factorial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DICE, DRAGON
 
 __all__ = ["chance_outcomes"]
+
+Roll = Any
+"""The number of a roll or keep in compiled code, uint64."""
 
 FACES = 6
 UNROLLED = 6

@@ -16,22 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.actions import (
-    ADVANCE,
-    END,
-    EXTRA,
-    FEAR,
-    JUMP,
-    JUMP_ADVANCE,
-    MOVE,
-    PAIRS,
-    PASS,
-    REBIRTH,
-    STOP,
-    SWAP,
-    WILD,
-    WILD_ADVANCE,
-)
+from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import (
     COUNTS,
@@ -45,26 +30,23 @@ from wotd_env.core.dice import (
     THROW_ROLL,
     THROW_SIZE,
     THROW_START,
+    Roll,
 )
 from wotd_env.core.rules import (
     DICE,
     DRAGON,
-    EARTH,
     ELEMENTS,
-    FIRE,
     MAX_PLAYERS,
-    METAL,
     NUMBERED,
     PATHS,
     POWER_MODES,
     REROLLS,
-    WATER,
-    WOOD,
     Phase,
+    Power,
     Rules,
 )
+from wotd_env.core.state import Record
 
-CHANCE, KEEP, MOVING, CHOOSING, OVER = (int(phase) for phase in Phase)
 DRAGONS, LOSER = -1, -2  # the values of CONFIG's `start` that are no seat
 
 CONFIG = np.dtype(
@@ -81,11 +63,18 @@ CONFIG = np.dtype(
         ("skip_forced", "i8"),  # decisions with one legal action are taken at once
     ]
 )
+Config = Any
+"""The rules in compiled code: a record of CONFIG."""
+Configs = Any
+"""The same as it comes in, CONFIG (1,)."""
+
 NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
 
 NOTHING_KEPT = np.uint64(NUM_KEEPS - 1)
 BIT = np.uint64(1)
-ALL_ACTIONS = np.uint64((1 << SWAP) - 1)
+ALL_ACTIONS = np.uint64((1 << Action.FIRST_SWAP) - 1)
+ALL_SWAPS = ~np.uint64(0)
+ALL_POWERS = (1 << len(Power)) - 1
 
 
 def config(rules: Rules, skip_forced: bool) -> NDArray[np.void]:
@@ -125,7 +114,7 @@ def mix(x: Any) -> Any:
 
 
 @kernel
-def below(s: Any, bound: Any) -> Any:
+def below(s: Record, bound: Any) -> Any:
     """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
     s.rng += np.uint64(0x9E3779B97F4A7C15)
     return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)
@@ -135,7 +124,7 @@ def below(s: Any, bound: Any) -> Any:
 
 
 @kernel
-def shown(s: Any) -> Any:
+def shown(s: Record) -> Any:
     """Return the number of the roll or keep on the table."""
     return np.uint64(
         RANK[0, s.dice[0] & 7]
@@ -147,15 +136,15 @@ def shown(s: Any) -> Any:
 
 
 @kernel
-def powers_of(s: Any, rules: Any, seat: Any) -> Any:
+def powers_of(s: Record, rules: Config, seat: Any) -> Any:
     """Return the powers that a seat still holds, as bits (R11)."""
     if rules.powers == NO_POWERS or s.used >> seat & 1:
         return 0
-    return 1 << s.color[seat] if rules.powers == OWN_POWERS else 31
+    return 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
 
 
 @kernel
-def occupied(s: Any, rules: Any, path: Any) -> Any:
+def occupied(s: Record, rules: Config, path: Any) -> Any:
     """Return the spaces of a path where a piece stands, dead or not, as bits; bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
     for seat in range(MAX_PLAYERS):  # the pieces of seats that do not play are off the board
@@ -164,7 +153,7 @@ def occupied(s: Any, rules: Any, path: Any) -> Any:
 
 
 @kernel
-def destination(s: Any, rules: Any, path: Any, count: Any) -> Any:
+def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
     """Return the space to which `count` dice take the piece of the seat to act on a path, 0 if they cannot (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
@@ -174,7 +163,7 @@ def destination(s: Any, rules: Any, path: Any, count: Any) -> Any:
 
 
 @kernel
-def jump(s: Any, rules: Any, path: Any, count: Any) -> Any:
+def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
     """Return the next empty space beyond an occupied destination, 0 if there is none (R12, anxiety)."""
     space = np.int64(s.pieces[s.player, path])
     if count == 0 or space > rules.spaces:
@@ -190,32 +179,44 @@ def jump(s: Any, rules: Any, path: Any, count: Any) -> Any:
 
 
 @inlined
-def legal(s: Any, rules: Any, keep: Any) -> Any:
+def legal(s: Record, rules: Config, keep: Roll) -> Any:
     """Return the legal actions and the legal swaps, as bits."""
-    if s.phase == KEEP:
+    if s.phase == Phase.KEEP:
         return LEGAL_HOLDS[keep], np.uint64(0)
-    if s.phase == MOVING:
+    if s.phase == Phase.MOVE:
         return legal_moves(s, rules, keep)
-    if s.phase == CHOOSING:
-        rebirth = powers_of(s, rules, s.player) >> FIRE & 1
-        return np.uint64(1 << END | s.perfection << EXTRA | rebirth << REBIRTH), np.uint64(0)
-    if s.phase == OVER:
-        return ALL_ACTIONS, ~np.uint64(0)
+    if s.phase == Phase.EXTRA:
+        rebirth = powers_of(s, rules, s.player) >> Power.REBIRTH & 1
+        return np.uint64(
+            1 << Action.END_TURN | s.perfection << Action.PERFECTION_TURN | rebirth << Action.REBIRTH_TURN
+        ), np.uint64(0)
+    if s.phase == Phase.OVER:
+        return ALL_ACTIONS, ALL_SWAPS
     return np.uint64(0), np.uint64(0)
 
 
 @kernel
-def legal_moves(s: Any, rules: Any, roll: Any) -> Any:
+def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
+    """Return whether an action, any integer, is among legal actions and swaps."""
+    if action < 0:
+        return False
+    if action < Action.FIRST_SWAP:
+        return actions >> np.uint64(action) & BIT != 0
+    return action < MOST_ACTIONS and swaps >> np.uint64(action - Action.FIRST_SWAP) & BIT != 0
+
+
+@kernel
+def legal_moves(s: Record, rules: Config, roll: Roll) -> Any:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
     free = np.int64(0)  # paths on which a power-free move is possible
     for path in range(PATHS):
         free |= np.int64(destination(s, rules, path, np.int64(COUNTS[roll, path])) > 0) << path
     if free == 0:
-        moves = np.int64(1 << PASS)
+        moves = np.int64(1 << Action.PASS)
     elif roll == EQUILIBRIUM:
-        moves = np.int64(1 << ADVANCE)
+        moves = np.int64(1 << Action.EQUILIBRIUM)
     else:
-        moves = free << MOVE
+        moves = free << Action.MOVE_ON
     powers = powers_of(s, rules, s.player)
     if powers:
         moves |= power_moves(s, rules, roll, powers, free)
@@ -228,32 +229,32 @@ def legal_moves(s: Any, rules: Any, roll: Any) -> Any:
 
 
 @kernel
-def power_moves(s: Any, rules: Any, roll: Any, powers: Any, free: Any) -> Any:
+def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) -> Any:
     """Return the legal actions of phase MOVE that use a power, as bits (R12, R13)."""
     moves = 0
-    if powers >> WATER & 1 and free:
-        moves |= 1 << FEAR
-    if powers >> EARTH & 1:
+    if powers >> Power.FEAR & 1 and free:
+        moves |= 1 << Action.NO_MOVE_BY_FEAR
+    if powers >> Power.ANXIETY & 1:
         jumps = 0
         for path in range(PATHS):
             if jump(s, rules, path, np.int64(COUNTS[roll, path])):
                 jumps |= 1 << path
         if roll != EQUILIBRIUM:
-            moves |= jumps << JUMP
+            moves |= jumps << Action.JUMP_ON
         elif jumps:
-            moves |= 1 << JUMP_ADVANCE
-    if powers >> WOOD & 1 and COUNTS[roll, DRAGON]:
+            moves |= 1 << Action.EARTH_EQUILIBRIUM
+    if powers >> Power.DRAGON & 1 and COUNTS[roll, DRAGON]:
         for path in range(PATHS):
             wild = destination(s, rules, path, np.int64(COUNTS[roll, path]) + np.int64(COUNTS[roll, DRAGON]))
             if wild and path != MISSING[roll]:
-                moves |= 1 << (WILD + path)
+                moves |= 1 << (Action.WOOD_ON + path)
             if MISSING[roll] != DRAGON and destination(s, rules, path, np.int64(1)):
-                moves |= 1 << WILD_ADVANCE
+                moves |= 1 << Action.WOOD_EQUILIBRIUM
     return moves
 
 
 @kernel
-def legal_swaps(s: Any, rules: Any, path: Any) -> Any:
+def legal_swaps(s: Record, rules: Config, path: Any) -> Any:
     """Return the swaps that are legal on a path once four or five dragons allow it, as bits (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
@@ -268,7 +269,7 @@ def legal_swaps(s: Any, rules: Any, path: Any) -> Any:
 
 
 @kernel
-def finished(s: Any, rules: Any) -> Any:
+def finished(s: Record, rules: Config) -> Any:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
     done = False
     for seat in range(rules.players):
@@ -280,7 +281,7 @@ def finished(s: Any, rules: Any) -> Any:
 
 
 @kernel
-def score(s: Any, rules: Any, seat: Any) -> Any:
+def score(s: Record, rules: Config, seat: Any) -> Any:
     """Return the points under a seat's pieces (R10)."""
     points = 0
     for path in range(PATHS):
@@ -289,7 +290,7 @@ def score(s: Any, rules: Any, seat: Any) -> Any:
 
 
 @kernel
-def standing(s: Any, rules: Any, seat: Any) -> Any:
+def standing(s: Record, rules: Config, seat: Any) -> Any:
     """Return a number that ranks seats as R10 does: by points, then by pieces on numbered spaces."""
     numbered = 0
     for path in range(PATHS):
@@ -298,10 +299,16 @@ def standing(s: Any, rules: Any, seat: Any) -> Any:
 
 
 @kernel
-def rewards(s: Any, rules: Any, out: Any) -> None:
+def loss(rules: Config) -> Any:
+    """Return the reward of a seat that has lost."""
+    return -1 / (rules.players - 1)
+
+
+@kernel
+def rewards(s: Record, rules: Config, out: Any) -> None:
     """Write every seat's reward: zero-sum, 0 unless the game has ended by R9 (R10, R16)."""
     n = rules.players
-    if s.phase != OVER or s.truncated:
+    if s.phase != Phase.OVER or s.truncated:
         for seat in range(n):
             out[seat] = 0
         return
@@ -315,17 +322,18 @@ def rewards(s: Any, rules: Any, out: Any) -> None:
         winners += place == best
     for seat in range(n):
         won = standing(s, rules, seat) == best
-        out[seat] = (n / winners - 1) / (n - 1) if won else -1 / (n - 1)
+        out[seat] = (n / winners - 1) / (n - 1) if won else loss(rules)
 
 
 # -------------------------------------------------------------------------------------------------------------- changes
 
 
 @kernel
-def new_game(s: Any, rules: Any, starter: Any) -> None:
+def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start the record's next game, up to its first roll; its stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS, or LOSER, which needs the previous game to be in the record.
+    `starter` is a seat, DRAGONS, or LOSER: then the record holds the previous game, its players in their new seats. A
+    record that is new, all zeros but for the stream, has no last player, and all of them roll.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -357,7 +365,19 @@ def new_game(s: Any, rules: Any, starter: Any) -> None:
 
 
 @kernel
-def place_dead_pieces(s: Any, rules: Any) -> None:
+def move_seats(s: Record, rules: Config, by: Any) -> None:
+    """Move all players, with their pieces, some seats on: who loses a game starts the next, wherever it sits (R1)."""
+    n = rules.players
+    for path in range(PATHS):
+        for _ in range(by):
+            last = s.pieces[n - 1, path]
+            for seat in range(n - 1, 0, -1):
+                s.pieces[seat, path] = s.pieces[seat - 1, path]
+            s.pieces[0, path] = last
+
+
+@kernel
+def place_dead_pieces(s: Record, rules: Config) -> None:
     """Put the dead pieces on distinct plain spaces; five in a row on a path would block it for good (R15)."""
     while True:
         for path in range(PATHS):
@@ -378,7 +398,7 @@ def place_dead_pieces(s: Any, rules: Any) -> None:
 
 
 @kernel
-def roll_off(s: Any, candidates: Any) -> Any:
+def roll_off(s: Record, candidates: Any) -> Any:
     """Return the seat that rolls the most dragons among the candidates (bits); ties roll again (R1)."""
     while True:
         most = np.int64(-1)
@@ -399,118 +419,118 @@ def roll_off(s: Any, candidates: Any) -> Any:
 
 
 @inlined
-def begin_turn(s: Any, seat: Any) -> None:
+def begin_turn(s: Record, seat: Any) -> None:
     """Let a seat begin its turn: nothing is rolled yet (R2)."""
     s.player = seat
-    s.phase = CHANCE
+    s.phase = Phase.CHANCE
     s.rolls_left = REROLLS
     s.perfection = 0
     show(s, NOTHING_KEPT)
 
 
 @kernel
-def show(s: Any, keep: Any) -> None:
+def show(s: Record, keep: Roll) -> None:
     """Lay a roll or keep on the table."""
     for die in range(DICE):
         s.dice[die] = KEEP_DICE[keep, die]
 
 
 @kernel
-def throw(s: Any, keep: Any) -> Any:
+def throw(s: Record, keep: Roll) -> Any:
     """Roll what a keep leaves to be rolled, from the game's own stream, and return the number of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
 @kernel
-def rolled(s: Any, rules: Any, roll: Any) -> None:
+def rolled(s: Record, rules: Config, roll: Roll) -> None:
     """Take the number of a roll as what the dice show now (R2)."""
     show(s, roll)
-    tiger = powers_of(s, rules, s.player) >> METAL & 1
-    s.phase = KEEP if s.rolls_left > 0 or tiger else MOVING
+    tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
+    s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
 
 
 @inlined
-def decide(s: Any, rules: Any, action: Any) -> Any:
+def decide(s: Record, rules: Config, action: Any) -> Any:
     """Take a legal action, roll nothing, and return the number of what lies on the table."""
     keep = shown(s)
-    if s.phase == KEEP:
+    if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
-    if s.phase == MOVING:
+    if s.phase == Phase.MOVE:
         move(s, rules, keep, action)
-    elif s.phase == CHOOSING:
+    elif s.phase == Phase.EXTRA:
         extra(s, rules, action)
     return shown(s)
 
 
 @inlined
-def hold(s: Any, rules: Any, roll: Any, action: Any) -> Any:
+def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Take a legal action of phase KEEP and return the keep that is left on the table (R2, R12)."""
     keep = np.uint64(HOLD_KEEP[roll, action])
-    if action == STOP:
+    if action == Action.STOP_ROLLING:
         s.rolls_left = 0
-        s.phase = MOVING
+        s.phase = Phase.MOVE
     else:
         if s.rolls_left > 0:
             s.rolls_left -= 1
         else:
             use_power(s)
-        s.phase = CHANCE
+        s.phase = Phase.CHANCE
         show(s, keep)
     return keep
 
 
 @kernel
-def extra(s: Any, rules: Any, action: Any) -> None:
+def extra(s: Record, rules: Config, action: Any) -> None:
     """Take a legal action of phase EXTRA (R8, R12)."""
-    if action == REBIRTH:
+    if action == Action.REBIRTH_TURN:
         use_power(s)
-    end_turn(s, rules, action != END)
+    end_turn(s, rules, action != Action.END_TURN)
 
 
 @kernel
-def use_power(s: Any) -> None:
+def use_power(s: Record) -> None:
     """Note that the seat to act has used its power (R11)."""
     s.used |= np.uint8(1 << s.player)
 
 
 @inlined
-def move(s: Any, rules: Any, roll: Any, action: Any) -> None:
+def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
     dice = np.int64(0)  # by which a piece moves
-    if action >= SWAP:
-        swap(s, rules, action - SWAP)
-    elif action < WILD:
-        path = action - MOVE
+    if action >= Action.FIRST_SWAP:
+        swap(s, rules, action - Action.FIRST_SWAP)
+    elif action < Action.WOOD_ON:
+        path = action - Action.MOVE_ON
         dice = np.int64(COUNTS[roll, path])
         s.pieces[s.player, path] = destination(s, rules, path, dice)
-    elif action < JUMP:
-        path = action - WILD
+    elif action < Action.JUMP_ON:
+        path = action - Action.WOOD_ON
         dice = np.int64(COUNTS[roll, path]) + np.int64(COUNTS[roll, DRAGON])
         s.pieces[s.player, path] = destination(s, rules, path, dice)
         use_power(s)
-    elif action < ADVANCE:
-        path = action - JUMP
+    elif action < Action.EQUILIBRIUM:
+        path = action - Action.JUMP_ON
         dice = np.int64(COUNTS[roll, path])
         s.pieces[s.player, path] = jump(s, rules, path, dice)
         use_power(s)
-    elif action < PASS:
-        advance(s, rules, action == JUMP_ADVANCE)
-        if action != ADVANCE:
+    elif action < Action.PASS:
+        advance_all(s, rules, action == Action.EARTH_EQUILIBRIUM)
+        if action != Action.EQUILIBRIUM:
             use_power(s)
-    elif action == FEAR:
+    elif action == Action.NO_MOVE_BY_FEAR:
         use_power(s)
 
     s.perfection = dice == DICE  # R8: by a move, not by what the dice show
     if finished(s, rules):
-        s.phase = OVER
-    elif s.perfection or powers_of(s, rules, s.player) >> FIRE & 1:
-        s.phase = CHOOSING
+        s.phase = Phase.OVER
+    elif s.perfection or powers_of(s, rules, s.player) >> Power.REBIRTH & 1:
+        s.phase = Phase.EXTRA
     else:
         end_turn(s, rules, False)
 
 
 @kernel
-def swap(s: Any, rules: Any, k: Any) -> None:
+def swap(s: Record, rules: Config, k: Any) -> None:
     """Swap the pieces of a pair of relative seats (R6)."""
     n = rules.players
     pairs = n * (n - 1) // 2
@@ -521,7 +541,7 @@ def swap(s: Any, rules: Any, k: Any) -> None:
 
 
 @kernel
-def advance(s: Any, rules: Any, jumps: Any) -> None:
+def advance_all(s: Record, rules: Config, jumps: Any) -> None:
     """Advance every own piece by one space where it can; with `jumps`, blocked ones jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
@@ -532,34 +552,40 @@ def advance(s: Any, rules: Any, jumps: Any) -> None:
 
 
 @inlined
-def end_turn(s: Any, rules: Any, again: Any) -> None:
+def end_turn(s: Record, rules: Config, again: Any) -> None:
     """Finish the turn; the seat plays `again` or the next one does, unless the game is truncated (R8, R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
-        s.phase = OVER
+        s.phase = Phase.OVER
         s.truncated = 1
     else:
         begin_turn(s, s.player if again else (s.player + 1) % rules.players)
 
 
 @inlined
-def run(s: Any, rules: Any, keep: Any, chance: Any) -> Any:
+def step(s: Record, rules: Config, action: Any) -> Any:
+    """Take a legal action, roll on to the next decision, and return what `run` does."""
+    return run(s, rules, decide(s, rules, action), True)
+
+
+@inlined
+def run(s: Record, rules: Config, keep: Roll, chance: Any) -> Any:
     """Go on to the next decision; without `chance`, stop at a roll.
 
     Under `skip_forced` a decision with one legal action is no decision; only moves can be forced. `keep` is the number
     of what lies on the table. Returned are the legal actions and swaps, as bits, and `keep` as it is then.
     """
     while True:
-        if s.phase == CHANCE:
+        if s.phase == Phase.CHANCE:
             if not chance:
                 return np.uint64(0), np.uint64(0), keep
             keep = throw(s, keep)
             rolled(s, rules, keep)
         actions, swaps = legal(s, rules, keep)
-        if s.phase != MOVING or not rules.skip_forced or swaps or actions & (actions - BIT):
+        if s.phase != Phase.MOVE or not rules.skip_forced or swaps or actions & (actions - BIT):
             return actions, swaps, keep
-        forced = MOVE
-        while not actions >> np.uint64(forced) & BIT:
+        forced = np.int64(Action.MOVE_ON)
+        while not contains(actions, swaps, forced):
             forced += 1
         move(s, rules, keep, forced)
         keep = shown(s)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, engine
-from wotd_env.core.actions import describe_action, num_actions
+from wotd_env.core.actions import Action, describe_action, num_actions
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.observation import layout
-from wotd_env.core.rules import DICE, ELEMENTS, Phase, Rules
-from wotd_env.core.state import STATE
+from wotd_env.core.rules import DICE, ELEMENTS, REROLLS, Phase, Rules
+from wotd_env.core.state import STATE, States
 
-__all__ = ["Game", "IllegalActionError"]
-
-States = NDArray[np.void]
-"""A batch of games: STATE (N,)."""
+__all__ = ["Game", "GameSpec", "IllegalActionError"]
 
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_SEATS = np.empty(0, np.int64)
@@ -50,6 +48,49 @@ class IllegalActionError(ValueError):
         return type(self), (self.game, self.action, self.legal, str(self))
 
 
+@dataclass(frozen=True)
+class GameSpec:
+    """Facts of a game, for libraries that ask for them.
+
+    Attributes:
+        players: seats.
+        chance: chance has moves of its own: rolls of the dice.
+        perfect_information: every seat sees the whole position, and all that was rolled.
+        zero_sum: the rewards of a game sum to 0.
+        min_reward: the least that a seat can get.
+        max_reward: the most.
+        max_turns: turns of the longest game (R16).
+        max_decisions: decisions of the longest game, of all seats.
+        max_decisions_per_turn: decisions of one turn at most.
+    """
+
+    players: int
+    chance: bool
+    perfect_information: bool
+    zero_sum: bool
+    min_reward: float
+    max_reward: float
+    max_turns: int
+    max_decisions: int
+    max_decisions_per_turn: int
+
+
+def _spec(rules: Rules) -> GameSpec:
+    # A hold after the first roll and after each re-roll but the last, one more with the tiger; a move; an extra turn.
+    most = REROLLS + (rules.powers != "none") + 2
+    return GameSpec(
+        players=rules.players,
+        chance=True,
+        perfect_information=True,
+        zero_sum=True,
+        min_reward=-1 / (rules.players - 1),
+        max_reward=1.0,
+        max_turns=rules.max_turns,
+        max_decisions=rules.max_turns * most,
+        max_decisions_per_turn=most,
+    )
+
+
 class Game:
     """The rules of one kind of game, applied to batches of states.
 
@@ -66,6 +107,8 @@ class Game:
         num_actions: A.
         observation_size: D.
         observation_layout: name -> slice of the observation vector, see `wotd_env.core.observation.layout`.
+        spec: facts of the game, a `GameSpec`.
+        config: the rules as compiled code reads them, `wotd_env.core.engine.CONFIG` (1,).
     """
 
     def __init__(self, rules: Rules | None = None, skip_forced: bool = True, num_threads: int = 1) -> None:
@@ -73,15 +116,14 @@ class Game:
             rules = Rules()
         if not isinstance(rules, Rules):
             raise TypeError(f"rules must be a Rules, got {rules!r}")
-        if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
-            raise ValueError(f"num_threads must be an integer of at least 1, got {num_threads!r}")
         self.rules = rules
         self.skip_forced = bool(skip_forced)
-        self.num_threads = num_threads
+        self.num_threads = check_integer("num_threads", num_threads, 1)
         self.num_actions = num_actions(rules.players)
         self.observation_layout = layout(rules)
         self.observation_size: int = self.observation_layout["deadline"].stop
-        self._config = engine.config(rules, self.skip_forced)
+        self.config = engine.config(rules, self.skip_forced)
+        self.spec = _spec(rules)
 
     def __repr__(self) -> str:
         return f"Game({self.rules!r}, skip_forced={self.skip_forced}, num_threads={self.num_threads})"
@@ -114,31 +156,76 @@ class Game:
             ValueError: for a wrong size, seed, seat or shape.
         """
         if fresh := not isinstance(state, np.ndarray):
-            if isinstance(state, bool) or not hasattr(state, "__index__") or int(state) < 0:
-                raise ValueError(f"batch size must be an integer of at least 0, got {state!r}")
-            state = np.zeros(int(state), STATE)
+            state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
-        starters = self._starters(starting_player, len(work), fresh)
+        starters = self.starters(starting_player, len(work))
+        if fresh:
+            starters[starters == engine.LOSER] = engine.DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
             raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
         if seed is not None or fresh:
             batch.seed(work, chosen, check_seed(0 if seed is None else seed))
-        self._spread(batch.reset, work, starters, chosen, bool(roll))
+        self._run(batch.reset, work, starters, chosen, bool(roll))
         if work is not state:
             state[...] = work
         return state
 
-    def _starters(self, starting_player: ArrayLike | None, games: int, fresh: bool) -> NDArray[np.int64]:
-        """Return what `engine.new_game` takes as starter, for every game."""
+    def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
+        """Return what kernels give `engine.new_game` as starter, int64 (N,): seats, or by default what the rules say.
+
+        Raises:
+            ValueError: for a seat that does not play.
+        """
         if starting_player is None:
-            start = int(self._config["start"][0])
-            return np.full(games, engine.DRAGONS if fresh and start == engine.LOSER else start)
+            return np.full(games, self.config["start"][0])
         return self._seats("starting_player", starting_player, games)
+
+    def new(
+        self,
+        batch_size: int,
+        seed: int = 0,
+        *,
+        starting_player: ArrayLike | None = None,
+        roll: bool = True,
+    ) -> States:
+        """Return new games, STATE (N,): `reset` of a number of games."""
+        return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     # ------------------------------------------------------------------------------------------------ questions
 
     # Records are checked wherever they come in: compiled code would write anywhere that a wrong one tells it to.
+
+    def is_over(self, state: States) -> NDArray[np.bool_]:
+        """Return whether games have ended (R9) or were truncated (R16), bool (N,)."""
+        over: NDArray[np.bool_] = state["phase"] == Phase.OVER
+        return over
+
+    def describe_action(self, state: States, action: int) -> str:
+        """Say in words what a legal action does in a game, STATE (1,), with the spaces that pieces go to.
+
+        Raises:
+            IllegalActionError: if the action is not legal.
+            ValueError: for a record that is no game of these rules, or more than one.
+        """
+        if len(state) != 1:
+            raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+        after = state.copy()
+        self.decide(after, [action])
+        words = describe_action(action, self.rules)
+        if state["phase"][0] == Phase.KEEP and action != Action.STOP_ROLLING:
+            kept = show_dice(after["dice"][0])
+            return "re-roll all dice" if action == 0 else f"keep {kept} and re-roll the rest"
+        before, now = state["pieces"][0], after["pieces"][0]
+        moved = [
+            f"{'' if action < Action.EQUILIBRIUM else f'{ELEMENTS[path]} '}to {self._name_space(now[seat, path])}"
+            for seat, path in np.argwhere(before != now)
+        ]
+        return f"{words}, {', '.join(moved)}" if moved and action < Action.FIRST_SWAP else words
+
+    def _name_space(self, space: int) -> str:
+        beyond = int(space) - self.rules.spaces
+        return f"number {beyond}" if beyond > 0 else f"space {space}"
 
     def legal_actions(
         self, state: States, out: NDArray[np.int8] | None = None, validate: bool = True
@@ -153,7 +240,7 @@ class Game:
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.num_actions), _INT8)
-        self._spread(batch.legal_actions, state, out)
+        self._run(batch.legal_actions, state, out)
         return out
 
     def observe(
@@ -171,7 +258,7 @@ class Game:
         state = self._readable(state, validate)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = _output("out", out, (len(state), self.observation_size), _INT8)
-        self._spread(batch.observe, state, observers, out)
+        self._run(batch.observe, state, observers, out)
         return out
 
     def scores(
@@ -184,7 +271,7 @@ class Game:
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _INT64)
-        self._spread(batch.scores, state, out)
+        self._run(batch.scores, state, out)
         return out
 
     def rewards(
@@ -199,7 +286,7 @@ class Game:
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
-        self._spread(batch.rewards, state, out)
+        self._run(batch.rewards, state, out)
         return out
 
     # ------------------------------------------------------------------------------------------------ games go on
@@ -238,15 +325,15 @@ class Game:
         """
         work = self._writable(state)
         if validate:
-            self._check(work)
+            self.check(work)
         if dice is None:
-            self._spread(batch.roll, work)
+            self._run(batch.roll, work)
         else:
-            self._spread(batch.roll_given, work, self._rolls(work, dice))
+            self._run(batch.roll_given, work, self._rolls(work, dice))
         if work is not state:
             state[...] = work
 
-    def advance(
+    def step_autoreset(
         self,
         state: States,
         actions: ArrayLike,
@@ -256,7 +343,7 @@ class Game:
         done: NDArray[np.bool_] | None = None,
         validate: bool = True,
     ) -> None:
-        """Do all that a learner's loop needs in one pass: step, restart finished games, fill the arrays given.
+        """Step, restart the games that have ended, and fill the arrays given: all of a learner's loop in one pass.
 
         Args:
             state: STATE (N,), changed in place.
@@ -272,7 +359,7 @@ class Game:
         """
         n = len(state)
         self._act(
-            batch.advance,
+            batch.step_autoreset,
             state,
             actions,
             validate,
@@ -294,46 +381,81 @@ class Game:
     ) -> None:
         """Call a kernel that takes actions, in place; if something is wrong, raise before anything has changed."""
         work = self._writable(state)
-        chosen = self._actions(work, actions)
+        chosen = self.as_actions(work, actions)
         if self._threads(work) == 1:
-            wrong = kernel(work, self._config, chosen, validate, *arguments)
+            wrong = kernel(work, self.config, chosen, validate, *arguments)
             if wrong >= 0:
                 raise self._wrong(work, wrong, actions)
         else:
             if validate:
-                self._check(work, actions)  # all slices before any changes
-            self._spread(kernel, work, chosen, False, *arguments)
+                self.check(work, actions)  # all slices before any changes
+            self._run(kernel, work, chosen, False, *arguments)
         if work is not state:
             state[...] = work
 
-    def _check(self, state: States, actions: ArrayLike | None = None) -> None:
-        """Raise unless all records are games of these rules and all actions, if they are given, legal."""
+    def check(self, state: States, actions: ArrayLike | None = None) -> None:
+        """Make sure that records are games of these rules and that actions, if they are given, are legal.
+
+        Raises:
+            IllegalActionError: if an action is illegal or a roll is due.
+            ValueError: for a record that is no game of these rules, or arrays of a wrong kind.
+        """
+        work = self._plain(state)
         if actions is None:
-            found = self._spread(checks.first_fault, state)
+            found = self._run(checks.first_fault, work)
         else:
-            found = self._spread(batch.first_wrong, state, self._actions(state, actions))
+            found = self._run(batch.first_wrong, work, self.as_actions(work, actions))
         for part, first in zip(self._parts(state), found, strict=True):
             if first >= 0:
                 raise self._wrong(state, part.start + first, actions)
 
     def _wrong(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
         """Return the error for the first game with a wrong record or an illegal action."""
-        if actions is None or checks.first_fault(state[game : game + 1], self._config) >= 0:
+        if actions is None or checks.first_fault(state[game : game + 1], self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
         return self._illegal(state, game, int(_as_array(actions)[game]))
 
-    def _spread(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
-        """Call a kernel of `batch` on the whole batch, or on a part of it in each thread; return its results.
+    # ------------------------------------------------------------------------------------------------ compiled code
 
-        Of the arguments, arrays are sliced, and what can be called is called, in each thread, for its own memory.
+    def apply(
+        self, kernel: Callable[..., Any], state: States, *arguments: Any, validate: bool = True
+    ) -> list[Any]:
+        """Call `kernel(states, config, *arguments)`, once or, with threads, for a part of the batch in each.
+
+        `states` is STATE (M,) and `config` is `self.config`: functions of `wotd_env.core.engine` take `states[i]` and
+        `config[0]`. All arrays among the arguments, also those in a NamedTuple, must have a row for every game, and are
+        sliced alike. What can be called is called in each thread, for memory of its own, as
+        `wotd_env.core.state.scratch` is.
+
+        Args:
+            kernel: a function, compiled by `wotd_env.core.compilation.kernel` or not. It may change the records.
+            state: STATE (N,).
+            *arguments: what else it takes.
+            validate: check all records first; without it a wrong one may have any result, even a crash.
+
+        Returns:
+            What the calls return, one entry for each.
+
+        Raises:
+            ValueError: for a record that is no game of these rules, or a `state` that is no batch.
         """
+        work = self._plain(state)
+        if validate:
+            self.check(work)
+        results = self._run(kernel, work, *arguments)
+        if work is not state and state.flags.writeable:
+            state[...] = work
+        return results
+
+    def _run(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
+        """Do what `apply` does, for records in a plain block of memory, unchecked."""
         if self._threads(state) == 1:
-            return [_call(kernel, state, self._config, arguments)]
+            return [_call(kernel, state, self.config, arguments)]
         pool = _pool(self.num_threads, os.getpid())
         calls = []
         for part in self._parts(state):
-            sliced = tuple(each[part] if isinstance(each, np.ndarray) else each for each in arguments)
-            calls.append(pool.submit(_call, kernel, state[part], self._config, sliced))
+            sliced = tuple(_slice(each, part) for each in arguments)
+            calls.append(pool.submit(_call, kernel, state[part], self.config, sliced))
         return [call.result() for call in calls]
 
     def _parts(self, state: States) -> list[slice]:
@@ -346,20 +468,24 @@ class Game:
         """Return how many threads a batch is worth."""
         return 1 if self.num_threads == 1 else max(1, min(self.num_threads, len(state) // _MIN_SLICE))
 
-    def _readable(self, state: States, validate: bool = True) -> States:
-        """Return the batch as kernels take it, a copy if need be."""
+    def _plain(self, state: States) -> States:
+        """Return the batch, or a copy of it where it is no plain block of memory that can be written."""
+        if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
+            return state
         if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
             raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {_kind(state)}")
-        state = state if state.flags.carray else state.copy()
+        return np.array(state, STATE)
+
+    def _readable(self, state: States, validate: bool) -> States:
+        """Return the batch as kernels read it, checked."""
+        state = self._plain(state)
         if validate:
-            self._check(state)
+            self.check(state)
         return state
 
     def _writable(self, state: States) -> States:
-        """Return the batch to work on: itself, or a copy to be written back where it is no plain block of memory."""
-        if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
-            return state
-        work = self._readable(state, validate=False)
+        """Return the batch to work on: itself, or a copy to be written back."""
+        work = self._plain(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
         return work
@@ -372,8 +498,12 @@ class Game:
             raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
         return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
-    def _actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions as kernels take them; those beyond 64 bits become ones that are illegal too."""
+    def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
+        """Return actions as kernels take them, int64 (N,); those beyond 64 bits become ones that are illegal too.
+
+        Raises:
+            ValueError: unless there is an integer for every game.
+        """
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
             return chosen
@@ -426,6 +556,15 @@ def _call(
     return kernel(state, config, *[each() if callable(each) else each for each in arguments])
 
 
+def _slice(argument: Any, part: slice) -> Any:
+    """Return the rows of an array, or of all arrays in a NamedTuple, that belong to a part of a batch."""
+    if isinstance(argument, np.ndarray):
+        return argument[part]
+    if isinstance(argument, tuple):
+        return argument._make(_slice(each, part) for each in argument)  # type: ignore[attr-defined]
+    return argument
+
+
 def _as_array(actions: ArrayLike) -> NDArray[Any]:
     if isinstance(actions, np.ndarray):
         return actions
@@ -439,13 +578,7 @@ def _is_whole(number: Any) -> bool:
 
 def check_seed(seed: Any) -> np.uint64:
     """Return a seed as kernels take it, otherwise raise ValueError."""
-    try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 1 << 64:
-        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
-    return np.uint64(number)
+    return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:

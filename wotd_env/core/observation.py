@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.core.actions import SWAP
+from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined
-from wotd_env.core.dice import COUNTS, FACES, NUM_KEEPS
-from wotd_env.core.engine import powers_of
+from wotd_env.core.dice import COUNTS, FACES, NUM_KEEPS, Roll
+from wotd_env.core.engine import Config, powers_of
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.core.state import Record
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""
@@ -48,7 +49,7 @@ def layout(rules: Rules) -> dict[str, slice]:
 
 
 @inlined
-def encode(s: Any, rules: Any, observer: Any, keep: Any, row: Any) -> None:
+def encode(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), in the order of `layout`; `keep` is what `engine.shown` returns."""
     n = rules.players
     spaces = np.uint64(rules.spaces)
@@ -102,11 +103,11 @@ def after(seat: Any, n: Any) -> Any:
 
 
 @inlined
-def write_mask(actions: Any, swaps: Any, row: Any) -> None:
+def write_mask(actions: Bits, swaps: Bits, row: Any) -> None:
     """Write the legal actions, int8 (A,), from their bits."""
     for i in range(7):
         byte = (actions >> np.uint64(8 * i)) & np.uint64(255)
         for j in range(8):
             row[8 * i + j] = BYTES[byte, j]
-    for k in range(row.shape[0] - SWAP):
-        row[SWAP + k] = (swaps >> np.uint64(k)) & np.uint64(1)
+    for k in range(row.shape[0] - Action.FIRST_SWAP):
+        row[Action.FIRST_SWAP + k] = (swaps >> np.uint64(k)) & np.uint64(1)

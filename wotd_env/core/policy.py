@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.game import Game, States
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import ROW, STATE
+from wotd_env.core.state import ROW, STATE, States
 
 __all__ = ["Policy", "ask", "play_out"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
+
+from wotd_env.core.arguments import check_choice, check_integer
 
 __all__ = [
     "DICE",
@@ -20,6 +21,7 @@ __all__ = [
     "POWERS",
     "REROLLS",
     "Phase",
+    "Power",
     "Rules",
 ]
 
@@ -29,7 +31,6 @@ ELEMENTS = ("water", "fire", "metal", "earth", "wood")
 POWERS = ("fear", "rebirth", "eye of the tiger", "anxiety", "the dragon")
 """Names of the powers by the colour that owns them (R12)."""
 
-WATER, FIRE, METAL, EARTH, WOOD = range(5)
 DRAGON = 5
 PATHS = 5
 DICE = 5
@@ -40,6 +41,21 @@ MAX_SPACES = 10
 TURN_LIMIT = 65535
 
 POWER_MODES = ("none", "own", "any")
+
+
+class Power(IntEnum):
+    """The powers, by the number of the colour that owns them (R12)."""
+
+    FEAR = 0
+    """water: do not move although one could"""
+    REBIRTH = 1
+    """fire: an extra turn"""
+    TIGER = 2
+    """metal: one more re-roll"""
+    ANXIETY = 3
+    """earth: jump over the pieces in the way"""
+    DRAGON = 4
+    """wood: dragons count as an element"""
 
 
 class Phase(IntEnum):
@@ -85,39 +101,23 @@ class Rules:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        set_field(self, "players", _integer("players", self.players, 2, MAX_PLAYERS))
-        set_field(self, "spaces", _integer("spaces", self.spaces, 0, MAX_SPACES))
-        if not isinstance(self.powers, str) or self.powers not in POWER_MODES:
-            raise ValueError(
-                f"powers must be one of {', '.join(map(repr, POWER_MODES))}, got {self.powers!r}"
-            )
+        set_field(self, "players", check_integer("players", self.players, 2, MAX_PLAYERS))
+        set_field(self, "spaces", check_integer("spaces", self.spaces, 0, MAX_SPACES))
+        check_choice("powers", self.powers, POWER_MODES)
         if not isinstance(self.immunity, bool | int | np.bool_) or self.immunity not in (True, False):
             raise ValueError(f"immunity must be True or False, got {self.immunity!r}")
         set_field(self, "immunity", bool(self.immunity))
         room = PATHS * self.spaces
         most = min(PATHS * (MAX_PLAYERS - self.players), room)
         why = f"for {self.players} players on {room} plain spaces"
-        set_field(self, "dead_pieces", _integer("dead_pieces", self.dead_pieces, 0, most, why))
+        set_field(self, "dead_pieces", check_integer("dead_pieces", self.dead_pieces, 0, most, why))
         set_field(self, "colors", _colors(self.colors, self.players))
         if isinstance(self.start, str):
             if self.start not in ("dragons", "loser"):
                 raise ValueError(f"start must be 'dragons', 'loser' or a seat number, got {self.start!r}")
         else:
-            set_field(self, "start", _integer("start", self.start, 0, self.players - 1, "as a seat"))
-        set_field(self, "max_turns", _integer("max_turns", self.max_turns, 1, TURN_LIMIT))
-
-
-def _integer(name: str, value: Any, low: int, high: int, why: str = "") -> int:
-    """Return `value` as an int if it is a whole number (NumPy's included) from `low` to `high`."""
-    try:
-        number = None if np.ndim(value) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool) or not low <= number <= high:
-        raise ValueError(
-            f"{name} must be an integer from {low} to {high}{' ' * bool(why)}{why}, got {value!r}"
-        )
-    return int(number)
+            set_field(self, "start", check_integer("start", self.start, 0, self.players - 1, "as a seat"))
+        set_field(self, "max_turns", check_integer("max_turns", self.max_turns, 1, TURN_LIMIT))
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.rules import DICE, MAX_PLAYERS, PATHS
 
-__all__ = ["STATE"]
+__all__ = ["STATE", "Record", "Records", "States"]
 
 STATE = np.dtype(
     [
@@ -29,6 +30,15 @@ STATE = np.dtype(
     ]
 )
 """One game, in one cache line, for 2 to 5 players (DESIGN section 2)."""
+
+States = NDArray[np.void]
+"""A batch of games: STATE (N,)."""
+
+# What compiled code is given has no type that Python could check; these names say what it is.
+Record = Any
+"""One game, a record of STATE, in compiled code: fields are attributes that can be read and set."""
+Records = Any
+"""A batch of games in compiled code: STATE (N,)."""
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A game as plain bytes: numpy copies and indexes `states.view(ROW)` some twenty times faster than records."""

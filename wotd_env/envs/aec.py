@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
 from wotd_env.core import batch
+from wotd_env.core.arguments import check_choice
+from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase
-from wotd_env.envs.common import action_space, begin, check_choice, make_rules, observation_space, play
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.envs.common import action_space, begin, observation_space, take_action
 from wotd_env.rendering import RENDER_MODES, render
 
 __all__ = ["env", "raw_env"]
@@ -59,9 +61,9 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         "render_fps": 1,
     }
 
-    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Any) -> None:
+    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Config) -> None:
         super().__init__()
-        self.game = Game(make_rules(rules))
+        self.game = Game(Rules(**rules))
         self.mask_in = mask_in
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
@@ -127,7 +129,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        player = play(self.game, self._state, action)
+        player = take_action(self.game, self._state, action)
         if player < 0:
             self.game.step(self._state, [int(action)])  # says what is wrong
         if self.mask_in == "info":
@@ -173,9 +175,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         state = self._started("observe")
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
-        batch.view(state, self.game._config, self._seats[agent], observation, mask)
-        if self.terminations.get(agent, True):
-            mask.fill(1)  # a wrapper may end a game that is not over
+        ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
+        batch.view_one(state, self.game.config, self._seats[agent], ended, observation, mask)
         return observation, mask
 
     def action_masks(self) -> NDArray[np.int8]:

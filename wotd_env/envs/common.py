@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -14,47 +13,26 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from wotd_env.core import batch, engine
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.rules import PATHS, Phase, Rules
-from wotd_env.core.state import STATE
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import STATE, Record, Records
 
 __all__ = [
     "ANY_SEAT",
     "action_space",
     "begin",
-    "check_choice",
-    "make_rules",
     "next_game",
     "next_games",
     "observation_space",
-    "play",
     "read_options",
+    "take_action",
 ]
 
 ANY_SEAT = -1  # a learner's seat that is drawn by lot in every game
-
-
-def make_rules(arguments: Mapping[str, Any]) -> Rules:
-    """Return the rules of an environment whose remaining keyword arguments are their fields.
-
-    Raises:
-        TypeError: for an argument that is no such field.
-        ValueError: for a wrong value.
-    """
-    known = [field.name for field in fields(Rules)]
-    for name in arguments:
-        if name not in known:
-            raise TypeError(f"unknown argument {name!r}; the rules have the fields {', '.join(known)}")
-    return Rules(**arguments)
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
-    """Return the value of an argument if it is one of its choices, otherwise raise ValueError."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return value
 
 
 def observation_space(game: Game, mask_in: str) -> Box | Dict:
@@ -147,15 +125,14 @@ def begin(
         if seed is not None:
             given["rng"] = state["rng"]
         state = given
-    starters, learners = game._starters(starter, 1, fresh=False), np.array([learner], np.int8)
-    game._spread(
-        next_games, state, everywhere, starters, learners, seat, np.array([lost and goes_on]), given is None
-    )
+    starters, learners = game.starters(starter, 1), np.array([learner], np.int8)
+    arguments = (everywhere, starters, learners, seat, np.array([lost and goes_on]), given is None)
+    game.apply(next_games, state, *arguments, validate=False)
     return state, int(learners[0])
 
 
-def play(game: Game, state: NDArray[np.void], action: Any) -> int:
-    """Take an action in a game, STATE (1,), go on to the next decision, and return what `batch.play` does.
+def take_action(game: Game, state: NDArray[np.void], action: Any) -> int:
+    """Take an action in a game, STATE (1,), go on to the next decision, and return what `batch.step_one` does.
 
     Raises:
         TypeError: for an action that is no integer; nothing has changed.
@@ -164,13 +141,20 @@ def play(game: Game, state: NDArray[np.void], action: Any) -> int:
         number = operator.index(action)
     except TypeError:
         raise TypeError(f"action must be an integer, got {action!r}") from None
-    player: int = batch.play(state, game._config, max(-1, min(number, game.num_actions)))
+    player: int = batch.step_one(state, game.config, max(-1, min(number, game.num_actions)))
     return player
 
 
 @kernel
 def next_games(
-    states: Any, rules: Any, where: Any, starters: Any, learners: Any, seat: Any, lost: Any, anew: Any
+    states: Records,
+    config: Configs,
+    where: Any,
+    starters: Any,
+    learners: Any,
+    seat: Any,
+    lost: Any,
+    anew: Any,
 ) -> None:
     """Start the next games of learners where asked to, or unless `anew` go on with the games in the records.
 
@@ -178,44 +162,32 @@ def next_games(
     """
     for i in range(states.shape[0]):
         if where[i]:
-            s, r = states[i], rules[0]
+            s, rules = states[i], config[0]
             if anew:
-                learners[i] = next_game(s, r, starters[i], learners[i], seat, lost[i])
+                learners[i] = next_game(s, rules, starters[i], learners[i], seat, lost[i])
             else:
-                learners[i] = choose_seat(s, r, seat)
-                engine.run(s, r, engine.shown(s), True)
+                learners[i] = choose_seat(s, rules, seat)
+                engine.run(s, rules, engine.shown(s), True)
 
 
 @kernel
-def next_game(s: Any, rules: Any, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
+def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
     """Start a learner's next game in the record of its last one, up to the first decision; return its new seat.
 
-    The others follow it in the same order as before, so LOSER finds all players of the last game in their new seats. A
-    learner that has lost it by an illegal action is last whatever the record says (R1). In a new record, all zeros
-    but for the stream, nobody is behind: LOSER is DRAGONS there.
+    The others follow it in the same order as before. A learner that has lost the last game by an illegal action is its
+    loser, whatever the record says (R1).
     """
     chosen = choose_seat(s, rules, seat)
-    if starter == engine.LOSER:
-        if lost:
-            starter = chosen
-        for _ in range((chosen - learner) % rules.players):
-            move_along(s, rules)
+    if starter == engine.LOSER and lost:
+        starter = chosen
+    elif starter == engine.LOSER:
+        engine.move_seats(s, rules, (chosen - learner) % rules.players)
     engine.new_game(s, rules, starter)
     engine.run(s, rules, engine.shown(s), True)
     return chosen
 
 
 @kernel
-def choose_seat(s: Any, rules: Any, seat: Any) -> Any:
+def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
     """Return a learner's seat: the given one, or one drawn by lot from the game's stream, which stays where it is."""
     return np.int64(engine.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
-
-
-@kernel
-def move_along(s: Any, rules: Any) -> None:
-    """Move all players, with their pieces, to the next seat."""
-    for path in range(PATHS):
-        last = s.pieces[rules.players - 1, path]
-        for seat in range(rules.players - 1, 0, -1):
-            s.pieces[seat, path] = s.pieces[seat - 1, path]
-        s.pieces[0, path] = last

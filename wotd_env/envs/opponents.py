@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
-from wotd_env.core.game import Game, IllegalActionError, States
-from wotd_env.core.policy import Policy
-from wotd_env.core.state import ROW, STATE, scratch
+from wotd_env.core.engine import Config, Configs
+from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.policy import Policy, ask
+from wotd_env.core.rules import Phase
+from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.policies import greedy, make_policy, random
 
 __all__ = ["Opponents"]
@@ -76,7 +78,8 @@ class Opponents:
         """
         ready = np.empty(len(state), np.bool_)
         while True:
-            self.game._spread(play_all, state, learners, self.scripts, scratch, ready)
+            arguments = (learners, self.scripts, scratch, ready)
+            self.game.apply(play_scripts_in_all, state, *arguments, validate=False)
             if ready.all():
                 return
             self.decide(state, learners, np.flatnonzero(~ready), rng)
@@ -92,26 +95,27 @@ class Opponents:
         for player, policy in enumerate(self._players):
             chosen = waiting[players == player]
             if chosen.size:
-                games, shown = rows[chosen].view(STATE), rows[chosen].view(STATE)
-                shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
+                games = rows[chosen].view(STATE)
                 try:
-                    self.game.step(games, policy.act(self.game, shown, rng))
+                    self.game.step(games, ask(policy, self.game, games, rng))
                 except IllegalActionError as error:
                     raise ValueError(f"opponent {policy!r} plays an illegal action: {error}") from error
                 rows[chosen] = games.view(ROW)
 
 
 @kernel
-def play_all(states: Any, rules: Any, learners: Any, scripts: Any, scratch: Any, ready: Any) -> None:
+def play_scripts_in_all(
+    states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
+) -> None:
     """Let scripted seats play in every game; note where the learner's decision or the end is reached."""
     for i in range(states.shape[0]):
-        ready[i] = play(states[i], rules[0], learners[i], scripts, scratch)
+        ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
 
 
 @kernel
-def play(s: Any, rules: Any, learner: Any, scripts: Any, scratch: Any) -> Any:
+def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: Records) -> Any:
     """Let scripted seats play up to the learner's decision or the end; False if a policy outside is to move first."""
-    while s.phase != engine.OVER and s.player != learner:
+    while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
         script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
@@ -121,11 +125,11 @@ def play(s: Any, rules: Any, learner: Any, scripts: Any, scratch: Any) -> Any:
             action = random.choose(s, rules, draw(s, s.phase))
         else:
             return False
-        engine.run(s, rules, engine.decide(s, rules, action), True)
+        engine.step(s, rules, action)
     return True
 
 
 @kernel
-def draw(s: Any, phase: Any) -> Any:
+def draw(s: Record, phase: Any) -> Any:
     """Return 64 bits for a decision in a phase. No phase is decided twice between two rolls; 0 is a learner's seat."""
     return engine.mix(~s.rng ^ np.uint64(phase))

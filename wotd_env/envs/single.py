@@ -10,17 +10,18 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from wotd_env.core import batch, engine
+from wotd_env.core import batch
+from wotd_env.core.arguments import check_choice
+from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
+from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
     ANY_SEAT,
     action_space,
     begin,
-    check_choice,
-    make_rules,
     observation_space,
-    play,
+    take_action,
 )
 from wotd_env.envs.opponents import Opponents
 from wotd_env.rendering import RENDER_MODES, render
@@ -72,9 +73,9 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         mask_in: str = "info",
         illegal: str = "lose",
         render_mode: str | None = None,
-        **rules: Any,
+        **rules: Config,
     ) -> None:
-        self.game = Game(make_rules(rules))
+        self.game = Game(Rules(**rules))
         self.opponents = Opponents(self.game, opponents)
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
@@ -133,16 +134,16 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         if self._ended:
             raise ResetNeeded("no game is running: call reset() before step()")
         state = self._started("step")
-        player = play(self.game, state, action)
+        player = take_action(self.game, state, action)
         reward, terminated, truncated = 0.0, False, False
         if player < 0:
             if self.illegal == "raise":
                 self.game.step(state, [int(action)])  # says what is wrong
-            reward, terminated = -1 / (self.game.rules.players - 1), True
+            reward, terminated = self.game.spec.min_reward, True
             self._lost = True
         elif player != self._seat:
             self._let_others_play(state)
-            if state["phase"][0] == engine.OVER:
+            if state["phase"][0] == Phase.OVER:
                 reward = float(self.game.rewards(state)[0, self._seat])
                 truncated = bool(state["truncated"][0])
                 terminated = not truncated
@@ -162,9 +163,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         """Return the learner's observation and the info, new arrays."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
-        batch.view(state, self.game._config, self._seat, observation, mask)
-        if self._ended:
-            mask.fill(1)  # lost by an illegal action
+        batch.view_one(state, self.game.config, self._seat, self._lost, observation, mask)
         if self.mask_in == "obs":
             return {"observation": observation, "action_mask": mask}, {}
         return observation, {"action_mask": mask}

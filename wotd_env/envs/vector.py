@@ -14,24 +14,23 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, engine
-from wotd_env.core.batch import is_legal
+from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.observation import encode, write_mask
 from wotd_env.core.policy import Policy
-from wotd_env.core.rules import MAX_PLAYERS, Phase
-from wotd_env.core.state import ROW, STATE, scratch
+from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
+from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
     ANY_SEAT,
     action_space,
-    check_choice,
-    make_rules,
     next_game,
     next_games,
     observation_space,
     read_options,
 )
-from wotd_env.envs.opponents import Opponents, play
+from wotd_env.envs.opponents import Opponents, play_scripts
 from wotd_env.rendering import render_text
 
 __all__ = ["WayOfTheDragonVectorEnv"]
@@ -45,6 +44,23 @@ UNUSED, LEARNER, ENDED, LOST, REPLY, OPENING = range(6)
 
 _NO_ACTIONS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
+
+
+class _Learners(NamedTuple):
+    """Where the learners are."""
+
+    seat: NDArray[np.int8]  # (N,)
+    stage: NDArray[np.int8]  # (N,)
+    steps: NDArray[np.int32]  # (N,) that it has taken in this game
+
+
+class _Settings(NamedTuple):
+    """What is the same in all environments and steps."""
+
+    scripts: int  # of the other seats, see Opponents
+    seat: int  # the learner's in every game, or ANY_SEAT
+    step_limit: int  # 0 for none
+    same_step: bool  # the mode of autoreset
 
 
 class _Outputs(NamedTuple):
@@ -108,12 +124,16 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         num_threads: int = 1,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
-        **rules: Any,
+        **rules: Config,
     ) -> None:
         super().__init__()
-        self.game = Game(make_rules(rules), num_threads=num_threads)
+        self.game = Game(Rules(**rules), num_threads=num_threads)
         self.opponents = Opponents(self.game, opponents)
-        self._fixed_seat = ANY_SEAT if seat == "random" else int(self.game._seats("seat", seat, 1)[0])
+        self._fixed_seat = (
+            ANY_SEAT
+            if seat == "random"
+            else int(check_choice("seat", seat, ("random", *range(self.game.rules.players))))
+        )
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, "ansi"))
@@ -124,23 +144,23 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             else check_choice("autoreset_mode", autoreset_mode, modes)
         )
         self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": self.autoreset_mode}
-        self.num_envs = check_count("num_envs", num_envs)
+        self.num_envs = check_integer("num_envs", num_envs, 1)
         self.single_observation_space = observation_space(self.game, mask_in)
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._step_limit = (
-            0 if max_episode_steps is None else check_count("max_episode_steps", max_episode_steps)
+            0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
         )
         self._state = np.zeros(num_envs, STATE)
-        self._learners = np.zeros(num_envs, np.int8)  # their seats
-        self._stages = np.full(num_envs, UNUSED, np.int8)
-        self._steps = np.zeros(num_envs, np.int32)  # taken by the learner in this game
+        self._learners = _Learners(
+            np.zeros(num_envs, np.int8), np.full(num_envs, UNUSED, np.int8), np.zeros(num_envs, np.int32)
+        )
 
     @property
     def seat(self) -> NDArray[np.int8]:
         """The learner's seat in every running game, int8 (N,)."""
-        return self._learners.copy()
+        return self._learners.seat.copy()
 
     @property
     def record(self) -> NDArray[np.void]:
@@ -170,9 +190,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         state, learners = self._begun(seed, options, where)
         one = seed if isinstance(seed, int | None) else next((s for s in seed if s is not None), None)
         super().reset(seed=one)
-        self._state, self._learners = state, learners
-        self._stages[where] = OPENING
-        self._steps[where] = 0
+        self._state, self._learners.seat[:] = state, learners
+        self._learners.stage[where] = OPENING
+        self._learners.steps[where] = 0
         outputs = self._outputs()
         self._advance(_NO_ACTIONS, outputs)
         self._look(outputs.observation, outputs.mask)
@@ -192,7 +212,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
             ValueError: for actions of another shape or type; nothing has changed.
         """
-        ended = (self._stages == ENDED) | (self._stages == LOST)
+        ended = (self._learners.stage == ENDED) | (self._learners.stage == LOST)
         self._check_begun()
         if self.autoreset_mode == AutoresetMode.DISABLED and ended.any():
             raise ResetNeeded(
@@ -203,9 +223,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         if self.illegal == "raise" and ended.any():  # their actions are not looked at
             state = state.copy()
             state["phase"][ended] = Phase.OVER
-        chosen = self.game._actions(state, actions)
+        chosen = self.game.as_actions(state, actions)
         if self.illegal == "raise":
-            self.game._check(state, actions)
+            self.game.check(state, actions)
         outputs = self._outputs()
         self._advance(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
@@ -229,7 +249,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         return tuple(render_text(self.game, self._state[i : i + 1]) for i in range(self.num_envs))
 
     def _check_begun(self) -> None:
-        if (self._stages == UNUSED).any():
+        if (self._learners.stage == UNUSED).any():
             raise ResetNeeded("no game has begun: call reset() first")
 
     # ------------------------------------------------------------------------------------------------ how games begin
@@ -245,7 +265,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             raise ValueError(
                 f"options['reset_mask'] must be a bool array ({self.num_envs},) with a True in it, got {where!r}"
             )
-        if (self._stages[~where] == UNUSED).any():
+        if (self._learners.stage[~where] == UNUSED).any():
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
         return where
 
@@ -271,16 +291,17 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             seeded = where & [one is not None for one in seed]
             for i in np.flatnonzero(seeded).tolist():
                 batch.seed(fresh[i : i + 1], np.ones(1, np.bool_), check_seed(seed[i]))
-        state, learners = self._state.view(ROW).copy().view(STATE), self._learners.copy()
+        state, learners = self._state.view(ROW).copy().view(STATE), self._learners.seat.copy()
         if given is not None:
             state[where] = given
             state["rng"][seeded] = fresh["rng"][seeded]
         else:
-            first = where & ~seeded & (self._stages == UNUSED)
+            first = where & ~seeded & (self._learners.stage == UNUSED)
             batch.seed(fresh, first, check_seed(secrets.randbits(63)))
             np.copyto(state.view(ROW), fresh.view(ROW), where=seeded | first)
-        starters, lost = game._starters(starter, n, fresh=False), (self._stages == LOST) & ~seeded
-        game._spread(next_games, state, where, starters, learners, self._fixed_seat, lost, given is None)
+        starters, lost = game.starters(starter, n), (self._learners.stage == LOST) & ~seeded
+        arguments = (where, starters, learners, self._fixed_seat, lost, given is None)
+        game.apply(next_games, state, *arguments, validate=False)
         return state, learners
 
     # ------------------------------------------------------------------------------------------------ the compiled loop
@@ -302,21 +323,25 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def _advance(self, actions: NDArray[np.int64], outputs: _Outputs) -> None:
         """Take the actions, if any, and go on until all environments wait for their learners or have ended."""
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        arrays = (self._state, self._learners, self._stages, self._steps)
-        settings = (self.opponents.scripts, scratch, self._fixed_seat, self._step_limit, same_step)
-        self.game._spread(advance, *arrays, actions, *settings, *outputs)
-        while self.opponents.outside and (waiting := np.flatnonzero(self._stages >= REPLY)).size:
+        settings = _Settings(self.opponents.scripts, self._fixed_seat, self._step_limit, same_step)
+
+        def go_on(actions: NDArray[np.int64]) -> None:
+            arguments = (self._learners, actions, settings, scratch, outputs)
+            self.game.apply(step_learners, self._state, *arguments, validate=False)
+
+        go_on(actions)
+        while self.opponents.outside and (waiting := np.flatnonzero(self._learners.stage >= REPLY)).size:
             try:
-                self.opponents.decide(self._state, self._learners, waiting, self.np_random)
+                self.opponents.decide(self._state, self._learners.seat, waiting, self.np_random)
             except BaseException:  # a policy failed, or Ctrl-C: some games have moved on, others have not
-                self._stages[:] = UNUSED
+                self._learners.stage[:] = UNUSED
                 raise
-            self.game._spread(advance, *arrays, _NO_ACTIONS, *settings, *outputs)
+            go_on(_NO_ACTIONS)
 
     def _look(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
         """Fill in what the learners see, or (without columns) the masks alone."""
         self._check_begun()
-        self.game._spread(look_all, self._state, self._learners, self._stages, observation, mask)
+        self.game.apply(view_learners, self._state, self._learners, observation, mask, validate=False)
 
     # ------------------------------------------------------------------------------------------------ what is returned
 
@@ -343,40 +368,24 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         info["final_info"], info["_final_info"] = self._info(outputs.final_mask, ended.copy()), ended.copy()
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return an argument that must be an integer of at least 1, otherwise raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return int(value)
-
-
 @kernel
-def advance(
-    states: Any,
-    rules: Any,
+def step_learners(
+    states: Records,
+    config: Configs,
     learners: Any,
-    stages: Any,
-    steps: Any,
     actions: Any,
-    scripts: Any,
-    scratch: Any,
-    seat: Any,
-    limit: Any,
-    same_step: Any,
-    observation: Any,
-    mask: Any,
-    reward: Any,
-    terminated: Any,
-    truncated: Any,
-    final_observation: Any,
-    final_mask: Any,
+    settings: Any,
+    scratch: Records,
+    outputs: Any,
 ) -> None:
     """Do a step in all environments, or, without actions, go on with those that waited for a policy outside.
 
     Environments that still wait for one are left at stage REPLY or OPENING.
     """
-    r = rules[0]
+    rules = config[0]
     rewards = np.empty(MAX_PLAYERS, np.float32)
+    seat, stage, steps = learners.seat, learners.stage, learners.steps
+    reward, terminated, truncated = outputs.reward, outputs.terminated, outputs.truncated
     for i in range(states.shape[0]):
         s = states[i]
         lost = False
@@ -384,63 +393,55 @@ def advance(
             reward[i] = 0
             terminated[i] = False
             truncated[i] = False
-            if stages[i] == ENDED or stages[i] == LOST:
-                steps[i] = 0
-                learners[i] = next_game(s, r, r.start, learners[i], seat, stages[i] == LOST)
-                stages[i] = OPENING
+            if stage[i] == ENDED or stage[i] == LOST:
+                _begin_next(s, rules, learners, i, settings, stage[i] == LOST)
             else:
                 steps[i] += 1
-                lost = not is_legal(s, r, actions[i])
-                if not lost and s.phase != engine.OVER:
-                    engine.run(s, r, engine.decide(s, r, actions[i]), True)
-                stages[i] = REPLY
-        elif stages[i] < REPLY:
+                lost = not is_legal(s, rules, actions[i])
+                if not lost and s.phase != Phase.OVER:
+                    engine.step(s, rules, actions[i])
+                stage[i] = REPLY
+        elif stage[i] < REPLY:
             continue
 
-        if stages[i] == REPLY:
-            if not lost and not play(s, r, learners[i], scripts, scratch):
+        if stage[i] == REPLY:
+            if not lost and not play_scripts(s, rules, seat[i], settings.scripts, scratch):
                 continue
             if lost:
-                reward[i] = -1 / (r.players - 1)
+                reward[i] = engine.loss(rules)
                 terminated[i] = True
-            elif s.phase == engine.OVER:
-                engine.rewards(s, r, rewards)
-                reward[i] = rewards[learners[i]]
+            elif s.phase == Phase.OVER:
+                engine.rewards(s, rules, rewards)
+                reward[i] = rewards[seat[i]]
                 terminated[i] = not s.truncated
                 truncated[i] = s.truncated
-            if limit and steps[i] >= limit:
+            if settings.step_limit and steps[i] >= settings.step_limit:
                 truncated[i] = True
             if not (terminated[i] or truncated[i]):
-                stages[i] = LEARNER
-            elif same_step:
-                look(s, r, learners[i], lost, final_observation[i], final_mask[i])
-                steps[i] = 0
-                learners[i] = next_game(s, r, r.start, learners[i], seat, lost)
-                stages[i] = OPENING
+                stage[i] = LEARNER
+            elif settings.same_step:
+                view(s, rules, seat[i], lost, outputs.final_observation[i], outputs.final_mask[i])
+                _begin_next(s, rules, learners, i, settings, lost)
             else:
-                stages[i] = LOST if lost else ENDED
-        if stages[i] == OPENING:
-            if not play(s, r, learners[i], scripts, scratch):
+                stage[i] = LOST if lost else ENDED
+        if stage[i] == OPENING:
+            if not play_scripts(s, rules, seat[i], settings.scripts, scratch):
                 continue
-            stages[i] = LEARNER
-        look(s, r, learners[i], stages[i] == LOST, observation[i], mask[i])
+            stage[i] = LEARNER
+        view(s, rules, seat[i], stage[i] == LOST, outputs.observation[i], outputs.mask[i])
 
 
 @kernel
-def look(s: Any, rules: Any, learner: Any, lost: Any, observation: Any, mask: Any) -> None:
-    """Write what the learner sees, and its legal actions: all once its game is over or lost."""
-    keep = engine.shown(s)
-    if observation.size:
-        encode(s, rules, np.int64(learner), keep, observation)
-    actions, swaps = engine.legal(s, rules, keep)
-    if lost:
-        actions, swaps = engine.ALL_ACTIONS, ~np.uint64(0)
-    write_mask(actions, swaps, mask)
+def _begin_next(s: Record, rules: Config, learners: Any, i: Any, settings: Any, lost: Any) -> None:
+    """Start the next game of environment i."""
+    learners.steps[i] = 0
+    learners.seat[i] = next_game(s, rules, rules.start, learners.seat[i], settings.seat, lost)
+    learners.stage[i] = OPENING
 
 
 @kernel
-def look_all(states: Any, rules: Any, learners: Any, stages: Any, observation: Any, mask: Any) -> None:
+def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
     """Write what all learners see, or (without columns) only their masks."""
     for i in range(states.shape[0]):
         row = observation[i] if observation.size else observation.ravel()
-        look(states[i], rules[0], learners[i], stages[i] == LOST, row, mask[i])
+        view(states[i], config[0], learners.seat[i], learners.stage[i] == LOST, row, mask[i])

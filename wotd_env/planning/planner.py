@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.actions import ADVANCE, END, EXTRA, FEAR, JUMP, MOVE, PASS, REBIRTH, STOP, SWAP, WILD
+from wotd_env.core.actions import MOST_ACTIONS, Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DRAGON, METAL, PATHS, WATER, Rules
-from wotd_env.core.state import STATE, scratch
+from wotd_env.core.rules import DRAGON, PATHS, Phase, Power, Rules
+from wotd_env.core.state import STATE, Record, Records, scratch
 from wotd_env.planning import turn
 
 __all__ = ["Value", "plan"]
@@ -57,18 +58,19 @@ def plan(
     Raises:
         ValueError: if `value` returns an array of a wrong shape.
     """
-    state = game._readable(state)
     action_values = np.full((len(state), game.num_actions), -np.inf, np.float32)
     values = np.zeros(len(state), np.float32)
-    game._spread(functools.partial(_plan_part, game, value), state, action_values, values)
+    game.apply(functools.partial(_plan_part, game, value), state, action_values, values)
     return action_values, values
 
 
-def _plan_part(game: Game, value: Value, states: Any, rules: Any, action_values: Any, values: Any) -> None:
+def _plan_part(
+    game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
+) -> None:
     """Plan for a part of a batch; states that need the same passes go side by side."""
     slots = _slots(game.rules.players, game.rules.powers != "none")
     stages = np.empty(len(states), np.int64)
-    _stages(states, rules, stages)
+    _stages(states, config, stages)
     for stage in np.unique(stages):
         same = np.flatnonzero(stages == stage)
         for lanes in np.array_split(same, -(-len(same) // TOGETHER)):
@@ -108,13 +110,13 @@ def _valued(
     """Return the values of what `write` reaches for the seats to act: float32 (rows, lanes), -inf where nothing is."""
     most = len(batch) * rows * CHOICES
     leaves, lane, row = np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = write(batch, game._config, *arguments, scratch(), leaves, lane, row)
+    count = write(batch, game.config, *arguments, scratch(), leaves, lane, row)
     leaves = leaves[:count]
     valued = np.asarray(value(game, leaves))
     if valued.shape != (count, game.rules.players):
         raise ValueError(f"value must return an array {(count, game.rules.players)}, got {valued.shape}")
     best = np.full((rows, len(batch)), -np.inf, np.float32)
-    _collect(batch, game._config, leaves, lane, row, valued, best)
+    _collect(batch, game.config, leaves, lane, row, valued, best)
     return best
 
 
@@ -132,7 +134,7 @@ class _Slots(NamedTuple):
     other_end: NDArray[np.int64]
 
 
-PASSING = (PASS, FEAR)
+PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots: to stay put, which no roll changes (R5, R8, R12)."""
 
 
@@ -166,7 +168,7 @@ def _slots(players: int, powers: bool) -> _Slots:
 def _offers(players: int, powers: bool) -> list[list[int]]:
     """Ask the engine, for every roll, which actions of phase MOVE (but PASSING) are legal in some position."""
     probes = np.zeros(3, STATE)
-    probes["phase"] = engine.MOVING
+    probes["phase"] = Phase.MOVE
     probes["color"] = np.arange(PATHS)
     probes["dead"][1] = 0b111110  # here all that enters is blocked, and can jump
     probes["pieces"][2, :players] = np.arange(1, players + 1)[:, None]  # here all pieces can be swapped
@@ -183,18 +185,18 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
 def _number(action: int, roll: int) -> int:
     """Return the number of dice on which the effect of an action depends."""
     dice = COUNTS[roll].tolist()
-    if MOVE <= action < WILD:
-        return int(dice[action - MOVE])
-    if WILD <= action < JUMP:
-        return int(dice[action - WILD] + dice[DRAGON])
-    if JUMP <= action < ADVANCE:
-        return int(dice[action - JUMP])
+    if Action.MOVE_ON <= action < Action.WOOD_ON:
+        return int(dice[action - Action.MOVE_ON])
+    if Action.WOOD_ON <= action < Action.JUMP_ON:
+        return int(dice[action - Action.WOOD_ON] + dice[DRAGON])
+    if Action.JUMP_ON <= action < Action.EQUILIBRIUM:
+        return int(dice[action - Action.JUMP_ON])
     return 0
 
 
 def _is_free(action: int) -> bool:
     """Return whether an action is a power-free move (R5)."""
-    return MOVE <= action < WILD or action == ADVANCE
+    return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
@@ -209,87 +211,88 @@ ENDED, LAST = -1, 0  # stages without rolls to come: games that are over; phases
 
 
 @kernel
-def _stages(states: Any, rules: Any, stages: Any) -> None:
+def _stages(states: Records, config: Configs, stages: Any) -> None:
     """Write for every state ENDED, LAST, or 2 * rolls to come (the tiger's too) + whether the tiger is held."""
     for i in range(states.shape[0]):
         s = states[i]
-        tiger = engine.powers_of(s, rules[0], s.player) >> METAL & 1
-        if s.phase == engine.OVER:
+        tiger = engine.powers_of(s, config[0], s.player) >> Power.TIGER & 1
+        if s.phase == Phase.OVER:
             stages[i] = ENDED
-        elif s.phase == engine.MOVING or s.phase == engine.CHOOSING:
+        elif s.phase == Phase.MOVE or s.phase == Phase.EXTRA:
             stages[i] = LAST
         else:
-            stages[i] = 2 * (s.rolls_left + tiger + (s.phase == engine.CHANCE)) + tiger
+            stages[i] = 2 * (s.rolls_left + tiger + (s.phase == Phase.CHANCE)) + tiger
 
 
 @kernel
 def _afterstates(
-    states: Any, rules: Any, slots: Any, tiger_used: Any, scratch: Any, leaves: Any, lane: Any, row: Any
+    states: Records,
+    config: Configs,
+    slots: Any,
+    tiger_used: Any,
+    scratch: Records,
+    leaves: Records,
+    lane: Any,
+    row: Any,
 ) -> Any:
     """Write the afterstates of every slot open to a state, with their lanes and slots; return their number."""
-    r = rules[0]
+    rules = config[0]
     s, moved = scratch[0], scratch[1]
     count = np.int64(0)
     for i in range(states.shape[0]):
         scratch[0] = states[i]
-        s.phase = engine.MOVING
+        s.phase = Phase.MOVE
         s.rolls_left = 0
         if tiger_used:
             engine.use_power(s)
-        fear = engine.powers_of(s, r, s.player) >> WATER & 1
+        fear = engine.powers_of(s, rules, s.player) >> Power.FEAR & 1
         actions, swaps = np.uint64(0), np.uint64(0)
         for slot in range(slots.action.size):
             action, roll = slots.action[slot], np.uint64(slots.roll[slot])
             if slot < len(PASSING):
                 engine.show(s, roll)
-                is_open = action == PASS or fear
+                is_open = action == Action.PASS or fear
             else:
                 if slots.roll[slot] != slots.roll[slot - 1] or slot == len(PASSING):
                     engine.show(s, roll)
-                    actions, swaps = engine.legal_moves(s, r, roll)
-                is_open = _has(actions, swaps, action)
+                    actions, swaps = engine.legal_moves(s, rules, roll)
+                is_open = engine.contains(actions, swaps, action)
             if is_open:
                 scratch[1] = s
-                engine.move(moved, r, roll, action)
-                count = _finish(moved, r, i, slot, leaves, lane, row, count)
+                engine.move(moved, rules, roll, action)
+                count = _finish(moved, rules, i, slot, leaves, lane, row, count)
     return count
 
 
 @kernel
-def _choices(states: Any, rules: Any, scratch: Any, leaves: Any, lane: Any, row: Any) -> Any:
+def _choices(states: Records, config: Configs, scratch: Records, leaves: Records, lane: Any, row: Any) -> Any:
     """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_afterstates` does."""
-    r = rules[0]
+    rules = config[0]
     after = scratch[0]
     count = np.int64(0)
     for i in range(states.shape[0]):
         s = states[i]
-        actions, swaps = engine.legal(s, r, engine.shown(s))
-        for action in range(MOVE, SWAP + 50):
-            if _has(actions, swaps, action):
+        actions, swaps = engine.legal(s, rules, engine.shown(s))
+        for action in range(Action.MOVE_ON, MOST_ACTIONS):
+            if engine.contains(actions, swaps, action):
                 scratch[0] = s
-                engine.decide(after, r, action)
-                count = _finish(after, r, i, action, leaves, lane, row, count)
+                engine.decide(after, rules, action)
+                count = _finish(after, rules, i, action, leaves, lane, row, count)
     return count
 
 
 @kernel
-def _has(actions: Any, swaps: Any, action: Any) -> Any:
-    """Return whether an action is among bits of actions and swaps."""
-    if action < SWAP:
-        return actions >> np.uint64(action) & engine.BIT != 0
-    return swaps >> np.uint64(action - SWAP) & engine.BIT != 0
-
-
-@kernel
-def _finish(s: Any, rules: Any, i: Any, k: Any, leaves: Any, lane: Any, row: Any, count: Any) -> Any:
+def _finish(
+    s: Record, rules: Config, i: Any, k: Any, leaves: Records, lane: Any, row: Any, count: Any
+) -> Any:
     """Append to the leaves of lane i and row k the states in which the turn of `s` may end; return their number."""
-    if s.phase != engine.CHOOSING:
+    if s.phase != Phase.EXTRA:
         leaves[count] = s
         lane[count], row[count] = i, k
         return count + 1
     actions = engine.legal(s, rules, engine.shown(s))[0]
-    for choice in (END, EXTRA, REBIRTH):
-        if _has(actions, np.uint64(0), choice):
+    for choice in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
+        if engine.contains(actions, np.uint64(0), choice):
             leaves[count] = s
             engine.decide(leaves[count], rules, choice)
             lane[count], row[count] = i, k
@@ -298,13 +301,15 @@ def _finish(s: Any, rules: Any, i: Any, k: Any, leaves: Any, lane: Any, row: Any
 
 
 @kernel
-def _collect(states: Any, rules: Any, leaves: Any, lane: Any, row: Any, valued: Any, best: Any) -> None:
+def _collect(
+    states: Records, config: Configs, leaves: Records, lane: Any, row: Any, valued: Any, best: Any
+) -> None:
     """Raise `best` (rows, lanes) to the values (leaves, n) of the leaves for the seats to act."""
-    reward = np.empty(rules[0].players, np.float32)
+    reward = np.empty(config[0].players, np.float32)
     for j in range(leaves.shape[0]):
         seat = states[lane[j]].player
-        if leaves[j].phase == engine.OVER:
-            engine.rewards(leaves[j], rules[0], reward)
+        if leaves[j].phase == Phase.OVER:
+            engine.rewards(leaves[j], config[0], reward)
             value = reward[seat]
         else:
             value = np.float32(valued[j, seat])
@@ -313,7 +318,7 @@ def _collect(states: Any, rules: Any, leaves: Any, lane: Any, row: Any, valued: 
 
 @kernel
 def _roll(
-    states: Any,
+    states: Records,
     slots: Any,
     levels: Any,
     tiger: Any,
@@ -366,15 +371,15 @@ def _lay(best: Any, first: Any, slots: Any, table: Any) -> None:
 
 
 @kernel
-def _read(s: Any, table: Any, lane: Any, i: Any, action_values: Any, values: Any) -> None:
+def _read(s: Record, table: Any, lane: Any, i: Any, action_values: Any, values: Any) -> None:
     """Write the values of the holds in phase KEEP, and that of the state."""
     shown = np.int64(engine.shown(s))
-    if s.phase == engine.CHANCE:
+    if s.phase == Phase.CHANCE:
         values[i] = table[shown, lane]
         return
     best = table[STOPS + shown, lane]
-    action_values[i, STOP] = best
-    for hold in range(STOP):
+    action_values[i, Action.STOP_ROLLING] = best
+    for hold in range(Action.STOP_ROLLING):
         if LEGAL_HOLDS[shown] >> np.uint64(hold) & engine.BIT:
             value = table[HOLD_KEEP[shown, hold], lane]
             action_values[i, hold] = value

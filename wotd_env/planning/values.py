@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
+from wotd_env.core.state import Record, Records
 
 __all__ = ["hand_made"]
 
@@ -44,19 +46,19 @@ BLOCKED_BY = (
 def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
     """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1]."""
     values = np.empty((len(afterstates), game.rules.players), np.float32)
-    _hand_made(afterstates, game._config, values)
+    _hand_made(afterstates, game.config, values)
     return values
 
 
 @kernel
-def _hand_made(states: Any, rules: Any, values: Any) -> None:
+def _hand_made(states: Records, config: Configs, values: Any) -> None:
     """Write the values of a batch."""
     for i in range(states.shape[0]):
-        evaluate(states[i], rules[0], values[i])
+        evaluate(states[i], config[0], values[i])
 
 
 @kernel
-def evaluate(s: Any, rules: Any, out: Any) -> None:
+def evaluate(s: Record, rules: Config, out: Any) -> None:
     """Write the value of a state for each seat, whatever the dice show."""
     n = rules.players
     most = 0  # numbered pieces of one seat

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.actions import END, EXTRA, MOVE, REBIRTH, STOP, SWAP
+from wotd_env.core.actions import MOST_ACTIONS, Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DICE, DRAGON, FIRE, PATHS
-from wotd_env.core.state import scratch
+from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
+from wotd_env.core.state import Record, Records, scratch
 
 SPACE = 2  # worth of a space
 NUMBER = 3  # worth of every number after the first
@@ -34,42 +35,46 @@ class Greedy:
     def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; equal states get equal actions."""
         out = np.empty(len(state), np.int64)
-        game._spread(choose_all, game._readable(state), scratch, out)
+        game.apply(choose_all, state, scratch, out)
         return out
 
 
 @kernel
-def choose_all(states: Any, rules: Any, scratch: Any, out: Any) -> None:
+def choose_all(states: Records, config: Configs, scratch: Records, out: Any) -> None:
     """Choose for every game."""
     for i in range(states.shape[0]):
-        out[i] = choose(states[i], rules[0], scratch)
+        out[i] = choose(states[i], config[0], scratch)
 
 
 @kernel
-def choose(s: Any, rules: Any, scratch: Any) -> Any:
+def choose(s: Record, rules: Config, scratch: Records) -> Any:
     """Return the action of the seat to act; `s` stays as it is, `scratch` (STATE (2,)) does not."""
-    if s.phase == engine.KEEP:
+    if s.phase == Phase.KEEP:
         return np.int64(hold(s, rules, scratch))
-    if s.phase == engine.MOVING:
+    if s.phase == Phase.MOVE:
         return best_move(s, rules, scratch)[0]
-    if s.phase == engine.CHOOSING:
+    if s.phase == Phase.EXTRA:
         if s.perfection:
-            return np.int64(EXTRA)
-        return np.int64(REBIRTH if engine.powers_of(s, rules, s.player) >> FIRE & 1 else END)
+            return np.int64(Action.PERFECTION_TURN)
+        return np.int64(
+            Action.REBIRTH_TURN
+            if engine.powers_of(s, rules, s.player) >> Power.REBIRTH & 1
+            else Action.END_TURN
+        )
     return np.int64(0)
 
 
 @kernel
-def hold(s: Any, rules: Any, scratch: Any) -> Any:
+def hold(s: Record, rules: Config, scratch: Records) -> Any:
     """Return the dice to hold, as bits."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
         scratch[0] = s
         now = scratch[0]
-        now.phase = engine.MOVING
+        now.phase = Phase.MOVE
         gain = best_move(now, rules, scratch)[1]
         if gain >= TURN or (s.rolls_left == 0 and gain > POOR):
-            return STOP
+            return Action.STOP_ROLLING
     best = -1
     most = 0
     for path in range(PATHS):
@@ -85,7 +90,7 @@ def hold(s: Any, rules: Any, scratch: Any) -> Any:
 
 
 @kernel
-def best_move(s: Any, rules: Any, scratch: Any) -> Any:
+def best_move(s: Record, rules: Config, scratch: Records) -> Any:
     """Return the best action of phase MOVE and how much it gains."""
     after = scratch[1]
     roll = engine.shown(s)
@@ -93,14 +98,14 @@ def best_move(s: Any, rules: Any, scratch: Any) -> Any:
     before = lead(s, rules, np.int64(s.player))
     best = np.int64(0)
     most = -2 * END_OF_GAME
-    for a in range(MOVE, SWAP + 50):
-        if (actions >> np.uint64(a) if a < SWAP else swaps >> np.uint64(a - SWAP)) & engine.BIT:
+    for a in range(Action.MOVE_ON, MOST_ACTIONS):
+        if engine.contains(actions, swaps, a):
             scratch[1] = s
             engine.move(after, rules, roll, a)
             gain = lead(after, rules, np.int64(s.player)) - before
             if after.used != s.used:
                 gain -= TURN
-            if after.phase == engine.CHOOSING and after.perfection:
+            if after.phase == Phase.EXTRA and after.perfection:
                 gain += TURN
             if gain > most:
                 most = gain
@@ -109,9 +114,9 @@ def best_move(s: Any, rules: Any, scratch: Any) -> Any:
 
 
 @kernel
-def lead(s: Any, rules: Any, seat: Any) -> Any:
+def lead(s: Record, rules: Config, seat: Any) -> Any:
     """Return the lead of a seat over the best of the others, in terms of worth, or of the result once that is known."""
-    over = s.phase == engine.OVER and engine.finished(s, rules)
+    over = s.phase == Phase.OVER and engine.finished(s, rules)
     best = -1
     for other in range(rules.players):
         if other != seat:
@@ -123,7 +128,7 @@ def lead(s: Any, rules: Any, seat: Any) -> Any:
 
 
 @kernel
-def worth(s: Any, rules: Any, seat: Any) -> Any:
+def worth(s: Record, rules: Config, seat: Any) -> Any:
     """Return the worth of a seat's pieces."""
     total = np.int64(0)
     for path in range(PATHS):

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.actions import SWAP, num_actions
+from wotd_env.core.actions import num_actions
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.state import STATE, scratch
+from wotd_env.core.rules import Phase
+from wotd_env.core.state import STATE, Record, Records, scratch
 from wotd_env.planning.values import evaluate
 from wotd_env.policies import greedy
 
@@ -47,10 +49,10 @@ class Mcts:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
-        game._spread(self._search, game._readable(state), bits, out)
+        game.apply(self._search, state, bits, out)
         return out
 
-    def _search(self, states: Any, rules: Any, bits: Any, out: Any) -> None:
+    def _search(self, states: Records, rules: Config, bits: Any, out: Any) -> None:
         """Search a part of a batch, one state after the other in the same memory."""
         work = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
@@ -74,23 +76,23 @@ class _Tree(NamedTuple):
 
 @kernel
 def _search_all(
-    states: Any,
-    rules: Any,
+    states: Records,
+    config: Configs,
     bits: Any,
     playouts: Any,
     work: Any,
     words: Any,
-    scratch: Any,
+    scratch: Records,
     tree: Any,
     out: Any,
 ) -> None:
     """Choose for every game; `words` are those of the record `work`, `scratch` is what `greedy` needs."""
-    r = rules[0]
+    rules = config[0]
     s = work[0]
-    value = np.empty(r.players)
+    value = np.empty(rules.players)
     for i in range(states.shape[0]):
         work[0] = states[i]
-        if s.phase == engine.OVER:
+        if s.phase == Phase.OVER:
             out[i] = 0
             continue
         tree.key[:] = 0
@@ -99,27 +101,27 @@ def _search_all(
         for playout in range(playouts):
             work[0] = states[i]
             s.rng = engine.mix(bits[i] + np.uint64(playout))
-            _play(s, r, words, scratch, tree, value)
+            _play(s, rules, words, scratch, tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _play(s: Any, rules: Any, words: Any, scratch: Any, tree: Any, value: Any) -> None:
+def _play(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, value: Any) -> None:
     """Play from a record that is in the tree to the first state that is not, and note what that is worth."""
     steps = 0
     new = False
-    while not new and s.phase != engine.OVER:
+    while not new and s.phase != Phase.OVER:
         place = _place(tree, words)
         action = _promising(s, rules, scratch, tree, place)
         way = tree.way[steps]
         way[0], way[1], way[2] = place, action, s.player
         steps += 1
-        engine.run(s, rules, engine.decide(s, rules, action), True)
-        new = s.phase != engine.OVER and _visit(tree, words)
+        engine.step(s, rules, action)
+        new = s.phase != Phase.OVER and _visit(tree, words)
     turn = s.turn
-    while s.phase != engine.OVER and s.turn == turn:
-        engine.run(s, rules, engine.decide(s, rules, greedy.choose(s, rules, scratch)), True)
-    if s.phase == engine.OVER:
+    while s.phase != Phase.OVER and s.turn == turn:
+        engine.step(s, rules, greedy.choose(s, rules, scratch))
+    if s.phase == Phase.OVER:
         engine.rewards(s, rules, value)
     else:
         evaluate(s, rules, value)
@@ -130,7 +132,7 @@ def _play(s: Any, rules: Any, words: Any, scratch: Any, tree: Any, value: Any) -
 
 
 @kernel
-def _promising(s: Any, rules: Any, scratch: Any, tree: Any, place: Any) -> Any:
+def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any) -> Any:
     """Return the action with the highest upper confidence bound; at first that of `greedy`."""
     tries, total = tree.tries[place], tree.total[place]
     tried = tries.sum()
@@ -141,8 +143,8 @@ def _promising(s: Any, rules: Any, scratch: Any, tree: Any, place: Any) -> Any:
     best = np.int64(0)
     most = -np.inf
     for action in range(tries.size):
-        bits = actions >> np.uint64(action) if action < SWAP else swaps >> np.uint64(action - SWAP)
-        if bits & engine.BIT:  # an action not tried yet counts as tried once, with the mean of the others
+        if engine.contains(actions, swaps, action):
+            # an action not tried yet counts as tried once, with the mean of the others
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.actions import SWAP
+from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import OVER, legal, shown
+from wotd_env.core.engine import Config, Configs, legal, shown
 from wotd_env.core.game import Game
 from wotd_env.core.observation import BYTES
+from wotd_env.core.rules import Phase
+from wotd_env.core.state import Record, Records
 
 ONES = BYTES.sum(1, dtype=np.uint64)
 """uint64 (256,): how many bits of a byte are set."""
@@ -27,19 +29,21 @@ class Random:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
-        game._spread(choose_all, game._readable(state), bits, out)
+        game.apply(choose_all, state, bits, out)
         return out
 
 
 @kernel
-def choose(s: Any, rules: Any, stream: Any) -> Any:
+def choose(s: Record, rules: Config, stream: Any) -> Any:
     """Return a legal action that `stream`, 64 random bits (uint64), selects."""
-    if s.phase == OVER:
+    if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
     first, second = count(actions), count(swaps)
     n = ((stream >> np.uint64(32)) * (first + second)) >> np.uint64(32)
-    return np.int64(place(actions, n) if n < first else np.uint64(SWAP) + place(swaps, n - first))
+    return np.int64(
+        place(actions, n) if n < first else np.uint64(Action.FIRST_SWAP) + place(swaps, n - first)
+    )
 
 
 @kernel
@@ -64,7 +68,7 @@ def place(bits: Any, n: Any) -> Any:
 
 
 @kernel
-def choose_all(states: Any, rules: Any, bits: Any, out: Any) -> None:
+def choose_all(states: Records, config: Configs, bits: Any, out: Any) -> None:
     """Choose for every game."""
     for i in range(states.shape[0]):
-        out[i] = choose(states[i], rules[0], bits[i])
+        out[i] = choose(states[i], config[0], bits[i])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env import __version__
-from wotd_env.core.rules import _integer
+from wotd_env.core.arguments import check_integer
 from wotd_env.solver.families import Block, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, board
 from wotd_env.solver.table import (
@@ -71,7 +71,7 @@ def solve(spaces: int, file: str | Path, threads: int = 2, progress: Progress | 
         OSError: if it cannot be written; finished layers are kept.
         ImportError: if filelock is not installed.
     """
-    b, threads, file = board(spaces), _integer("threads", threads, 1, MOST_THREADS), Path(file)
+    b, threads, file = board(spaces), check_integer("threads", threads, 1, MOST_THREADS), Path(file)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with alone(file):
@@ -95,7 +95,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress | None = None)
         FileNotFoundError, TableError: as by `load`; also if values do not match their checksums, or are compact.
         ValueError: for a wrong number of threads.
     """
-    threads = _integer("threads", threads, 1, MOST_THREADS)
+    threads = check_integer("threads", threads, 1, MOST_THREADS)
     table = load(file)
     if is_compact(table.header):
         raise TableError(f"{file} is compact; verify the table that it was made of")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.actions import ADVANCE, EXTRA, MOVE, PASS, STOP, SWAP
+from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import (
     COUNTS,
@@ -28,6 +28,7 @@ from wotd_env.core.dice import (
     NUM_KEEPS,
     NUM_ROLLS,
     THROW_ROLL,
+    Roll,
 )
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
@@ -241,7 +242,7 @@ class _Asker:
         holds = np.repeat(self._game.reset(1, starting_player=0, roll=False), NUM_ROLLS)
         self._game.roll(holds, KEEPS[:NUM_ROLLS])
         moves = holds.copy()
-        self._game.decide(moves, np.full(NUM_ROLLS, STOP))
+        self._game.decide(moves, np.full(NUM_ROLLS, Action.STOP_ROLLING))
         second = holds.copy()
         second["rolls_left"] = 1
         self._phases = (holds, second, moves)
@@ -255,15 +256,15 @@ class _Asker:
         first, second, moves = (self._act(phase, codes) for phase in self._phases)
         rolls = np.arange(NUM_ROLLS)
         action = moves[1]
-        number = COUNTS[rolls, np.clip(action - MOVE, 0, PATHS - 1)].astype(np.int64)
+        number = COUNTS[rolls, np.clip(action - Action.MOVE_ON, 0, PATHS - 1)].astype(np.int64)
         end = np.select(
-            [action >= SWAP, action == PASS, action == ADVANCE],
-            [END_SWAP + action - SWAP, END_PASS, END_ADVANCE],
-            END_MOVE + DICE * (action - MOVE) + number - 1,
+            [action >= Action.FIRST_SWAP, action == Action.PASS, action == Action.EQUILIBRIUM],
+            [END_SWAP + action - Action.FIRST_SWAP, END_PASS, END_ADVANCE],
+            END_MOVE + DICE * (action - Action.MOVE_ON) + number - 1,
         )
         asked = (moves[0]["phase"] == Phase.EXTRA).reshape(end.shape)  # R8: after a move of five dice alone
         if asked.any():
-            again = self._policy.act(self._game, moves[0][asked.ravel()], self._rng) == EXTRA
+            again = self._policy.act(self._game, moves[0][asked.ravel()], self._rng) == Action.PERFECTION_TURN
             end[asked] = np.where(again, END_MOVE_AGAIN + end[asked] // DICE, end[asked])
         out = np.zeros((len(codes), ENDS))
         flow(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], end, out)
@@ -414,10 +415,14 @@ def best_choices(values: Any, work: Any, holds: Any, end: Any) -> None:
             for lane in range(lanes):
                 for roll in range(NUM_ROLLS):
                     keep, most = NUM_KEEPS, -np.inf
-                    for hold in range(STOP + 1):
+                    for hold in range(Action.STOP_ROLLING + 1):
                         if LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
                             left = HOLD_KEEP[roll, hold]
-                            value = work[NUM_KEEPS + roll, lane] if hold == STOP else work[left, lane]
+                            value = (
+                                work[NUM_KEEPS + roll, lane]
+                                if hold == Action.STOP_ROLLING
+                                else work[left, lane]
+                            )
                             if value > most:
                                 keep, most = left, value
                     holds[stage, first + lane, roll] = keep
@@ -425,7 +430,7 @@ def best_choices(values: Any, work: Any, holds: Any, end: Any) -> None:
 
 
 @kernel
-def best_end(values: Any, roll: Any) -> Any:
+def best_end(values: Any, roll: Roll) -> Any:
     """Return the best end of a turn with a roll that stands."""
     chosen, most = END_PASS, NEVER / 2
     if roll == EQUILIBRIUM:

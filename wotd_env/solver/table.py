@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
+from wotd_env.core.state import Records
 from wotd_env.solver.positions import NONE, Board, board, rank
 
 __all__ = [
@@ -229,7 +230,7 @@ class Table:
 
 
 @kernel
-def look_up_states(b: Any, states: Any, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> Any:
+def look_up_states(b: Any, states: Records, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> Any:
     """Write the values of states for both seats, (N, 2), and the blocks that they are in, (N,).
 
     Return the first state that has no value, or -1; those after it are left out.
