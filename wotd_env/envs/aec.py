@@ -13,7 +13,6 @@ from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import action_space, begin, observation_space, take_action
@@ -61,7 +60,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         "render_fps": 1,
     }
 
-    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Config) -> None:
+    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Any) -> None:
         super().__init__()
         self.game = Game(Rules(**rules))
         self.mask_in = mask_in

@@ -25,6 +25,7 @@ __all__ = [
     "ANY_SEAT",
     "action_space",
     "begin",
+    "fixed_seat",
     "next_game",
     "next_games",
     "observation_space",
@@ -33,6 +34,16 @@ __all__ = [
 ]
 
 ANY_SEAT = -1  # a learner's seat that is drawn by lot in every game
+
+
+def fixed_seat(rules: Rules, seat: int | str) -> int:
+    """Return the learner's seat that an environment is given, ANY_SEAT for `"random"`.
+
+    Raises:
+        ValueError: for a seat that does not play.
+    """
+    check_choice("seat", seat, ("random", *range(rules.players)))
+    return ANY_SEAT if isinstance(seat, str) else int(seat)
 
 
 def observation_space(game: Game, mask_in: str) -> Box | Dict:

@@ -61,9 +61,8 @@ class Opponents:
         self.scripts = sum(kind << BITS * i for i, kind in enumerate(kinds))
         self.outside = OUTSIDE in kinds
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        self._player = np.array(
-            [-1, *(self._players.index(policy) for policy in self.policies)]
-        )  # [relative seat]
+        # [relative seat] -> player; the learner, seat 0, is none of them
+        self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
         """Go on, in place, until the learner is to decide in every game or the game is over.
@@ -78,9 +77,11 @@ class Opponents:
         """
         ready = np.empty(len(state), np.bool_)
         while True:
-            arguments = (learners, self.scripts, scratch, ready)
-            self.game.apply(play_scripts_in_all, state, *arguments, validate=False)
-            if ready.all():
+            if all(
+                self.game.apply(
+                    play_scripts_in_all, state, learners, self.scripts, scratch, ready, validate=False
+                )
+            ):
                 return
             self.decide(state, learners, np.flatnonzero(~ready), rng)
 
@@ -106,10 +107,13 @@ class Opponents:
 @kernel
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
-) -> None:
-    """Let scripted seats play in every game; note where the learner's decision or the end is reached."""
+) -> Any:
+    """Let scripted seats play in every game; note, and return for all, whether the learner is to decide or it is over."""
+    everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
+        everywhere &= ready[i]
+    return everywhere
 
 
 @kernel

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
-    ANY_SEAT,
     action_space,
     begin,
+    fixed_seat,
     observation_space,
     take_action,
 )
@@ -27,6 +26,9 @@ from wotd_env.envs.opponents import Opponents
 from wotd_env.rendering import RENDER_MODES, render
 
 __all__ = ["WayOfTheDragonEnv"]
+
+# A number: a comparison with an enumeration takes a tenth of a step.
+_OVER = int(Phase.OVER)
 
 Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 
@@ -73,7 +75,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         mask_in: str = "info",
         illegal: str = "lose",
         render_mode: str | None = None,
-        **rules: Config,
+        **rules: Any,
     ) -> None:
         self.game = Game(Rules(**rules))
         self.opponents = Opponents(self.game, opponents)
@@ -82,8 +84,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.observation_space = observation_space(self.game, mask_in)
         self.action_space = action_space(self.game)
-        check_choice("seat", seat, ("random", *range(self.game.rules.players)))
-        self._fixed_seat = ANY_SEAT if seat == "random" else int(seat)
+        self._fixed_seat = fixed_seat(self.game.rules, seat)
         self._seat = 0
         self._state: NDArray[np.void] | None = None
         self._ended = True
@@ -143,7 +144,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
             self._lost = True
         elif player != self._seat:
             self._let_others_play(state)
-            if state["phase"][0] == Phase.OVER:
+            if state["phase"][0] == _OVER:
                 reward = float(self.game.rewards(state)[0, self._seat])
                 truncated = bool(state["truncated"][0])
                 terminated = not truncated
