@@ -108,7 +108,7 @@ class Opponents:
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
 ) -> Any:
-    """Let scripted seats play in every game; note, and return for all, where the learner is next or the game is over."""
+    """Let scripted seats play in every game; note, and return for all, whether the others have nothing left to do."""
     everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
