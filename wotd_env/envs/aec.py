@@ -15,7 +15,14 @@ from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.envs.common import action_space, begin, observation_space, take_action
+from wotd_env.envs.common import (
+    action_space,
+    as_integer,
+    begin,
+    final_rewards,
+    observation_space,
+    take_action,
+)
 from wotd_env.rendering import RENDER_MODES, render
 
 __all__ = ["env", "raw_env"]
@@ -60,17 +67,25 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         "render_fps": 1,
     }
 
-    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Any) -> None:
+    def __init__(
+        self,
+        *,
+        mask_in: str = "obs",
+        observation_dtype: str = "int8",
+        render_mode: str | None = None,
+        **rules: Any,
+    ) -> None:
         super().__init__()
         self.game = Game(Rules(**rules))
         self.mask_in = mask_in
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self.observation_spaces = {
-            agent: observation_space(self.game, mask_in) for agent in self.possible_agents
+            agent: observation_space(self.game, mask_in, observation_dtype) for agent in self.possible_agents
         }
         self.action_spaces = {agent: action_space(self.game) for agent in self.possible_agents}
-        self.state_space = observation_space(self.game, "info")
+        self.state_space = observation_space(self.game, "info", "int8")
+        self._dtype = np.dtype(observation_dtype)
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: NDArray[np.void] | None = None
         self._loser: int | None = None  # the seat that has lost by an illegal action
@@ -130,7 +145,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             return
         player = take_action(self.game, self._state, action)
         if player < 0:
-            self.game.step(self._state, [int(action)])  # says what is wrong
+            self.game.check(self._state, [as_integer(action)])  # says what is wrong
         if self.mask_in == "info":
             self.infos[agent] = {"action_mask": np.zeros(self.game.num_actions, np.int8)}
         self._ask(player)
@@ -145,7 +160,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             state = self._started("step")
             ends = self.truncations if state["truncated"][0] else self.terminations
             ends.update(dict.fromkeys(self.agents, True))
-            self.rewards = dict(zip(self.agents, self.game.rewards(state)[0].tolist(), strict=True))
+            self.rewards = dict(zip(self.agents, final_rewards(self.game, state), strict=True))
             self._accumulate_rewards()
             self._deads_step_first()
         if self.render_mode == "human":
@@ -172,7 +187,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     def _view(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Return an agent's observation and action mask, new arrays."""
         state = self._started("observe")
-        observation = np.empty(self.game.observation_size, np.int8)
+        observation = np.empty(self.game.observation_size, self._dtype)
         mask = np.empty(self.game.num_actions, np.int8)
         ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
         batch.view_one(state, self.game.config, self._seats[agent], ended, observation, mask)

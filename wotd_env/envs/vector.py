@@ -19,16 +19,19 @@ from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
+from wotd_env.core.observation import write_mask
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
     action_space,
+    explain_illegal,
     fixed_seat,
     next_game,
     next_games,
     observation_space,
     read_options,
+    warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents, play_scripts
 from wotd_env.rendering import render_text
@@ -51,6 +54,7 @@ LEARNER = np.dtype(
         ("seat", "i1"),
         ("stage", "i1"),
         ("steps", "i4"),  # that it has taken in this game
+        ("legal", "u8", (2,)),  # the actions and swaps that were, after an illegal action
     ]
 )
 """Where the learner of an environment is."""
@@ -73,6 +77,7 @@ class _Outputs(NamedTuple):
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
+    lost: NDArray[np.bool_]  # (N,) by an illegal action
     final_observation: NDArray[np.int8]  # (N, D), (0, 0) in other modes
     final_mask: NDArray[np.int8]  # (N, A), (0, 0) in other modes
 
@@ -94,8 +99,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
-        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss; `"raise"` raises
-            `IllegalActionError`, and nothing changes.
+        observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
+            the info `"illegal_action"` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: threads that share the games; no result depends on it. It is the only switch: nothing else starts
             threads. Leave it at 1 in workers that share a machine.
@@ -121,6 +127,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         opponents: str | Policy | Sequence[str | Policy] = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
+        observation_dtype: str = "int8",
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         num_threads: int = 1,
@@ -142,7 +149,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         )
         self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": self.autoreset_mode}
         self.num_envs = check_integer("num_envs", num_envs, 1)
-        self.single_observation_space = observation_space(self.game, mask_in)
+        self.single_observation_space = observation_space(self.game, mask_in, observation_dtype)
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -153,8 +160,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             step_limit=limit,
             same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
         )
+        self._dtype = np.dtype(observation_dtype)
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)  # at stage UNUSED
+        self._warned = False  # of illegal actions
 
     @property
     def seat(self) -> NDArray[np.int8]:
@@ -222,14 +231,19 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         if self.illegal == "raise" and ended.any():  # their actions are not looked at
             state = state.copy()
             state["phase"][ended] = Phase.OVER
-        chosen = self.game.as_actions(state, actions)
+        given = np.asarray(actions)
+        given = given.reshape(-1) if given.shape == (self.num_envs, 1) else given
+        chosen = self.game.as_actions(state, given)
         if self.illegal == "raise":
-            self.game.check(state, actions)
+            self.game.check(state, given)
         outputs = self._outputs()
         self._go_on(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
+        illegal = self._explain_illegal(given, outputs.lost)
         if self._settings.same_step:
-            self._add_ends(info, outputs)
+            self._add_ends(info, illegal, outputs)
+        else:
+            info |= illegal
         shown = self._shown(outputs.observation, outputs.mask)
         return shown, outputs.reward, outputs.terminated, outputs.truncated, info
 
@@ -310,12 +324,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         n, size, actions = self.num_envs, self.game.observation_size, self.game.num_actions
         same_step = self._settings.same_step
         return _Outputs(
-            observation=np.empty((n, size), np.int8),
+            observation=np.empty((n, size), self._dtype),
             mask=np.empty((n, actions), np.int8),
             reward=np.empty(n, np.float64),
             terminated=np.empty(n, np.bool_),
             truncated=np.empty(n, np.bool_),
-            final_observation=np.empty((n, size), np.int8) if same_step else _NO_ROWS,
+            lost=np.empty(n, np.bool_),
+            final_observation=np.empty((n, size), self._dtype) if same_step else _NO_ROWS,
             final_mask=np.zeros((n, actions), np.int8) if same_step else _NO_ROWS,
         )
 
@@ -360,7 +375,22 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             return {}
         return {"action_mask": mask, "_action_mask": where}
 
-    def _add_ends(self, info: dict[str, Any], outputs: _Outputs) -> None:
+    def _explain_illegal(self, actions: NDArray[Any], lost: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return infos that say what was legal where games were lost by an illegal action."""
+        if not lost.any():
+            return {}
+        words = np.full(self.num_envs, None, object)
+        mask = np.empty(self.game.num_actions, np.int8)
+        for i in np.flatnonzero(lost):
+            allowed, swaps = self._learners["legal"][i]
+            write_mask(allowed, swaps, mask)
+            words[i] = explain_illegal(self.game, int(actions[i]), mask)
+            if not self._warned:
+                self._warned = True
+                warn_of_illegal(words[i])
+        return {"illegal_action": words, "_illegal_action": lost}
+
+    def _add_ends(self, info: dict[str, Any], illegal: dict[str, Any], outputs: _Outputs) -> None:
         """Add to infos how the games have ended that were restarted in the same step."""
         ended = outputs.terminated | outputs.truncated
         games = np.flatnonzero(ended)
@@ -371,7 +401,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         for game, row, mask in zip(games, rows, masks, strict=True):
             final[game] = self._shown(row, mask)
         info["final_obs"], info["_final_obs"] = final, ended
-        info["final_info"], info["_final_info"] = self._info(outputs.final_mask, ended.copy()), ended.copy()
+        info["final_info"], info["_final_info"] = (
+            self._info(outputs.final_mask, ended.copy()) | illegal,
+            ended.copy(),
+        )
 
 
 @kernel
@@ -389,7 +422,7 @@ def step_learners(
     Environments that still wait for one are left at stage REPLY or OPENING.
     """
     rules = config[0]
-    rewards = np.empty(MAX_PLAYERS, np.float32)
+    rewards = np.empty(MAX_PLAYERS)
     reward, terminated, truncated = outputs.reward, outputs.terminated, outputs.truncated
     for i in range(states.shape[0]):
         s, learner = states[i], learners[i]
@@ -398,11 +431,13 @@ def step_learners(
             reward[i] = 0
             terminated[i] = False
             truncated[i] = False
+            outputs.lost[i] = False
             if learner.stage == ENDED or learner.stage == LOST:
                 _begin_next(s, rules, learner, settings, learner.stage == LOST)
             else:
                 learner.steps += 1
                 lost = not is_legal(s, rules, actions[i])
+                outputs.lost[i] = lost
                 if not lost and s.phase != Phase.OVER:
                     engine.step(s, rules, actions[i])
                 learner.stage = REPLY
@@ -413,6 +448,7 @@ def step_learners(
             if not lost and not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
                 continue
             if lost:
+                learner.legal[0], learner.legal[1] = engine.legal(s, rules, engine.shown(s))
                 reward[i] = engine.loss(rules)
                 terminated[i] = True
             elif s.phase == Phase.OVER:
