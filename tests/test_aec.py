@@ -87,9 +87,8 @@ def test_passes_the_seed_test(make, rules, mask_in):
 
 @makers
 @variants
-def test_passes_the_render_test(make, rules, capsys):
+def test_passes_the_render_test(make, rules, hidden_window):
     render_test(lambda render_mode: make(render_mode=render_mode, **rules))
-    assert "player_0" in capsys.readouterr().out
 
 
 @variants
@@ -468,7 +467,11 @@ def test_raw_env_refuses_a_step_after_the_end():
         ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
         ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
         ({"mask_in": "observation"}, ValueError, "mask_in must be one of 'obs', 'info', got 'observation'"),
-        ({"render_mode": "window"}, ValueError, "render_mode must be one of None, 'human', 'ansi'"),
+        (
+            {"render_mode": "window"},
+            ValueError,
+            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
+        ),
     ],
     ids=lambda value: str(value),
 )

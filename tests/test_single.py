@@ -548,7 +548,11 @@ def test_refuses_a_step_after_the_end():
         ({"seat": "first"}, ValueError, "seat must be one of 'random', 0, 1, got 'first'"),
         ({"mask_in": "both"}, ValueError, "mask_in must be one of 'obs', 'info', got 'both'"),
         ({"illegal": "ignore"}, ValueError, "illegal must be one of 'lose', 'raise', got 'ignore'"),
-        ({"render_mode": "window"}, ValueError, "render_mode must be one of None, 'human', 'ansi'"),
+        (
+            {"render_mode": "window"},
+            ValueError,
+            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
+        ),
         ({"opponents": "greedily"}, ValueError, "policy must be one of .*greedy.*, got 'greedily'"),
         (
             {"opponents": ["greedy", "random"]},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete, Space
@@ -23,7 +22,7 @@ from wotd_env.envs.common import (
     observation_space,
     take_action,
 )
-from wotd_env.rendering import RENDER_MODES, render
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["env", "raw_env"]
 
@@ -48,7 +47,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
             are int8 (D,), and `infos[agent]` holds the mask.
-        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every step prints it; or None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every step is shown in
+            a window; or None.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -64,7 +64,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         "name": "way_of_the_dragon_v0",
         "render_modes": RENDER_MODES,
         "is_parallelizable": False,
-        "render_fps": 1,
+        "render_fps": FPS,
     }
 
     def __init__(
@@ -79,6 +79,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         self.game = Game(Rules(**rules))
         self.mask_in = mask_in
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._viewer = Viewer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self.observation_spaces = {
             agent: observation_space(self.game, mask_in, observation_dtype) for agent in self.possible_agents
@@ -213,15 +214,13 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
 
-    def render(self) -> str | None:
-        """Return the position as text, print it, or warn that there is no render mode."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
-        return render(self.game, self._started("render"), self.render_mode)
+    def render(self) -> Any:
+        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        return self._viewer.render_one(self._started("render"))
 
     def close(self) -> None:
-        """Release nothing: there is nothing to release."""
+        """Close the window if there is one."""
+        self._viewer.close()
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped

@@ -27,7 +27,7 @@ from wotd_env.envs.common import (
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents
-from wotd_env.rendering import RENDER_MODES, render
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonEnv"]
 
@@ -58,8 +58,8 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
             `info["illegal_action"]` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
-        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every reset and step prints it; or
-            None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
+            is shown in a window; or None.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -70,7 +70,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         ValueError: for a wrong value.
     """
 
-    metadata = {"render_modes": RENDER_MODES, "render_fps": 1}  # noqa: RUF012  # as Gymnasium has it
+    metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as Gymnasium has it
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._viewer = Viewer(self.game, render_mode)
         self.observation_space = observation_space(self.game, mask_in, observation_dtype)
         self.action_space = action_space(self.game)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
@@ -201,12 +202,13 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
 
-    def render(self) -> str | None:
-        """Return the position as text, print it, or warn that there is no render mode."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
-        return render(self.game, self._started("render"), self.render_mode)
+    def render(self) -> Any:
+        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        return self._viewer.render_one(self._started("render"))
+
+    def close(self) -> None:
+        """Close the window if there is one."""
+        self._viewer.close()
 
     def _render_for_human(self) -> None:
         if self.render_mode == "human":

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -34,7 +33,7 @@ from wotd_env.envs.common import (
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents, play_scripts
-from wotd_env.rendering import render_text
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 
@@ -105,7 +104,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: threads that share the games; no result depends on it. It is the only switch: nothing else starts
             threads. Leave it at 1 in workers that share a machine.
-        render_mode: `"ansi"` or None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns, a tuple with a picture of each
+            game; `"human"`: every reset and step shows the first games in a window; or None.
         max_episode_steps: actions of the learner after which a game is truncated, as by Gymnasium's `TimeLimit`.
         **rules: the fields of `wotd_env.Rules`.
 
@@ -140,14 +140,19 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self.opponents = Opponents(self.game, opponents)
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, "ansi"))
+        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._viewer = Viewer(self.game, render_mode)
         modes = [mode.value for mode in AutoresetMode]
         self.autoreset_mode = AutoresetMode(
             autoreset_mode
             if isinstance(autoreset_mode, AutoresetMode)
             else check_choice("autoreset_mode", autoreset_mode, modes)
         )
-        self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            "render_modes": RENDER_MODES,
+            "render_fps": FPS,
+            "autoreset_mode": self.autoreset_mode,
+        }
         self.num_envs = check_integer("num_envs", num_envs, 1)
         self.single_observation_space = observation_space(self.game, mask_in, observation_dtype)
         self.single_action_space = action_space(self.game)
@@ -205,6 +210,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self._go_on(_NO_ACTIONS, outputs)
         self._look(outputs.observation, outputs.mask)
         info = self._info(np.where(where[:, None], outputs.mask, np.int8(0)), where)
+        self._render_for_human()
         return self._shown(outputs.observation, outputs.mask), info
 
     def step(
@@ -244,6 +250,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             self._add_ends(info, illegal, outputs)
         else:
             info |= illegal
+        self._render_for_human()
         shown = self._shown(outputs.observation, outputs.mask)
         return shown, outputs.reward, outputs.terminated, outputs.truncated, info
 
@@ -253,13 +260,19 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self._look(_NO_ROWS, mask)
         return mask
 
-    def render(self) -> tuple[str, ...] | None:
-        """Return the positions as text, one for each environment."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
+    def render(self) -> tuple[Any, ...] | None:
+        """Return the positions as the render mode has them, show them, or warn that there is no render mode."""
         self._check_begun()
-        return tuple(render_text(self.game, self._state[i : i + 1]) for i in range(self.num_envs))
+        pictures = self._viewer.render(self._state)
+        return None if pictures is None else tuple(pictures)
+
+    def _render_for_human(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the window if there is one."""
+        self._viewer.close()
 
     def _check_begun(self) -> None:
         if (self._learners["stage"] == UNUSED).any():
