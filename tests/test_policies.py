@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.arena_policies import Cheat, Seer
 from tests.positions import board, legal
 from wotd_env import Game, Phase, Policy, Rules, make_policy
+from wotd_env.core.policy import ask, play_out
 
 VARIANTS = [
     Rules(),
@@ -44,13 +46,53 @@ def equity(game: Game, policy: Policy, opponent: Policy, games: int) -> float:
     seat = np.arange(games) % 2
     rng = np.random.default_rng(0)
     state = game.reset(games, seed=1)
-    while (live := state["phase"] != Phase.OVER).any():
-        actions = np.zeros(games, np.int64)
-        for player, turn in ((policy, state["player"] == seat), (opponent, state["player"] != seat)):
-            chosen = np.flatnonzero(live & turn)
-            actions[chosen] = player.act(game, state[chosen], rng)
-        game.step(state, actions)
+    seats = np.arange(2) ^ seat[:, None]
+    for _ in play_out(
+        game, state, seats, lambda i, asked: ask((policy, opponent)[i], game, state[asked], rng)
+    ):
+        pass
     return float(game.rewards(state)[np.arange(games), seat].mean())
+
+
+def test_who_is_asked_cannot_know_the_dice_to_come():
+    game, seer, rng = Game(Rules(spaces=0)), Seer(), np.random.default_rng(0)
+
+    def play(state: np.ndarray) -> None:
+        for _ in play_out(game, state, np.zeros((1, 2), np.int64), lambda *_: ask(seer, game, state, rng)):
+            pass
+
+    for seed in range(100):
+        play(game.new(1, seed=seed))
+    assert len(seer.right) > 1000
+    assert np.mean(seer.right) < 0.05
+
+
+def test_streams_are_replaced_by_any_of_64_bits():
+    game, cheat = Game(), Cheat()
+    state = game.new(4000, seed=1)
+    before = state.copy()
+    ask(cheat, game, state, np.random.default_rng(0))
+    (shown,) = cheat.shown
+    streams = shown["rng"].copy()
+    bits = streams[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    assert (abs(bits.mean(0) - 0.5) < 0.05).all()
+    assert not set(streams.tolist()) & set(before["rng"].tolist())
+    shown["rng"] = before["rng"]
+    assert shown.tobytes() == before.tobytes() == state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [([31.0, 31.0], r"float64 \(2,\)"), ([31], r"int64 \(1,\)"), ([True, True], "bool"), (31, r"int64 \(\)")],
+)
+def test_an_answer_that_is_not_an_integer_for_every_game_is_refused(answer, got):
+    class Wrong:
+        def act(self, game, state, rng):
+            return answer
+
+    game = Game()
+    with pytest.raises(ValueError, match=rf"act must return integers \(2,\), got {got}"):
+        ask(Wrong(), game, game.new(2), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", NAMES)

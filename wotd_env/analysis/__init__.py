@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core.actions import Action, describe_action
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, IllegalActionError, show_dice
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, ask, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Phase, Rules
 from wotd_env.planning.planner import plan
 from wotd_env.policies import make_policy
@@ -241,18 +241,16 @@ def _play_block(
     number = first + np.arange(block)
     state = game.reset(block, seed=seed + first)
     seat = number % 2 if opponent else np.zeros(block, np.int64)
+    players = (policy, opponent or policy)
+    seats = np.arange(2) ^ seat[:, None] if opponent else np.zeros((block, 2), np.int64)
     history: list[NDArray[np.int16]] = []
-    while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:
-        actions = np.full(block, -1, np.int64)
-        own = state["player"][live] == seat[live] if opponent else np.ones(len(live), np.bool_)
-        for asked, who in ((live[own], policy), (live[~own], opponent)):
-            if asked.size and who:
-                shown = state[asked]
-                shown["rng"] = rng.integers(2**63, size=len(asked), dtype=np.uint64)  # not the dice to come
-                actions[asked] = who.act(game, shown, rng)
-        judged = live[own]
+
+    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ask(players[player], game, state[games], rng)
+
+    for actions in play_out(game, state, seats, choose):
+        judged = np.flatnonzero((actions >= 0) & (seats[np.arange(block), state["player"]] == 0))
         if judged.size:
-            game.decide(state[judged], actions[judged])  # raises if one is illegal
             analysis = analyze(game, state[judged], table)
 
             def moves(i: int, judged: NDArray[np.int64] = judged) -> tuple[int, tuple[int, ...]]:
@@ -260,7 +258,6 @@ def _play_block(
 
             tally.add(game, state[judged], actions[judged], analysis, number[judged], moves)
         history.append(actions.astype(np.int16))
-        game.step(state, np.where(actions < 0, 0, actions))
     tally.results[number] = game.rewards(state)[np.arange(block), seat]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.core.rules import POWER_MODES, Phase, Rules
 
@@ -467,25 +468,30 @@ def _narrate(
     rules: Rules, names: list[str], players: dict[str, Any], seed: int, actions: list[int]
 ) -> Iterator[str]:
     """Play a game and tell it, turn by turn; all actions but forced moves are added to `actions`."""
-    from wotd_env.core.actions import describe_action
     from wotd_env.core.game import Game, show_dice
+    from wotd_env.core.policy import ask, play_out
     from wotd_env.rendering import render_text
 
     game = Game(rules, skip_forced=False)
     state = game.reset(1, seed=seed)
     rng = np.random.default_rng(seed)
-    while state["phase"][0] != Phase.OVER:
-        turn, seat = int(state["turn"][0]), int(state["player"][0])
-        lines = [render_text(game, state), ""]
-        while state["phase"][0] != Phase.OVER and state["turn"][0] == turn:
-            shown = state.copy()
-            shown["rng"] = rng.integers(0, 1 << 64, 1, np.uint64)  # the dice to come stay hidden
-            action = int(players[names[seat]].act(game, shown, rng)[0])
-            lines.append(f"{names[seat]}, {show_dice(state['dice'][0])}: {describe_action(action, rules)}")
-            if state["phase"][0] != Phase.MOVE or game.legal_actions(state).sum() > 1:
-                actions.append(action)
-            game.step(state, [action])
-        yield "\n".join([*lines, ""])
+
+    def choose(seat: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ask(players[names[seat]], game, state, rng)
+
+    lines: list[str] = []
+    turn = -1
+    for chosen in play_out(game, state, np.arange(rules.players)[None], choose):
+        action = int(chosen[0])
+        if state["turn"][0] != turn:
+            if lines:
+                yield "\n".join([*lines, ""])
+            turn, lines = int(state["turn"][0]), [render_text(game, state), ""]
+        name, dice = names[int(state["player"][0])], show_dice(state["dice"][0])
+        lines.append(f"{name}, {dice}: {game.describe_action(state, action)}")
+        if state["phase"][0] != Phase.MOVE or game.legal_actions(state).sum() > 1:
+            actions.append(action)
+    yield "\n".join([*lines, ""])
     yield render_text(game, state)
 
 
