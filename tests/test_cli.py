@@ -53,8 +53,8 @@ def test_help_names_every_command():
 
 def test_policies_are_listed_with_what_they_do():
     text = " ".join(wotd("policies").stdout.split())
-    for name, words in POLICIES.items():
-        assert f"{name} {words}" in text
+    for name, known in POLICIES.items():
+        assert f"{name} {known.words}" in text
 
 
 def test_arena_prints_and_writes_what_run_returns():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from pathlib import Path
@@ -13,7 +14,11 @@ import pytest
 from tests.arena_policies import Cheat, Seer
 from tests.positions import board, legal
 from wotd_env import Game, Phase, Policy, Rules, make_policy
+from wotd_env.core.compilation import kernel
 from wotd_env.core.policy import ask, play_out
+from wotd_env.core.state import scratch
+from wotd_env.policies import POLICIES, Script, script_of
+from wotd_env.policies.scripts import choose
 
 VARIANTS = [
     Rules(),
@@ -267,6 +272,44 @@ def test_make_policy_takes_an_object_of_a_module(monkeypatch):
 def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
     with pytest.raises(ValueError, match="random, first, greedy"):
         make_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("greedy:5", "policy 'greedy' takes nothing after a colon, got 'greedy:5'"),
+        ("onnx", "policy 'onnx' needs its FILE: 'onnx:FILE'"),
+        ("sb3:", "policy 'sb3' needs its FILE: 'sb3:FILE'"),
+    ],
+)
+def test_an_argument_too_many_or_missing_is_named(name, message):
+    with pytest.raises(ValueError, match=message):
+        make_policy(name)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_is_what_its_row_says(name):
+    known = POLICIES[name]
+    module, _, attribute = known.maker.partition(":")
+    assert callable(getattr(importlib.import_module(module), attribute))
+    if known.script == Script.OUTSIDE:
+        return
+    policy = make_policy(name)
+    assert script_of(policy) == known.script
+    assert script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE  # it may play something else
+    game = Game(VARIANTS[5], skip_forced=False)
+    state = positions(game.rules)
+    rng = np.random.default_rng(7)
+    bits = np.random.default_rng(7).integers(0, 1 << 64, len(state), dtype=np.uint64)
+    chosen = np.empty(len(state), np.int64)
+    game.apply(choose_all, state, int(known.script), scratch, bits, chosen)
+    assert (chosen == policy.act(game, state, rng)).all()
+
+
+@kernel
+def choose_all(states, config, script, scratch, bits, out):
+    for i in range(states.shape[0]):
+        out[i] = choose(script, states[i], config[0], scratch, bits[i])
 
 
 def network(

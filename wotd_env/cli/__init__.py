@@ -185,10 +185,10 @@ def policies() -> None:
     ladder = files("wotd_env.arena") / "ladder.json"
     ratings = json.loads(ladder.read_text())["ratings"] if ladder.is_file() else {}
     table = Table("policy", "plays", Column("rating", justify="right"), box=None)
-    for name, words in POLICIES.items():
+    for name, known in POLICIES.items():
         rating = ratings.get(name)
         error = (rating["high"] - rating["low"]) / 2 if rating else 0
-        table.add_row(name, words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
+        table.add_row(name, known.words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
     table.add_row("MODULE:OBJECT", "your own: an object with act(game, state, rng), or what makes one", "")
     Console().print(table)
 
