@@ -1,6 +1,6 @@
 """What is measured: one function for each loop, ours first, then the peers that are installed.
 
-Loops are as in `wotd_env.cli.speed`, where ours are: uniformly random decisions, observation and action mask read at
+Loops are as in `wotd_env.cli.bench`, where ours are: uniformly random decisions, observation and action mask read at
 each where the interface has them. One step is one decision of one game; resets alone do not count.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.cli.speed import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
+from wotd_env.cli.bench import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
 
 
 @dataclass(frozen=True)
