@@ -18,10 +18,11 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
+from agents.holds import PlannedHolds
 from wotd_env.core.actions import Action, pairs
-from wotd_env.core.dice import NUM_HOLDS
+from wotd_env.core.dice import NUM_HOLDS, RANK
 from wotd_env.core.observation import DEADLINE, layout
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Phase, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
 PLAIN = (
@@ -60,10 +61,12 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)  # kept dice; move, wild, jump; swaps
+        self.path_out = nn.Linear(
+            width, COUNTS + 3 + self.pairs + DICE + 1
+        )  # kept dice; move, wild, jump; swaps; ends
         self.game_out = nn.Linear(
-            2 * width, 3 * COUNTS + PLAIN
-        )  # kept dragons, dice, elements; plain actions
+            2 * width, 3 * COUNTS + PLAIN + 3
+        )  # kept dragons, dice, elements; plain actions; ends
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
             nn.init.normal_(last.weight, std=0.01)
@@ -73,6 +76,8 @@ class PathNetwork(nn.Module):
         self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
         self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        self.register_buffer("ranks", th.tensor(RANK[:, : DRAGON + 1].astype(np.int64)), persistent=False)
+        self.scale = nn.Parameter(th.tensor(10.0))
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -97,11 +102,24 @@ class PathNetwork(nn.Module):
         game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
         paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
 
-        kept, moves, swaps = self.path_out(paths).split((COUNTS, 3, self.pairs), 2)
-        kept_in_all, plain = self.game_out(game).split((3 * COUNTS, PLAIN), 1)
+        kept, moves, swaps, ends = self.path_out(paths).split((COUNTS, 3, self.pairs, DICE + 1), 2)
+        kept_in_all, plain, other_ends = self.game_out(game).split((3 * COUNTS, PLAIN, 3), 1)
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
+        ends = th.cat([ends.flatten(1), other_ends], 1) * self.scale
+        rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[:3])
+        holds = holds + PlannedHolds.apply(ends, self.roll_numbers(dice), rerolls.long())
+        # the same ends score the moves
+        shown = (dice[:, :DRAGON] @ self.number).long()  # (N, 5)
+        index = th.arange(PATHS, device=shown.device) * (DICE + 1) + (shown - 1).clamp(min=0)
+        moves = th.cat([moves[..., :1] + ends.gather(1, index)[..., None], moves[..., 1:]], 2)
         logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
         return logits, self.value(game)
+
+    def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
+        """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""
+        up_to = (dice @ self.number).cumsum(1)[:, None]
+        faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
+        return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)
 
     def holds(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the logits of the holds, (N, 32).

@@ -48,7 +48,7 @@ from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
 
-REFERENCES = ("random", "greedy")
+REFERENCES = ("greedy", "planner")
 """The opponents that strength is measured against."""
 
 MEASURING = 1 << 32
@@ -186,7 +186,15 @@ class Run:
         self.game = Game(settings.rules)
         self.references = {name: make_policy(name) for name in REFERENCES}
         # The opponents are set below: most of them are made of the model.
-        self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
+        import os
+        from wotd_env.planning.values import hand_made
+
+        self.env = SelfPlayVecEnv(
+            self.game,
+            [self.references["greedy"]] * settings.games,
+            settings.seed,
+            hand_made if os.environ.get("CREDIT", "1") == "1" else None,
+        )
         self.model = MaskablePPO(
             PathPolicy,
             self.env,
