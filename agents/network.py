@@ -50,7 +50,7 @@ class PathNetwork(nn.Module):
         self.layout = layout(rules)
         self.pairs = pairs(rules.players)
         size = {name: part.stop - part.start for name, part in self.layout.items()}
-        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS + DICE
         of_game = COUNTS + sum(size[name] for name in OF_GAME)
 
         self.path_in = nn.Linear(of_path, width)
@@ -85,9 +85,12 @@ class PathNetwork(nn.Module):
         n, players = observation.shape[0], self.rules.players
         part = {name: observation[:, where] for name, where in self.layout.items()}
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        pieces = part["pieces"].reshape(n, players, PATHS, -1)
+        free = self.free(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces))
         of_path = th.cat(
             [
-                part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2),
+                pieces.transpose(1, 2).flatten(2),
+                free,
                 part["dead"].reshape(n, PATHS, self.rules.spaces),
                 part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2),
                 dice[:, :DRAGON],
@@ -105,7 +108,9 @@ class PathNetwork(nn.Module):
         kept, moves, swaps, ends = self.path_out(paths).split((COUNTS, 3, self.pairs, DICE + 1), 2)
         kept_in_all, plain, other_ends = self.game_out(game).split((3 * COUNTS, PLAIN, 3), 1)
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
-        ends = th.cat([ends.flatten(1), other_ends], 1) * self.scale
+        ends = ends * self.scale
+        ends = th.cat([ends[..., :DICE].masked_fill(free == 0, -1e3), ends[..., DICE:]], 2)
+        ends = th.cat([ends.flatten(1), other_ends * self.scale], 1)
         rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[:3])
         holds = holds + PlannedHolds.apply(ends, self.roll_numbers(dice), rerolls.long())
         # the same ends score the moves
@@ -114,6 +119,14 @@ class PathNetwork(nn.Module):
         moves = th.cat([moves[..., :1] + ends.gather(1, index)[..., None], moves[..., 1:]], 2)
         logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
         return logits, self.value(game)
+
+    def free(self, pieces: th.Tensor, dead: th.Tensor) -> th.Tensor:
+        """Return whether the observer's piece finds an empty space 1 to 5 spaces on, (N, 5 paths, 5) of 0 and 1."""
+        taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
+        taken[:, :, : self.rules.spaces] += dead
+        mine = pieces[:, 0, :, : self.rules.spaces + 1]  # on a plain space, or off the board
+        ahead = taken.unfold(2, DICE, 1)  # (N, 5, S + 1, 5): the five spaces after each of those
+        return (mine[..., None] * (1 - ahead)).sum(2)
 
     def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
         """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""

@@ -202,7 +202,7 @@ class Run:
             n_steps=settings.steps,
             batch_size=settings.batch_size,
             n_epochs=settings.epochs,
-            gamma=1.0,
+            gamma=float(os.environ.get("GAMMA", "1")),
             gae_lambda=settings.gae_lambda,
             ent_coef=settings.entropy,
             clip_range=settings.clip,
