@@ -1,4 +1,4 @@
-"""Strength in numbers: seat-balanced games in one batch, and shares with their 95 % intervals."""
+"""How strong a policy is: games against an opponent, side by side, in which it has every seat equally often."""
 
 from __future__ import annotations
 
@@ -48,11 +48,3 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())
     return Shares(len(state), wins, len(state) - wins - losses, losses)
-
-
-def interval(count: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the Wilson score interval of a share, for z = 1.96 at 95 % confidence."""
-    share, spread = count / total, z * z / total
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * np.sqrt(share * (1 - share) / total + spread / (4 * total))
-    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)

@@ -43,10 +43,11 @@ from agents.checkpoint import CheckpointError
 from agents.evaluate import Shares, play
 from agents.network import PathPolicy
 from agents.selfplay import SelfPlayVecEnv
-from agents.trained import Trained
 from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
+from wotd_env.policies.sb3 import Trained
 
 REFERENCES = ("random", "greedy")
 """The opponents that strength is measured against."""
@@ -127,19 +128,17 @@ class Settings:
     def __post_init__(self) -> None:
         self._check("preset", self.preset in ("quick", "full"), "must be quick or full")
         for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
-            self._check(name, getattr(self, name) >= 1, "must be at least 1")
+            check_integer(name, getattr(self, name), 1)
         for name in ("milestone_games", "final_games"):
-            self._check(
-                name, getattr(self, name) >= self.rules.players, "must be at least the number of players"
-            )
+            check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
         for name in ("past", "greedy", "gae_lambda", "clip"):
             self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
         self._check("learning_rate", self.learning_rate > 0, "must be positive")
         self._check("entropy", self.entropy >= 0, "must not be negative")
-        self._check("seed", 0 <= self.seed < 2**32, "must be from 0 to 2**32 - 1")
+        check_integer("seed", self.seed, 0, 2**32 - 1)
         self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
         rollout = self.games * self.steps
-        self._check("batch_size", self.batch_size > 1, "must be at least 2, to normalise advantages")
+        check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
         self._check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
 
     def _check(self, name: str, right: bool, what: str) -> None:
@@ -478,9 +477,9 @@ def _settings(path: Path, saved: dict[str, Any]) -> Settings:
         values: Any = saved.get("settings")
         rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
         checkpoint.check("settings", values, {**_plain(Settings()), "rules": rules})
-        changed = {"rules": Rules(**rules), "resume": path.parent, "folder": path.parent}
+        changed = {"rules": Rules.from_dict(rules), "resume": path.parent, "folder": path.parent}
         return Settings(**values | changed)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
 
 

@@ -28,7 +28,7 @@ from wotd_env.arena import tournament as tournament_module
 from wotd_env.arena.luck import make_equity
 from wotd_env.arena.play import _Asker, play
 from wotd_env.arena.results import share_error
-from wotd_env.arena.store import Store, fingerprint
+from wotd_env.arena.store import Store, policy_digest
 from wotd_env.arena.tournament import Block, game_seed, seatings
 from wotd_env.arena.workers import Here
 from wotd_env.cli import WRONG_USE, app
@@ -267,28 +267,33 @@ def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch)
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     name = "changing.policy:Player"
-    before = fingerprint(name)
-    assert fingerprint(name) == before
+    before = policy_digest(name)
+    assert policy_digest(name) == before
     for name_of_source in sources:
         source = tmp_path / name_of_source
         text = source.read_text()
         source.write_text(text + "# changed\n")
-        assert fingerprint(name) != before, source
+        assert policy_digest(name) != before, source
         source.write_text(text)
     for unrelated in ("changing/other.py", "changing_tools/second.py"):
         (tmp_path / unrelated).write_text("# changed\n")
-    assert fingerprint(name) == before
+    assert policy_digest(name) == before
     assert "changing.policy" not in sys.modules
 
 
 def test_policies_of_this_package_have_the_digest_of_their_file_too(tmp_path):
     file = tmp_path / "model.onnx"
     file.write_bytes(b"a")
-    names = {fingerprint(f"onnx:{file}")}
+    names = {policy_digest(f"onnx:{file}")}
     file.write_bytes(b"b")
-    names.add(fingerprint(f"onnx:{file}"))
+    names.add(policy_digest(f"onnx:{file}"))
     (tmp_path / "model.onnx.data").write_bytes(b"weights")
-    names |= {fingerprint(f"onnx:{file}"), fingerprint("greedy"), fingerprint("random"), fingerprint(OWN)}
+    names |= {
+        policy_digest(f"onnx:{file}"),
+        policy_digest("greedy"),
+        policy_digest("random"),
+        policy_digest(OWN),
+    }
     assert len(names) == 6
 
 
@@ -1023,8 +1028,8 @@ def test_the_picture_is_drawn(tmp_path, reference):
         ({"policies": ("random", "random")}, "got 'random' twice"),
         ({"games": 0}, "games must be an integer from 1 to"),
         ({"games": 10.5}, "games must be an integer"),
-        ({"games": 10**8}, "games must be an integer from 1 to 20,000,000, got 100000000"),
-        ({"games": 10**7, "policies": tuple("abcdef")}, "from 1 to 1,333,333 with 15 tables, got 10000000"),
+        ({"games": 10**8}, "games must be an integer from 1 to 20000000, got 100000000"),
+        ({"games": 10**7, "policies": tuple("abcdef")}, "from 1 to 1333333 with 15 tables, got 10000000"),
         ({"policies": "greedy"}, r"policies must be a tuple of names, got 'greedy': write \('greedy',\)"),
         ({"seed": -1}, "seed must be an integer from 0 to"),
         ({"until": 0.0}, "until must be between 0 and 0.5"),
@@ -1075,7 +1080,7 @@ def test_models_of_sb3_play(tmp_path):
     results = run(tournament, trust=True)
     assert not results.forfeits
     assert same(run(tournament, workers=1, trust=True), results)
-    assert fingerprint(name) != fingerprint("sb3:another.zip")
+    assert policy_digest(name) != policy_digest("sb3:another.zip")
     with pytest.raises(BrokenPolicyError, match="has 60 actions, these rules 70"):
         run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30), trust=True)
     for consent, code in (([], WRONG_USE), (["--trust"], 0)):

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import wotd_env
+from tools import pages
 from wotd_env import Rules
 from wotd_env.arena import Estimate, Results, Tournament, run, show
 
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
 
-    pages = options.into or ROOT / "docs"
+    folder = options.into or ROOT / "docs"
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
     file = (options.into or GAMES.parent) / GAMES.name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             results = _play(tournament, file, options.workers, title)
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
-            show.draw(results, pages / picture, title)
+            show.draw(results, folder / picture, title)
             sections.append(section(results, title, picture))
             if title == "2 players, basic game":
                 shipped = {
@@ -95,10 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 }
 
     head = HEAD.format(date=date, versions=_versions(), seed=options.seed)
-    (pages / "ladder.md").write_text("\n".join([head, *sections]))
+    (folder / "ladder.md").write_text("\n".join([head, *sections]))
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
-    print(f"wrote {pages / 'ladder.md'}")
+    print(f"wrote {folder / 'ladder.md'}")
 
 
 def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
@@ -129,7 +130,7 @@ def section(results: Results, title: str, picture: str) -> str:
         f"{sum(map(len, results.games.values())):,} games at {len(results.games)} tables; "
         f"the neutral win share is {1 / n:.1%}.",
         "",
-        *_markdown(
+        pages.table(
             ["policy", "rating", "win share", "mean rank", "points ahead", "ties"],
             [
                 [
@@ -142,30 +143,29 @@ def section(results: Results, title: str, picture: str) -> str:
                 ]
                 for name in names
             ],
+            right=range(1, 6),
         ),
         "",
         "How often the row finishes ahead of the column, ties counting half:",
         "",
-        *_markdown(
+        pages.table(
             ["", *(f"`{name}`" for name in names)],
             [[f"`{one}`", *(_percent(results.ahead.get((one, other))) for other in names)] for one in names],
+            right=range(1, len(names) + 1),
         ),
         "",
         "Win share by seat:",
         "",
-        *_markdown(
+        pages.table(
             ["", *(f"seat {seat}" for seat in range(n))],
             [[f"`{name}`", *(_percent(row.share) for row in by_seat[name])] for name in names],
+            right=range(1, n + 1),
         ),
         "",
         f"![ratings and pairings, {title}]({picture})",
         "",
     ]
     return "\n".join(lines)
-
-
-def _markdown(heading: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *rows)]
 
 
 def _percent(estimate: Estimate | None) -> str:

@@ -1,7 +1,7 @@
 """Measure what docs/solution.md tells of the perfect player (`make solution`), and draw its plots.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`, and NAME is a method of `Findings`. Boards of 0 to 2
-plain spaces are solved if need be; larger ones are reported on if their tables are there.
+The tables of the page are the methods of `Findings`. Boards of 0 to 2 plain spaces are solved if need be; larger ones
+are reported on if their tables are there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import functools
 import platform
 import re
-from collections.abc import Iterable
 from datetime import date
 from math import comb
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, rank
@@ -36,21 +36,9 @@ GRADED = {name: name for name in ("first", "random", "greedy", "planner")}
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
-def markdown(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [list(head), *(list(row) for row in rows)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
 def share(part: Any, whole: Any) -> str:
     """Return a share in per cent."""
     return f"{part / whole:.1%}" if whole else "-"
-
-
-def spread(sample: Any) -> float:
-    """Return half the width of the 95 % interval of a mean."""
-    return float(1.96 * np.std(sample) / len(sample) ** 0.5)
 
 
 class Play(NamedTuple):
@@ -129,7 +117,7 @@ class Findings:
                 )
             )
         self._draw_boards()
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "positions",
@@ -178,7 +166,7 @@ class Findings:
             rows.append(
                 (spaces, f"{exact[-1]:+.10f}", f"{error:.1e}", f"{mean:.1f}", np.flatnonzero(rounds)[-1])
             )
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "value of the start",
@@ -214,7 +202,7 @@ class Findings:
                     share((rolled & dragons).sum(), n),
                 )
             )
-        return markdown(
+        return pages.table(
             (
                 "hold",
                 "decisions",
@@ -252,7 +240,7 @@ class Findings:
                 share((dice == longest)[differ].sum(), differ.sum()),
             )
         )
-        return markdown(("best move", "decisions", "share"), rows)
+        return pages.table(("best move", "decisions", "share"), rows)
 
     def dragons(self) -> str:
         """Return how often calling the dragon is right on the largest board, by what the swap brings."""
@@ -284,7 +272,7 @@ class Findings:
                 gain = (swaps - others)[chosen]
                 mean = f"{gain[right].mean():+.3f}" if right.any() else "-"
                 rows.append((name, words, f"{chosen.sum():,}", share(right.sum(), chosen.sum()), mean))
-        return markdown(
+        return pages.table(
             (
                 "dragons",
                 "spaces that the best swap brings me",
@@ -320,7 +308,7 @@ class Findings:
                     )
                 )
         analysis.picture({name: drawn[name] for name in ("greedy", "planner", *self.also)}, REGRET_PLOT)
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "policy",
@@ -351,7 +339,7 @@ class Findings:
                     f"{found.exploitability:.5f}",
                 )
             )
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "policy",
@@ -393,7 +381,7 @@ class Findings:
             top = spaces + NUMBERED
             codes = sum(comb(3, k) * int(np.prod([top - i for i in range(k)], initial=1)) for k in range(4))
             row(f"{spaces} plain spaces, three players", comb(codes + PATHS - 1, PATHS), 2)
-        return markdown(
+        return pages.table(
             ("game", "positions", "table", "six layers in memory", "one core, at the same speed"), rows
         )
 
@@ -414,13 +402,9 @@ def main() -> None:
     options = parser.parse_args()
     findings = Findings(options.tables, options.games, dict(given.split("=", 1) for given in options.also))
 
-    def renewed(block: re.Match[str]) -> str:
-        if options.names and block[2] not in options.names:
-            return block[0]
-        return f"{block[1]}\n{getattr(findings, block[2])()}\n\n{block[3]}"
-
     page = PAGE.read_text()
-    PAGE.write_text(re.sub(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", renewed, page, flags=re.DOTALL))
+    names = options.names or re.findall(r"<!-- table: (\w+) -->", page)
+    PAGE.write_text(pages.renew(page, {name: getattr(findings, name) for name in names}))
 
 
 if __name__ == "__main__":

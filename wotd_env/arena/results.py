@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wotd_env.arena.play import Forfeit
 from wotd_env.arena.tournament import Table, Tournament
+from wotd_env.core.intervals import LEVEL, Z
 
 try:  # here, so that nobody plays for hours to learn that ratings cannot be fitted
     from scipy.special import expit, stdtrit
@@ -29,7 +30,6 @@ except ModuleNotFoundError as missing:
 
 __all__ = ["Estimate", "Results", "Row", "share_error", "span"]
 
-LEVEL = 0.95
 ELO = 400 / math.log(10)
 """Rating points for a factor e in the odds of finishing ahead."""
 
@@ -297,7 +297,7 @@ class Results:
                 score[:, j] -= surprise
             spread += score.T @ score
         inverse = np.linalg.pinv(information)
-        error = 1.96 * np.sqrt(np.diag(inverse @ spread @ inverse))
+        error = Z * np.sqrt(np.diag(inverse @ spread @ inverse))
         order = np.argsort(-strength, kind="stable")
         return {
             policies[i]: Estimate(

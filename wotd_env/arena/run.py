@@ -16,6 +16,7 @@ from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Table, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.policy import Policy
 from wotd_env.policies import check_policy, make_policy
 
@@ -60,8 +61,7 @@ def run(
         BrokenPolicyError: if a policy fails in all games of its first call: it would only collect forfeits.
         sqlite3.Error: if the file cannot be read or written; what has been written before is kept.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
-        raise ValueError(f"workers must be an integer of at least 0, got {workers!r}")
+    check_integer("workers", workers, 0)
     if not time_limit > 0:
         raise ValueError(f"time_limit must be more than 0 seconds, got {time_limit!r}")
     given = {name: check_policy(name, policy) for name, policy in (policies or {}).items()}

@@ -33,7 +33,7 @@ import wotd_env
 from wotd_env.arena import play
 from wotd_env.arena.play import Forfeit, Played, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Table, Tournament
-from wotd_env.core.compilation import _stamp
+from wotd_env.core.compilation import source_digest
 from wotd_env.policies import POLICIES
 
 __all__ = ["Store"]
@@ -100,15 +100,15 @@ class Store:
         self._tournament, self._file, self._fresh = tournament, file, fresh
         self._replace = fresh  # until it has been done
         self._digests = {
-            name: "given" if name in given else fingerprint(name) for name in tournament.policies
+            name: "given" if name in given else policy_digest(name) for name in tournament.policies
         }
         self._description = json.dumps(
             {
                 "rules": asdict(tournament.rules),
-                "seed": int(tournament.seed),
-                "luck": [tournament.luck, fingerprint(tournament.luck)] if tournament.luck else None,
+                "seed": tournament.seed,
+                "luck": [tournament.luck, policy_digest(tournament.luck)] if tournament.luck else None,
                 "version": wotd_env.__version__,
-                "engine": _stamp(Path(play.__file__)),
+                "engine": source_digest(Path(play.__file__)),
             }
         )
         if file is not None and not Path(file).parent.is_dir():
@@ -265,7 +265,7 @@ def _unpack(block: Block, games: bytes, forfeits: str) -> Played:
     )
 
 
-def fingerprint(policy: str) -> str:
+def policy_digest(policy: str) -> str:
     """Return a digest of what a policy's name stands for.
 
     That is the file that it is read from, and its sources: of a policy of ours the module with all of this package that
@@ -278,7 +278,7 @@ def fingerprint(policy: str) -> str:
         maker = _spec(POLICIES[kind].maker.partition(":")[0])
         assert maker is not None
         assert maker.origin is not None
-        digest.update(_stamp(Path(maker.origin)).encode())
+        digest.update(source_digest(Path(maker.origin)).encode())
         for name in (argument, f"{argument}.data"):  # where networks in ONNX may keep their weights
             if argument and Path(name).is_file():
                 with open(name, "rb") as file:

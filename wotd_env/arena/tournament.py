@@ -15,11 +15,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement, permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 BLOCK = 256
@@ -79,8 +80,10 @@ class Tournament:
             raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
         k, seats = len(self.policies), self.rules.players
         tables = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
-        _whole("games", self.games, 1, MAX_GAMES // tables, f" with {tables:,} tables" if tables > 1 else "")
-        _whole("seed", self.seed, 0, MAX_SEED)
+        set_field = object.__setattr__
+        why = f"with {tables:,} tables" if tables > 1 else ""
+        set_field(self, "games", check_integer("games", self.games, 1, MAX_GAMES // tables, why))
+        set_field(self, "seed", check_integer("seed", self.seed, 0, MAX_SEED))
         if self.until is not None and not 0 < self.until < 0.5:
             raise ValueError(f"until must be between 0 and 0.5, got {self.until!r}")
 
@@ -106,11 +109,6 @@ class Tournament:
     def block(self, table: Table, i: int) -> Block:
         """Block i of a table; the last one may be smaller than the others."""
         return Block(table, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
-
-
-def _whole(name: str, value: Any, low: int, high: int, where: str = "") -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value <= high:
-        raise ValueError(f"{name} must be an integer from {low} to {high:,}{where}, got {value!r}")
 
 
 def game_seed(seed: int, table: Table, duplicate: int) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
@@ -34,16 +35,15 @@ class Mcts:
     """Plays the action that a tree search tried most.
 
     Args:
-        playouts: playouts for each decision.
+        playouts: playouts for each decision, also as text.
 
     Raises:
         ValueError: if that is no positive integer.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
-        if not str(playouts).isdecimal() or int(playouts) < 1:
-            raise ValueError(f"playouts must be a positive integer, got {playouts!r}")
-        self.playouts = int(playouts)
+        given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
+        self.playouts = check_integer("playouts", given, 1)
 
     def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
