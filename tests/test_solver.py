@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from tests.exact import before_roll, one_turn, random_positions
 from wotd_env import Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
-from wotd_env.solver.evaluate import ENDS, ends_of
-from wotd_env.solver.positions import layer_codes
+from wotd_env.solver.evaluate import write_ends
+from wotd_env.solver.positions import write_layer_codes
 from wotd_env.solver.table import (
     DIGEST,
     HEADER,
@@ -29,6 +29,7 @@ from wotd_env.solver.table import (
     read_header,
     write_layer,
 )
+from wotd_env.solver.turns import ENDS
 
 
 @pytest.fixture(scope="session")
@@ -86,18 +87,17 @@ def test_to_be_on_turn_is_worth_something(table):
 
 
 def test_no_game_of_two_players_is_tied(table):
-    b = table.board
+    board = table.board
     tied, ended = [], []
-    for total in range(len(b.sizes)):
-        codes = np.empty((int(b.sizes[total]), 5), np.uint64)
-        layer_codes(b, total, codes)
+    for total in range(len(board.sizes)):
+        codes = np.empty((int(board.sizes[total]), 5), np.uint64)
+        write_layer_codes(board, total, codes)
         after, results = np.empty((len(codes), ENDS), np.int64), np.empty(len(codes))
-        ends_of(b, codes, table.layout.base, after, results)
+        write_ends(board, codes, total, table.layout.base, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
         ended.append(np.unique(after[np.isnan(results)]))
-    assert (
-        len(np.concatenate(tied)) > 100
-    )  # they have numbers, though both players' five pieces stand on numbers
+    # They have values, though both players' five pieces stand on numbered spaces.
+    assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()
 
 

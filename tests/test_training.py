@@ -37,8 +37,7 @@ from agents.trained import load
 from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
-from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE
-from wotd_env.core.dice import rank as rank_of
+from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
 from wotd_env.policies import Policy
 from wotd_env.policies.sb3 import Trained
 
@@ -275,7 +274,7 @@ def test_a_hold_is_scored_by_what_it_keeps():
     logits = PathNetwork(Rules(), 4).holds(dice, th.from_numpy(scores).flatten(1)).numpy()
     for i in range(200):
         for hold in range(32):
-            dice_kept = KEEP_DICE[HOLD_KEEP[rank_of(faces[i].tolist()), hold]]
+            dice_kept = KEEP_DICE[HOLD_KEEP[keep_number(faces[i].tolist()), hold]]
             kept = [int((dice_kept == face).sum()) for face in range(6)]
             features = [*kept, sum(kept), sum(k > 0 for k in kept[:5])]
             expected = sum(scores[i, feature, number] for feature, number in enumerate(features))

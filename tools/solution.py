@@ -21,12 +21,12 @@ from matplotlib.figure import Figure
 from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
-from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, rank
+from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
 from wotd_env.core.policy import ask, play_out
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.solver.families import new_block, solve_families
-from wotd_env.solver.positions import board
-from wotd_env.solver.table import layout
+from wotd_env.solver.positions import board_of
+from wotd_env.solver.table import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
 BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
@@ -154,12 +154,12 @@ class Findings:
         """Return how far tables in single precision are from solutions in double precision."""
         rows = []
         for spaces in (0, 1, 2):
-            b = board(spaces)
-            exact = np.empty(b.positions)
-            base, block, rounds = layout(b).base, new_block(np.float64), np.zeros(1001, np.int64)
-            for total in reversed(range(len(b.sizes))):
-                families = int(b.families[total])
-                solve_families(b, block, total, 0, families, exact, base, 1e-12, 1000, rounds)
+            board = board_of(spaces)
+            exact = np.empty(board.positions)
+            base, block, rounds = layout_of(board).base, new_block(np.float64), np.zeros(1001, np.int64)
+            for total in reversed(range(len(board.sizes))):
+                families = int(board.families[total])
+                solve_families(board, block, total, 0, families, exact, base, 1e-12, 1000, rounds)
             error = np.abs(exact - self.tables[spaces].values).max()
             blocks = rounds.sum()
             mean = (rounds * np.arange(1001)).sum() / blocks
@@ -180,7 +180,7 @@ class Findings:
     def holds(self) -> str:
         """Return what perfect players keep on the largest board."""
         play = self.play(self.largest.spaces)
-        roll = np.array([rank(dice) for dice in play.states["dice"].tolist()])
+        roll = np.array([keep_number(dice) for dice in play.states["dice"].tolist()])
         rows = []
         for name, left in (("first", 2), ("second", 1)):
             here = (play.states["phase"] == Phase.KEEP) & (play.states["rolls_left"] == left)
@@ -221,7 +221,7 @@ class Findings:
         play = self.play(self.largest.spaces)
         here = play.states["phase"] == Phase.MOVE
         states, action = play.states[here], play.actions[here]
-        roll = np.array([rank(dice) for dice in states["dice"].tolist()])
+        roll = np.array([keep_number(dice) for dice in states["dice"].tolist()])
         mask = Game(Rules(spaces=self.largest.spaces)).legal_actions(states)
         by_dice = mask[:, Action.MOVE_ON : Action.MOVE_ON + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
         moved = (action >= Action.MOVE_ON) & (action < Action.MOVE_ON + PATHS)
@@ -371,12 +371,17 @@ class Findings:
             )
 
         for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1):
-            b = board(spaces)
-            row(f"{spaces} plain spaces", b.positions, 1, int(b.sizes.max()))
+            board = board_of(spaces)
+            row(f"{spaces} plain spaces", board.positions, 1, int(board.sizes.max()))
         for spaces in (7, 10):
-            b = board(spaces)
-            row(f'{spaces} plain spaces, powers="any"', 4 * b.positions, 1, int(b.sizes.max()))
-            row(f'{spaces} plain spaces, powers="own", two colours', 8 * b.positions, 1, int(b.sizes.max()))
+            board = board_of(spaces)
+            row(f'{spaces} plain spaces, powers="any"', 4 * board.positions, 1, int(board.sizes.max()))
+            row(
+                f'{spaces} plain spaces, powers="own", two colours',
+                8 * board.positions,
+                1,
+                int(board.sizes.max()),
+            )
         for spaces in (0, 1, 7):
             top = spaces + NUMBERED
             codes = sum(comb(3, k) * int(np.prod([top - i for i in range(k)], initial=1)) for k in range(4))

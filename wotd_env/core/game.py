@@ -547,7 +547,9 @@ class Game:
                 f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
                 f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
             )
-        rolls: NDArray[np.uint64] = dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1, dtype=np.uint64)
+        rolls: NDArray[np.uint64] = dice.NUMBER_PARTS[np.arange(DICE), np.sort(given, 1)].sum(
+            1, dtype=np.uint64
+        )
         return rolls
 
 

@@ -24,7 +24,7 @@ from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import STATE, Record, Records, scratch
-from wotd_env.planning.values import evaluate
+from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
@@ -124,7 +124,7 @@ def _play(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, val
     if s.phase == Phase.OVER:
         engine.rewards(s, rules, value)
     else:
-        evaluate(s, rules, value)
+        write_value(s, rules, value)
     for step in range(steps):
         way = tree.way[step]
         tree.tries[way[0], way[1]] += 1
