@@ -11,8 +11,8 @@ from wotd_env import Game
 from wotd_env.core.policy import Policy, ask, play_out
 
 
-class Shares(NamedTuple):
-    """What became of a number of games."""
+class Counts(NamedTuple):
+    """How many games ended how."""
 
     games: int
     wins: int
@@ -20,7 +20,7 @@ class Shares(NamedTuple):
     losses: int
 
 
-def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Shares:
+def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
     """Let a policy play against an opponent on all other seats; the policy has every seat equally often.
 
     Args:
@@ -31,7 +31,8 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
         seed: the result depends on it alone.
 
     Returns:
-        Shares: a game is won with the whole prize, tied with a share of it or when truncated, and lost otherwise.
+        How many games ended how. A game is won with the whole prize, tied with a share of it or if it is truncated, and
+        lost otherwise.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -47,4 +48,4 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())
-    return Shares(len(state), wins, len(state) - wins - losses, losses)
+    return Counts(len(state), wins, len(state) - wins - losses, losses)

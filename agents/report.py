@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.table import Table
 
-from agents.evaluate import Shares
+from agents.evaluate import Counts
 from wotd_env import Rules
 from wotd_env.core.intervals import proportion_confint
 
@@ -63,7 +63,7 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
     return picture.getvalue()
 
 
-def table(results: dict[str, Shares], players: int) -> Table:
+def table(results: dict[str, Counts], players: int) -> Table:
     """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
     out = Table(
         title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
@@ -72,8 +72,8 @@ def table(results: dict[str, Shares], players: int) -> Table:
     out.add_column("against")
     for column in ("games", "won, %", "tied, %", "lost, %"):
         out.add_column(column, justify="right")
-    for opponent, shares in results.items():
-        out.add_row(opponent, f"{shares.games:,}", *(in_percent(count, shares.games) for count in shares[1:]))
+    for opponent, counts in results.items():
+        out.add_row(opponent, f"{counts.games:,}", *(in_percent(count, counts.games) for count in counts[1:]))
     return out
 
 

@@ -38,9 +38,8 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
 import wotd_env
-from agents import checkpoint, report, trained
+from agents import checkpoint, evaluate, report, trained
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Shares, play
 from agents.network import PathPolicy
 from agents.selfplay import SelfPlayVecEnv
 from wotd_env import STATE, Game, Phase, Rules, make_policy
@@ -282,9 +281,9 @@ class Run:
         if self._milestones_reached() > self.milestone:
             self.milestone = self._milestones_reached()
             self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
-            for name, shares in self.measure(self.settings.milestone_games).items():
-                self.curve.append((self.model.num_timesteps, self.seconds, name, *shares))
-                self.model.logger.record(f"strength/wins_against_{name}", shares.wins / shares.games)
+            for name, counts in self.measure(self.settings.milestone_games).items():
+                self.curve.append((self.model.num_timesteps, self.seconds, name, *counts))
+                self.model.logger.record(f"strength/wins_against_{name}", counts.wins / counts.games)
             self.save()
         elif self.stop:
             self.save()
@@ -299,11 +298,12 @@ class Run:
     def _milestones_reached(self) -> int:
         return self.model.num_timesteps * self.settings.milestones // self.settings.decisions
 
-    def measure(self, games: int) -> dict[str, Shares]:
-        """Play at least so many games, as well as the network can, against each of the references."""
+    def measure(self, games: int) -> dict[str, evaluate.Counts]:
+        """Play at least so many games, by the network's most likely actions, against each of the references."""
         player = Trained(self.model.policy)
         return {
-            name: play(self.game, player, other, games, MEASURING) for name, other in self.references.items()
+            name: evaluate.measure(self.game, player, other, games, MEASURING)
+            for name, other in self.references.items()
         }
 
     # ------------------------------------------------------------------------------------------------ the folder
@@ -396,11 +396,11 @@ class Run:
                 raise CheckpointError(f"{name} must be a list with an entry for each milestone")
             for i, entry in enumerate(saved[name]):
                 checkpoint.check(f"{name}[{i}]", entry, like)
-        for i, (decisions, seconds, opponent, games, *shares) in enumerate(saved["curve"]):
+        for i, (decisions, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
             if (
-                min(decisions, seconds, *shares) < 0
+                min(decisions, seconds, *counts) < 0
                 or opponent not in REFERENCES
-                or not 0 < games == sum(shares)
+                or not 0 < games == sum(counts)
             ):
                 raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
 

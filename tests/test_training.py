@@ -28,9 +28,9 @@ from stable_baselines3.common.vec_env import VecMonitor
 from typer.testing import CliRunner
 
 import train
-from agents import checkpoint, evaluate, export, report, training
+from agents import checkpoint, export, report, training
 from agents.checkpoint import CheckpointError
-from agents.evaluate import play
+from agents.evaluate import Counts, measure
 from agents.network import PathNetwork
 from agents.selfplay import SelfPlayVecEnv
 from agents.trained import load
@@ -221,7 +221,7 @@ def test_opponents_do_not_see_the_dice_to_come():
 
 def test_who_is_measured_does_not_see_the_dice_to_come():
     game, one, other = Streams(), Peeking(), Peeking()
-    play(game, one, other, 20, seed=4)
+    measure(game, one, other, 20, seed=4)
     assert min(len(one.seen), len(other.seen)) > 100
     assert not (one.seen | other.seen) & game.real
 
@@ -319,18 +319,18 @@ def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
             seats.extend(state["player"][state["turn"] < players].tolist())
             return GREEDY.act(game, state, rng)
 
-    shares = play(game, Watching(), RANDOM, 100, seed=0)
-    assert shares.games == -(-100 // players) * players
-    assert shares.wins + shares.ties + shares.losses == shares.games
+    counts = measure(game, Watching(), RANDOM, 100, seed=0)
+    assert counts.games == -(-100 // players) * players
+    assert counts.wins + counts.ties + counts.losses == counts.games
     assert set(seats) == set(range(players))
-    assert shares.wins > 0.9 * shares.games
-    assert shares == play(game, GREEDY, RANDOM, 100, seed=0)
-    assert play(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * shares.games / (players - 1) / 2
+    assert counts.wins > 0.9 * counts.games
+    assert counts == measure(game, GREEDY, RANDOM, 100, seed=0)
+    assert measure(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * counts.games / (players - 1) / 2
 
 
 def test_truncated_games_are_ties():
-    shares = play(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
-    assert shares == evaluate.Shares(games=10, wins=0, ties=10, losses=0)
+    counts = measure(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
+    assert counts == Counts(games=10, wins=0, ties=10, losses=0)
 
 
 # ------------------------------------------------------------------------------------------------------------- running

@@ -1,7 +1,7 @@
 """`make ladder`: play the tournaments behind docs/ladder.md and write the page, its pictures and the shipped ratings.
 
 What has been played is kept in runs/ladder.sqlite: after an interruption the same command goes on, and after a change
-of a policy only its own tables are played again.
+of a policy only its own matchups are played again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
-GAMES_AT_A_TABLE = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
+GAMES_OF_A_MATCHUP = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
 SEED = 2026
 
 HEAD = """# The ladder
@@ -40,7 +40,7 @@ How strong the policies are that ship with the package. Made by `make ladder` on
 with {versions}; seed {seed}.
 The same seed gives the same numbers on any machine.
 
-- A *table* is a choice of policies, one for each seat; where there are fewer policies than seats, some play in several.
+- A *matchup* is a choice of policies, one for each seat; where there are fewer policies than seats, some have several.
   Every game is played from all seats with the same dice.
 - ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
 - The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--games", type=int, help="games at each table (default 100000, with five players 25600)"
+        "--games", type=int, help="games of each matchup (default 100000, with five players 25600)"
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
@@ -80,10 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tournament = Tournament(
                 tuple(options.policies),
                 Rules(players=players, powers=rules.powers, colors=rules.colors),
-                options.games or GAMES_AT_A_TABLE[players],
+                options.games or GAMES_OF_A_MATCHUP[players],
                 options.seed,
             )
-            results = _play(tournament, file, options.workers, title)
+            results = _run(tournament, file, options.workers, title)
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
             show.draw(results, folder / picture, title)
             sections.append(section(results, title, picture))
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"wrote {folder / 'ladder.md'}")
 
 
-def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
+def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
@@ -117,17 +117,17 @@ def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Resul
 def section(results: Results, title: str, picture: str) -> str:
     """Return the part of the page on one tournament."""
     n, names = results.tournament.rules.players, list(results.ratings)
-    totals = {row.policy: row for row in results.rows if row.table is None and row.seat is None}
+    totals = {row.policy: row for row in results.rows if row.matchup is None and row.seat is None}
     by_seat = {
         name: [
-            row for row in results.rows if row.policy == name and row.table is None and row.seat is not None
+            row for row in results.rows if row.policy == name and row.matchup is None and row.seat is not None
         ]
         for name in names
     }
     lines = [
         f"## {title}",
         "",
-        f"{sum(map(len, results.games.values())):,} games at {len(results.games)} tables; "
+        f"{sum(map(len, results.games.values())):,} games of {len(results.games)} matchups; "
         f"the neutral win share is {1 / n:.1%}.",
         "",
         pages.table(

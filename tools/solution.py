@@ -41,7 +41,7 @@ def share(part: Any, whole: Any) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-class Play(NamedTuple):
+class PerfectGames(NamedTuple):
     """Games of perfect play, seat 0 beginning."""
 
     results: Any  # of seat 0
@@ -50,7 +50,7 @@ class Play(NamedTuple):
     actions: Any
 
 
-def perfect_play(table: solver.Table, games: int) -> Play:
+def play_perfectly(table: solver.Table, games: int) -> PerfectGames:
     """Let the perfect player play itself."""
     game = Game(Rules(spaces=table.spaces, start=0))
     state = game.reset(games, seed=0)
@@ -61,7 +61,9 @@ def perfect_play(table: solver.Table, games: int) -> Play:
         live = taken >= 0
         states.append(state[live])
         actions.append(taken[live])
-    return Play(game.rewards(state)[:, 0], state["turn"], np.concatenate(states), np.concatenate(actions))
+    return PerfectGames(
+        game.rewards(state)[:, 0], state["turn"], np.concatenate(states), np.concatenate(actions)
+    )
 
 
 class Findings:
@@ -83,10 +85,10 @@ class Findings:
         self.largest = self.tables[max(self.tables)]
 
     @functools.cache  # noqa: B019  # there is one, and it lives as long as the program
-    def play(self, spaces: int) -> Play:
+    def perfect_games(self, spaces: int) -> PerfectGames:
         """Return games of perfect play on a board."""
         print(f"perfect play on {spaces} plain spaces")
-        return perfect_play(self.tables[spaces], self.games)
+        return play_perfectly(self.tables[spaces], self.games)
 
     def when(self) -> str:
         """Return what the findings were made with."""
@@ -101,7 +103,7 @@ class Findings:
         rows = []
         for spaces, table in self.tables.items():
             print(f"verify {table.file}")
-            residual, header, play = solver.verify(table.file), table.header, self.play(spaces)
+            residual, header, perfect = solver.verify(table.file), table.header, self.perfect_games(spaces)
             cpu = header["cpu_seconds"]
             rows.append(
                 (
@@ -113,7 +115,7 @@ class Findings:
                     f"{residual:.1e}",
                     f"{table.start:+.7f}",
                     f"{(1 + table.start) / 2:.2%}",
-                    f"{play.turns.mean():.1f}",
+                    f"{perfect.turns.mean():.1f}",
                 )
             )
         self._draw_boards()
@@ -139,7 +141,7 @@ class Findings:
         value.plot(spaces, [table.start for table in self.tables.values()], marker="o")
         value.set_ylabel("value of the start")
         value.set_ylim(bottom=0)
-        turns.plot(spaces, [self.play(n).turns.mean() for n in spaces], marker="o", label="turns")
+        turns.plot(spaces, [self.perfect_games(n).turns.mean() for n in spaces], marker="o", label="turns")
         turns.set_ylabel("turns of a perfect game")
         turns.set_ylim(bottom=0)
         sizes = [table.board.positions for table in self.tables.values()]
@@ -179,12 +181,12 @@ class Findings:
 
     def holds(self) -> str:
         """Return what perfect players keep on the largest board."""
-        play = self.play(self.largest.spaces)
-        roll = np.array([keep_number(dice) for dice in play.states["dice"].tolist()])
+        perfect = self.perfect_games(self.largest.spaces)
+        roll = np.array([keep_number(dice) for dice in perfect.states["dice"].tolist()])
         rows = []
         for name, left in (("first", 2), ("second", 1)):
-            here = (play.states["phase"] == Phase.KEEP) & (play.states["rolls_left"] == left)
-            action = play.actions[here]
+            here = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == left)
+            action = perfect.actions[here]
             keep = HOLD_KEEP[roll[here], action]
             counts = COUNTS[keep].astype(int)
             elements = (counts[:, :DRAGON] > 0).sum(1)
@@ -218,9 +220,9 @@ class Findings:
 
     def moves(self) -> str:
         """Return which moves perfect players make on the largest board."""
-        play = self.play(self.largest.spaces)
-        here = play.states["phase"] == Phase.MOVE
-        states, action = play.states[here], play.actions[here]
+        perfect = self.perfect_games(self.largest.spaces)
+        here = perfect.states["phase"] == Phase.MOVE
+        states, action = perfect.states[here], perfect.actions[here]
         roll = np.array([keep_number(dice) for dice in states["dice"].tolist()])
         mask = Game(Rules(spaces=self.largest.spaces)).legal_actions(states)
         by_dice = mask[:, Action.MOVE_ON : Action.MOVE_ON + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
@@ -244,10 +246,10 @@ class Findings:
 
     def dragons(self) -> str:
         """Return how often calling the dragon is right on the largest board, by what the swap brings."""
-        play = self.play(self.largest.spaces)
+        perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
-        first = (play.states["phase"] == Phase.KEEP) & (play.states["rolls_left"] == 2)
-        positions = play.states[first][:: max(1, first.sum() // 20_000)].copy()
+        first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
+        positions = perfect.states[first][:: max(1, first.sum() // 20_000)].copy()
         rows = []
         for name, faces in (("four", (0, *[DRAGON] * 4)), ("five", [DRAGON] * 5)):
             state = positions.copy()

@@ -1,4 +1,4 @@
-"""Who plays blocks: this process, or processes of our own that can be stopped when a policy hangs."""
+"""What plays blocks: this process, or worker processes, which can be stopped when a policy hangs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol
 
+from wotd_env.arena.blocks import PlayedBlock, play_block
 from wotd_env.arena.luck import make_equity
-from wotd_env.arena.play import Played, play
 from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.core.policy import Policy
 from wotd_env.policies import make_policy
@@ -41,7 +41,7 @@ class Pool(Protocol):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Have a block played; `untried`: policies whose first decision in this run falls into it."""
         ...
 
@@ -61,10 +61,10 @@ class Here:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Play a block, now."""
-        future: Future[Played] = Future()
-        future.set_result(play(self._tournament, self._policies, block, self._equity, untried=untried))
+        future: Future[PlayedBlock] = Future()
+        future.set_result(play_block(self._tournament, self._policies, block, self._equity, untried=untried))
         return future
 
 
@@ -115,14 +115,14 @@ class Processes:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Have a block played by the next worker that is free."""
-        return self._threads.submit(self._play, block, untried)
+        return self._threads.submit(self._play_block, block, untried)
 
-    def _play(self, block: Block, untried: frozenset[str]) -> Played:
+    def _play_block(self, block: Block, untried: frozenset[str]) -> PlayedBlock:
         worker = self._idle.get()
         try:
-            return worker.play(block, untried)
+            return worker.play_block(block, untried)
         finally:
             self._idle.put(worker)
 
@@ -149,8 +149,8 @@ class Worker:
         self._pipe: Connection | None = None
         self._closed = False
 
-    def play(self, block: Block, untried: frozenset[str] = frozenset()) -> Played:
-        """Play a block, see `wotd_env.arena.play.play`.
+    def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
+        """Play a block, see `wotd_env.arena.blocks.play_block`.
 
         Raises:
             RuntimeError: if the process cannot start, or keeps dying outside of any policy.
@@ -160,7 +160,7 @@ class Worker:
         deaths: list[int] = []
         while True:
             outcome = self._attempt(block, lost, untried)
-            if isinstance(outcome, Played):
+            if isinstance(outcome, PlayedBlock):
                 return outcome
             if isinstance(outcome, Exception):
                 raise outcome
@@ -183,8 +183,8 @@ class Worker:
 
     def _attempt(
         self, block: Block, lost: dict[int, str], untried: frozenset[str]
-    ) -> Played | Exception | tuple[int, str]:
-        """Return what came of it, or the call in which it was stopped (0: outside of any) and why."""
+    ) -> PlayedBlock | Exception | tuple[int, str]:
+        """Return the result or what was raised; or the call that ended the process (0: it was in none) and why."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
@@ -196,7 +196,7 @@ class Worker:
                 elif call > 0 and time.monotonic() - since > self._time_limit:
                     self._stop()
                     return call, f"took more than {self._time_limit:g} s"
-            outcome: Played | Exception = pipe.recv()
+            outcome: PlayedBlock | Exception = pipe.recv()
             return outcome
         except (EOFError, OSError):
             process, call = self._process, self._pulse.value
@@ -259,7 +259,9 @@ def _serve(
                     for name in tournament.policies
                 }
                 equity = make_equity(tournament.luck, trust) if tournament.luck else None
-            outcome: Played | Exception = play(tournament, policies, block, equity, lost, note, untried)
+            outcome: PlayedBlock | Exception = play_block(
+                tournament, policies, block, equity, lost, note, untried
+            )
         except Exception as error:
             outcome = error
         pipe.send(outcome)

@@ -1,7 +1,8 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
-The network has the inputs `observation` (N, D) and, if it likes, `action_mask` (N, A), both of any integer type,
-bool, or float of 16, 32 or 64 bits, and the output `logits` (N, A), or its logits as the first output. N is free.
+The network has the input `observation` (N, D), and may have `action_mask` (N, A). Both can be of any integer type, of
+bool, or of float with 16, 32 or 64 bits. Its logits (N, A) are the output `logits` or, without that, its first output.
+N is free.
 """
 
 from __future__ import annotations
