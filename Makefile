@@ -48,8 +48,9 @@ solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER
 ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (an hour; ARGS="--games 1000" for less)
 	$(BIN)/python -m tools.ladder $(ARGS)
 
-docs-tables: .venv/.dev ## write the generated tables of docs/environment.md
+docs-tables: .venv/.dev ## write the generated tables of docs/environment.md, and docs/board.svg
 	$(BIN)/python -m tools.tables
+	$(BIN)/python -m tools.board
 
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev

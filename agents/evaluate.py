@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wotd_env import Game, Phase
-from wotd_env.core.policy import Policy
+from wotd_env import Game
+from wotd_env.core.policy import Policy, ask, play_out
 
 
 class Shares(NamedTuple):
@@ -37,16 +38,12 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
     rng = np.random.default_rng(seed)
     state = game.reset(each * n, seed=seed)
     seat = np.arange(each * n) % n
-    while True:
-        going = state["phase"] != Phase.OVER
-        if not going.any():
-            break
-        for player, turn in ((policy, state["player"] == seat), (opponent, state["player"] != seat)):
-            if len(chosen := np.flatnonzero(turn & going)):
-                part, shown = state[chosen], state[chosen]
-                shown["rng"] = rng.integers(0, 1 << 64, len(shown), np.uint64)  # hides the dice to come
-                game.step(part, player.act(game, shown, rng))
-                state[chosen] = part
+
+    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ask((policy, opponent)[player], game, state[games], rng)
+
+    for _ in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
+        pass
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from wotd_env import STATE, Game, Phase
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, ask
 
 
 class SelfPlayVecEnv(VecEnv):
@@ -109,11 +109,8 @@ class SelfPlayVecEnv(VecEnv):
                 return rewards, done, infos
             for policy, games in self._groups.values():
                 if len(chosen := np.flatnonzero(waiting & games)):
-                    state, shown = self.state[chosen], self.state[chosen]
-                    shown["rng"] = self.rng.integers(
-                        0, 1 << 64, len(shown), np.uint64
-                    )  # hides the dice to come
-                    self.game.step(state, policy.act(self.game, shown, self.rng))
+                    state = self.state[chosen]
+                    self.game.step(state, ask(policy, self.game, state, self.rng))
                     self.state[chosen] = state
 
     def _note(

@@ -1,6 +1,6 @@
 """What is measured: one function for each loop, ours first, then the peers that are installed.
 
-Loops are as in `wotd_env.cli.speed`, where ours are: uniformly random decisions, observation and action mask read at
+Loops are as in `wotd_env.cli.bench`, where ours are: uniformly random decisions, observation and action mask read at
 each where the interface has them. One step is one decision of one game; resets alone do not count.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.cli.speed import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
+from wotd_env.cli.bench import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,13 @@ CASES = [
     Case("aec", "env(): the same through PettingZoo's wrappers", "aec", arguments={"wrapped": True}),
     Case("single", "Gymnasium environment against greedy", "single"),
     Case(
+        "pictures-640",
+        "render_rgb: a picture of 640 by 480 pixels after each decision",
+        "pictures",
+        "resvg_py",
+    ),
+    Case("pictures-640-5p", "the same", "pictures", "resvg_py", players=5),
+    Case(
         "cartpole-vec-8192",
         "Gymnasium CartPole, NumPy vector entry point (no mask)",
         "cartpole",
@@ -152,6 +159,28 @@ def same_bytes(batch: int, players: int, threads: int) -> Chunk:
         for i in range(rounds):
             target.fill(i & 1)
         return rounds * batch, perf_counter() - start
+
+    return chunk
+
+
+def pictures(batch: int, players: int, threads: int) -> Chunk:
+    """Return a loop that draws every position of games between random players; it is timed alone."""
+    from wotd_env import Game, Rules, make_policy
+    from wotd_env.rendering import render_rgb
+
+    game = Game(Rules(players=players))
+    state = game.reset(1, seed=SEED)
+    policy, rng = make_policy("random"), np.random.default_rng(SEED)
+
+    def chunk() -> tuple[int, float]:
+        inside = 0.0
+        for _ in range(100):
+            before = state.copy()
+            game.step_autoreset(state, policy.act(game, state, rng))
+            start = perf_counter()
+            render_rgb(game, state, before)
+            inside += perf_counter() - start
+        return 100, inside
 
     return chunk
 
@@ -276,6 +305,7 @@ LOOPS: dict[str, Callable[..., Chunk]] = {
         vector,
         aec,
         single,
+        pictures,
         cartpole,
         tictactoe,
         open_spiel,

@@ -25,6 +25,17 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 
 @pytest.fixture
+def hidden_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The window opens where nobody sees it, and does not wait for anybody to follow."""
+    from wotd_env.rendering import window
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(window, "FPS", 0)
+    yield
+    window.close_window()
+
+
+@pytest.fixture
 def powerless() -> Iterator[Path]:
     """A folder of one's own, in a process that may not write where permissions forbid it, as root may."""
     user = os.geteuid()

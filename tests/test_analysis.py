@@ -143,14 +143,23 @@ def test_blunders_can_be_seen_again(table):
     lost = [blunder.regret for blunder in grades.worst]
     assert lost == sorted(lost, reverse=True)
     assert len(lost) == analysis.WORST
-    rules = Rules(spaces=SPACES, start=0)
     for blunder in grades.worst:
-        state = replay(rules, blunder.game_seed, blunder.moves)
+        assert blunder.rules == Rules(spaces=SPACES, start=0)
+        game = Game(blunder.rules)
+        state = replay(blunder.rules, blunder.game_seed, blunder.moves)
         assert state.tobytes() == blunder.state.tobytes()
-        assert analysis.regret(Game(rules), state, [blunder.action], table)[0] == pytest.approx(
-            blunder.regret
-        )
-        assert "given away" in str(blunder)
+        assert analysis.regret(game, state, [blunder.action], table)[0] == pytest.approx(blunder.regret)
+        words, best = (game.describe_action(state, action) for action in (blunder.action, blunder.best))
+        assert str(blunder).endswith(f": {words}; best: {best}")
+
+
+def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
+    moves = visited[(visited["phase"] == Phase.MOVE) & (visited["pieces"][:, 0, 0] == 0)]
+    state = moves[game.legal_actions(moves)[:, 32] == 1][:1]
+    dice = (state["dice"][0] == 0).sum()
+    told = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
+    assert told.startswith("0.500 given away with dice water, ")
+    assert told.endswith(f": move on water, to number {dice}; best: move on water, to number {dice}")
 
 
 def test_grades_are_the_same_for_the_same_seed(table):
@@ -189,7 +198,11 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
     assert [note.regret for note in notes] == pytest.approx(lost)
     worst = max(notes, key=lambda note: note.regret)
     assert worst.regret > analysis.BLUNDER
-    assert "blunder" in str(worst)
+    assert f"{worst.words} ({worst.equity:+.3f})  blunder: " in str(worst)
+    assert str(worst).endswith(f", best: {worst.best_words}")
+    moves = [note for note in notes if 32 <= note.action < 37]
+    assert moves
+    assert all(", to number " in note.words for note in moves)  # this board has no plain spaces
 
     analysis.write_game(file, rules, 21, [*actions, 0])
     with pytest.raises(ValueError, match="over"):
@@ -294,15 +307,15 @@ def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
         ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
         ("greedy {record}", "give policies, or one recorded game alone, got greedy, {record}"),
         ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
-        ("greedy --blunders -1", "--blunders must be from 0 to 20, got -1"),
-        ("greedy --blunders 21", "--blunders must be from 0 to 20, got 21"),
+        ("greedy --blunders -1", "--blunders must be an integer from 0 to 20, got -1"),
+        ("greedy --blunders 21", "--blunders must be an integer from 0 to 20, got 21"),
         ("greedy --seed -1", "seed must be an integer from 0"),
         ("greedy --out nowhere/a.json", "nowhere"),
         ("sb3:{table}", "trust"),
     ],
 )
 def test_what_analyze_cannot_do_is_said_at_once(table, record, arguments, message, monkeypatch):
-    monkeypatch.setattr(analysis, "_play_block", lambda *_: pytest.fail("games were played"))
+    monkeypatch.setattr("wotd_env.analysis.grading._play_block", lambda *_: pytest.fail("games were played"))
     words = arguments.format(table=table.file, record=record).split()
     result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
     assert result.exit_code == WRONG_USE

@@ -39,10 +39,16 @@ def table(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("command", ["arena", "watch"])
-def test_every_rule_is_an_option(command):
+def test_every_rule_is_an_option_with_its_default(command):
+    shown = {"immunity": "", "colors": ""} | (
+        {"players": "(one for each policy"} if command == "watch" else {}
+    )
     text = wotd(command, "--help").stdout
     for field in dataclasses.fields(Rules):
-        assert f"--{field.name.replace('_', '-')}" in text
+        _, _, rest = text.partition(f"--{field.name.replace('_', '-')} ")
+        default = shown.get(field.name, f"{field.default}]")
+        assert (f"[default: {default}" if default else "") in rest.partition("--")[0]
+        assert rest
 
 
 def test_help_names_every_command():
@@ -53,8 +59,8 @@ def test_help_names_every_command():
 
 def test_policies_are_listed_with_what_they_do():
     text = " ".join(wotd("policies").stdout.split())
-    for name, words in POLICIES.items():
-        assert f"{name} {words}" in text
+    for name, known in POLICIES.items():
+        assert f"{name} {known.words}" in text
 
 
 def test_arena_prints_and_writes_what_run_returns():
@@ -222,11 +228,11 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
         ("watch oracle --players 3", "players must be 2, got 3"),
         ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
         ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
-        ("bench --batch 0", "batch must be from 1 to 1000000, got 0"),
-        ("bench --batch 1000000000000", "batch must be from 1 to 1000000, got 1000000000000"),
+        ("bench --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
+        ("bench --batch 1000000000000", "batch must be an integer from 1 to 1000000, got 1000000000000"),
         ("bench --batch many", "Invalid value for"),
-        ("bench --threads 0", "threads must be from 1 to 1024, got 0"),
-        ("bench --threads 100000", "threads must be from 1 to 1024, got 100000"),
+        ("bench --threads 0", "threads must be an integer from 1 to 1024, got 0"),
+        ("bench --threads 100000", "threads must be an integer from 1 to 1024, got 100000"),
         ("bench --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
         ("bench --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
         ("bench --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
@@ -255,7 +261,7 @@ def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monke
     def refuse(file, *endings):
         raise PermissionError(f"cannot write {file}, one of {endings}")
 
-    monkeypatch.setattr("wotd_env.cli._writable", refuse)
+    monkeypatch.setattr("wotd_env.cli.watch.check_writable", refuse)
     result = wotd("watch", "greedy", "--record", "game.json")
     assert result.exit_code == WRONG_USE
     assert result.stderr == "Error: cannot write game.json, one of ('.json',)\n"

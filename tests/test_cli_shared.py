@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from wotd_env import cli
-from wotd_env.cli import INTERRUPTED, WRONG_USE, app
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,10 +27,10 @@ def interrupt(*arguments, **options):
 @pytest.mark.parametrize(
     ("arguments", "where", "told"),
     [
-        ("policies", "wotd_env.cli.files", "Interrupted.\n"),
-        ("bench", "wotd_env.cli.speed.rate", "Interrupted.\n"),
-        ("watch first", "wotd_env.cli._narrate", "Interrupted.\n"),
-        ("analyze first --quiet", "wotd_env.cli._policy", "Interrupted.\n"),
+        ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
+        ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
+        ("watch first", "wotd_env.cli.watch._narrate", "Interrupted.\n"),
+        ("analyze first --quiet", "wotd_env.cli.analyze.ready_policies", "Interrupted.\n"),
         ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),
         (
             "solve --spaces 0 --quiet",
@@ -83,8 +82,8 @@ def test_a_bar_ends_with_the_average_rate_and_fits_a_line(monkeypatch, capsys, u
     class Time:
         monotonic = staticmethod(lambda: next(clock))  # a step takes a second
 
-    monkeypatch.setattr(cli, "time", Time)
-    with cli._bar(unit) as move:
+    monkeypatch.setattr(common, "time", Time)
+    with common.progress_bar(unit) as move:
         for done, total in steps:
             move(done, total)
     (line,) = capsys.readouterr().err.splitlines()
@@ -103,7 +102,7 @@ def test_a_file_that_can_be_written_is_left_as_it_is(tmp_path):
     (tmp_path / "link.json").symlink_to("new.json")
     before = sorted(tmp_path.iterdir())
     for name in ("old.json", "new.json", "link.json"):
-        cli._writable(tmp_path / name, ".json")
+        common.check_writable(tmp_path / name, ".json")
     assert sorted(tmp_path.iterdir()) == before
     assert old.read_text() == "old"
     assert old.stat().st_mtime == 1
@@ -130,7 +129,7 @@ def test_a_file_that_cannot_be_written_is_refused(name, message):
     Path("link.json").symlink_to("nowhere/a.json")
     before = sorted(Path.cwd().iterdir())
     with pytest.raises((OSError, ValueError), match=message):
-        cli._writable(Path(name), ".json")
+        common.check_writable(Path(name), ".json")
     assert sorted(Path.cwd().iterdir()) == before
 
 
@@ -141,7 +140,7 @@ def test_a_file_or_folder_without_permission_is_refused(powerless):
     folder.mkdir(0o500)
     for target in (file, folder / "new.json"):
         with pytest.raises(PermissionError, match=r"\.json cannot be written: Permission denied"):
-            cli._writable(target, ".json")
+            common.check_writable(target, ".json")
 
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])
@@ -177,7 +176,7 @@ def test_the_traceback_of_a_broken_policy_is_shown():
     result = CliRunner().invoke(
         app, ["arena", "first", "tests.arena_policies:Broken", "--workers", "0", "--quiet"]
     )
-    assert result.exit_code == cli.FAILED
+    assert result.exit_code == FAILED
     assert result.stderr.startswith(
         "Error: policy 'tests.arena_policies:Broken' failed in its first decision: "
     )

@@ -35,6 +35,12 @@ def test_actions_and_powers_have_the_numbers_of_the_design():
     assert [power.name for power in Power] == ["FEAR", "REBIRTH", "TIGER", "ANXIETY", "DRAGON"]
 
 
+def test_who_stops_rolling_moves_nothing_yet():
+    game = Game()
+    state = at(game, {}, "wwwww", Phase.KEEP)  # the move that follows is forced, and taken at once
+    assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
+
+
 def test_new_games_are_those_of_reset():
     for roll in (True, False):
         game = Game(Rules(players=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from pathlib import Path
@@ -10,8 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.arena_policies import Cheat, Seer
 from tests.positions import board, legal
 from wotd_env import Game, Phase, Policy, Rules, make_policy
+from wotd_env.core.compilation import kernel
+from wotd_env.core.policy import ask, play_out
+from wotd_env.core.state import scratch
+from wotd_env.policies import POLICIES, Script, script_of
+from wotd_env.policies.scripts import choose
 
 VARIANTS = [
     Rules(),
@@ -44,13 +51,53 @@ def equity(game: Game, policy: Policy, opponent: Policy, games: int) -> float:
     seat = np.arange(games) % 2
     rng = np.random.default_rng(0)
     state = game.reset(games, seed=1)
-    while (live := state["phase"] != Phase.OVER).any():
-        actions = np.zeros(games, np.int64)
-        for player, turn in ((policy, state["player"] == seat), (opponent, state["player"] != seat)):
-            chosen = np.flatnonzero(live & turn)
-            actions[chosen] = player.act(game, state[chosen], rng)
-        game.step(state, actions)
+    seats = np.arange(2) ^ seat[:, None]
+    for _ in play_out(
+        game, state, seats, lambda i, asked: ask((policy, opponent)[i], game, state[asked], rng)
+    ):
+        pass
     return float(game.rewards(state)[np.arange(games), seat].mean())
+
+
+def test_who_is_asked_cannot_know_the_dice_to_come():
+    game, seer, rng = Game(Rules(spaces=0)), Seer(), np.random.default_rng(0)
+
+    def play(state: np.ndarray) -> None:
+        for _ in play_out(game, state, np.zeros((1, 2), np.int64), lambda *_: ask(seer, game, state, rng)):
+            pass
+
+    for seed in range(100):
+        play(game.new(1, seed=seed))
+    assert len(seer.right) > 1000
+    assert np.mean(seer.right) < 0.05
+
+
+def test_streams_are_replaced_by_any_of_64_bits():
+    game, cheat = Game(), Cheat()
+    state = game.new(4000, seed=1)
+    before = state.copy()
+    ask(cheat, game, state, np.random.default_rng(0))
+    (shown,) = cheat.shown
+    streams = shown["rng"].copy()
+    bits = streams[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    assert (abs(bits.mean(0) - 0.5) < 0.05).all()
+    assert not set(streams.tolist()) & set(before["rng"].tolist())
+    shown["rng"] = before["rng"]
+    assert shown.tobytes() == before.tobytes() == state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [([31.0, 31.0], r"float64 \(2,\)"), ([31], r"int64 \(1,\)"), ([True, True], "bool"), (31, r"int64 \(\)")],
+)
+def test_an_answer_that_is_not_an_integer_for_every_game_is_refused(answer, got):
+    class Wrong:
+        def act(self, game, state, rng):
+            return answer
+
+    game = Game()
+    with pytest.raises(ValueError, match=rf"act must return integers \(2,\), got {got}"):
+        ask(Wrong(), game, game.new(2), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,6 +272,44 @@ def test_make_policy_takes_an_object_of_a_module(monkeypatch):
 def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
     with pytest.raises(ValueError, match="random, first, greedy"):
         make_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("greedy:5", "policy 'greedy' takes nothing after a colon, got 'greedy:5'"),
+        ("onnx", "policy 'onnx' needs its FILE: 'onnx:FILE'"),
+        ("sb3:", "policy 'sb3' needs its FILE: 'sb3:FILE'"),
+    ],
+)
+def test_an_argument_too_many_or_missing_is_named(name, message):
+    with pytest.raises(ValueError, match=message):
+        make_policy(name)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_is_what_its_row_says(name):
+    known = POLICIES[name]
+    module, _, attribute = known.maker.partition(":")
+    assert callable(getattr(importlib.import_module(module), attribute))
+    if known.script == Script.OUTSIDE:
+        return
+    policy = make_policy(name)
+    assert script_of(policy) == known.script
+    assert script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE  # it may play something else
+    game = Game(VARIANTS[5], skip_forced=False)
+    state = positions(game.rules)
+    rng = np.random.default_rng(7)
+    bits = np.random.default_rng(7).integers(0, 1 << 64, len(state), dtype=np.uint64)
+    chosen = np.empty(len(state), np.int64)
+    game.apply(choose_all, state, int(known.script), scratch, bits, chosen)
+    assert (chosen == policy.act(game, state, rng)).all()
+
+
+@kernel
+def choose_all(states, config, script, scratch, bits, out):
+    for i in range(states.shape[0]):
+        out[i] = choose(script, states[i], config[0], scratch, bits[i])
 
 
 def network(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from typing import Any
 
 import gymnasium
@@ -14,7 +15,15 @@ from gymnasium.utils.env_checker import check_env
 
 from tests import reference as ref
 from tests.positions import foreign_records, from_record, numbers, reference_rules
-from wotd_env import Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
+from wotd_env import (
+    Game,
+    IllegalActionError,
+    Phase,
+    Rules,
+    describe_action,
+    make_policy,
+    way_of_the_dragon_v0,
+)
 from wotd_env.envs.single import WayOfTheDragonEnv
 
 ID = "wotd_env/WayOfTheDragon-v0"
@@ -29,6 +38,9 @@ COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]
 
 variants = pytest.mark.parametrize("arguments", VARIANTS, ids=str)
 copies = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
 
 
 class Drawing:
@@ -451,7 +463,51 @@ def test_an_illegal_action_raises_if_asked_for(action):
     env.step(31)
 
 
-@pytest.mark.parametrize("action", [None, 1.0, "31"])
+def test_what_was_illegal_is_said_once_aloud_and_always_in_the_info():
+    env = WayOfTheDragonEnv()
+    _, info = env.reset(seed=0)
+    assert "illegal_action" not in info
+    legal = [describe_action(int(action)) for action in np.flatnonzero(info["action_mask"])]
+    with pytest.warns(UserWarning, match="choose by the action mask"):
+        env.step(50)
+    env.reset(seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        info = env.step(50)[-1]
+    env.reset(seed=0)
+    assert info["illegal_action"].startswith("action 50 (pass) is illegal; legal: ")
+    assert all(words in info["illegal_action"] for words in legal)
+    assert "illegal_action" not in env.step(np.flatnonzero(env.action_masks())[0])[-1]
+
+
+@pytest.mark.parametrize("action", [np.array([31]), np.array(31), np.int32(31), np.array([[31]])])
+def test_an_array_of_one_action_is_that_action(action):
+    one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
+    one.reset(seed=0)
+    other.reset(seed=0)
+    one.step(31)
+    other.step(action)
+    assert one.record == other.record
+
+
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_observations_can_be_floats(mask_in):
+    env, plain = (
+        WayOfTheDragonEnv(mask_in=mask_in, observation_dtype=dtype) for dtype in ("float32", "int8")
+    )
+    for _ in range(2):
+        observation, integers = env.reset(seed=3)[0], plain.reset(seed=3)[0]
+        assert env.observation_space.contains(observation)
+        if mask_in == "obs":
+            assert observation["action_mask"].dtype == np.int8
+            observation, integers = observation["observation"], integers["observation"]
+        assert observation.dtype == np.float32
+        np.testing.assert_array_equal(observation, integers)
+    with pytest.raises(ValueError, match="observation_dtype must be one of 'int8', 'float32', got 'float64'"):
+        WayOfTheDragonEnv(observation_dtype="float64")
+
+
+@pytest.mark.parametrize("action", [None, 1.0, "31", np.array([1, 2]), np.array([1.0])])
 def test_an_action_must_be_an_integer(action):
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
@@ -492,7 +548,11 @@ def test_refuses_a_step_after_the_end():
         ({"seat": "first"}, ValueError, "seat must be one of 'random', 0, 1, got 'first'"),
         ({"mask_in": "both"}, ValueError, "mask_in must be one of 'obs', 'info', got 'both'"),
         ({"illegal": "ignore"}, ValueError, "illegal must be one of 'lose', 'raise', got 'ignore'"),
-        ({"render_mode": "window"}, ValueError, "render_mode must be one of None, 'human', 'ansi'"),
+        (
+            {"render_mode": "window"},
+            ValueError,
+            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
+        ),
         ({"opponents": "greedily"}, ValueError, "policy must be one of .*greedy.*, got 'greedily'"),
         (
             {"opponents": ["greedy", "random"]},

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
+from wotd_env.core.policy import ask, play_out
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.solver.families import new_block, solve_families
 from wotd_env.solver.positions import board_of
@@ -65,14 +66,13 @@ def perfect_play(table: solver.Table, games: int) -> Play:
     """Let the perfect player play itself."""
     game = Game(Rules(spaces=table.spaces, start=0))
     state = game.reset(games, seed=0)
+    oracle, rng = make_policy(f"oracle:{table.file}"), np.random.default_rng(0)
     states, actions = [], []
-    while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:
-        best = analysis.analyze(game, state[live], table).best
+    same = np.zeros((games, 2), np.int64)
+    for taken in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
+        live = taken >= 0
         states.append(state[live])
-        actions.append(best)
-        taken = np.zeros(games, np.int64)
-        taken[live] = best
-        game.step(state, taken)
+        actions.append(taken[live])
     return Play(game.rewards(state)[:, 0], state["turn"], np.concatenate(states), np.concatenate(actions))
 
 

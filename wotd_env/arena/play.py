@@ -16,7 +16,7 @@ from wotd_env.core.actions import describe_action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, ask, play_out
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records
 
@@ -83,6 +83,10 @@ def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> NDArray[np.v
     return state
 
 
+_CALLERS = (__file__, ask.__code__.co_filename)
+"""The files between us and a policy, which its traceback leaves out."""
+
+
 class _LostError(Exception):
     """A call that is known not to return."""
 
@@ -124,7 +128,7 @@ def play(
 
     names = sorted(set(table))
     sits = np.array([names.index(name) for name in table])[places]
-    ask = _Asker(
+    asker = _Asker(
         game,
         [policies[name] for name in names],
         [generator(tournament.seed, block, name) for name in names],
@@ -132,25 +136,23 @@ def play(
         pulse,
     )
 
-    moves: list[NDArray[np.int16]] = []
     failed: dict[int, str] = {}  # game -> why
-    while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:
-        actions = np.full(len(state), _NO_ACTION)
-        mover = sits[live, state["player"][live]]
-        for policy in range(len(names)):
-            asked = live[mover == policy]
-            if asked.size:
-                actions[asked], reasons = ask(policy, state[asked])
-                if names[policy] in untried and len(reasons) == asked.size:
-                    raise BrokenPolicyError(
-                        f"policy {names[policy]!r} failed in its first decision: {reasons[0]}"
-                        + _own_traceback(ask.error)
-                    )
-                untried = untried - {names[policy]}
-                failed |= {int(asked[i]): reason for i, reason in reasons.items()}
-                state["phase"][asked[list(reasons)]] = Phase.OVER
-        moves.append(actions.astype(np.int16))
-        game.step(state, actions, validate=False)
+
+    def choose(policy: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ask a policy; games that it forfeits are over."""
+        nonlocal untried
+        actions, reasons = asker(policy, state[asked])
+        if names[policy] in untried and len(reasons) == asked.size:
+            raise BrokenPolicyError(
+                f"policy {names[policy]!r} failed in its first decision: {reasons[0]}"
+                + _own_traceback(asker.error)
+            )
+        untried = untried - {names[policy]}
+        failed.update((int(asked[i]), reason) for i, reason in reasons.items())
+        state["phase"][asked[list(reasons)]] = Phase.OVER
+        return actions
+
+    moves = [actions.astype(np.int16) for actions in play_out(game, state, sits, choose)]
 
     results = np.zeros(len(state), results_dtype(n))
     results["duplicate"], results["place"] = duplicates, places
@@ -216,27 +218,21 @@ class _Asker:
         return actions, reasons
 
     def _act(self, policy: int, state: NDArray[np.void]) -> NDArray[np.int64]:
-        """Call the policy; what it sees has other streams and is its own."""
+        """Call the policy."""
         self.calls += 1
         if self.calls in self.lost:
             raise _LostError(self.lost[self.calls])
-        rng = self.generators[policy]
-        shown = state.copy()
-        shown["rng"] = rng.integers(0, 1 << 64, len(state), np.uint64)
         self.pulse(self.calls)
         try:
-            returned = np.asarray(self.policies[policy].act(self.game, shown, rng))
+            return ask(self.policies[policy], self.game, state, self.generators[policy])
         finally:
             self.pulse(0)
-        if returned.shape != state.shape or returned.dtype.kind not in "iu":
-            raise ValueError(f"act must return integers {state.shape}, got {returned.dtype} {returned.shape}")
-        return returned.astype(np.int64)
 
 
 def _own_traceback(error: Exception | None) -> str:
     """Return the traceback of what a policy raised, from where it is called; nothing if we raised it."""
     where = error.__traceback__ if error else None
-    while where is not None and where.tb_frame.f_code.co_filename == __file__:
+    while where is not None and where.tb_frame.f_code.co_filename in _CALLERS:
         where = where.tb_next
     if error is None or where is None:
         return ""

@@ -17,7 +17,7 @@ from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Table, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
 from wotd_env.core.policy import Policy
-from wotd_env.policies import _checked, make_policy
+from wotd_env.policies import check_policy, make_policy
 
 __all__ = ["run"]
 
@@ -64,7 +64,7 @@ def run(
         raise ValueError(f"workers must be an integer of at least 0, got {workers!r}")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be more than 0 seconds, got {time_limit!r}")
-    given = {name: _checked(policy, name) for name, policy in (policies or {}).items()}
+    given = {name: check_policy(name, policy) for name, policy in (policies or {}).items()}
     if unknown := given.keys() - set(tournament.policies):
         raise ValueError(f"policies must be among those of the tournament, got {sorted(unknown)}")
     made = {

@@ -275,7 +275,10 @@ def fingerprint(policy: str) -> str:
     kind, _, argument = policy.partition(":")
     digest = hashlib.sha256()
     if kind in POLICIES:
-        digest.update(_stamp(Path(play.__file__).parents[1] / "policies" / f"{kind}.py").encode())
+        maker = _spec(POLICIES[kind].maker.partition(":")[0])
+        assert maker is not None
+        assert maker.origin is not None
+        digest.update(_stamp(Path(maker.origin)).encode())
         for name in (argument, f"{argument}.data"):  # where networks in ONNX may keep their weights
             if argument and Path(name).is_file():
                 with open(name, "rb") as file:

@@ -1,4 +1,4 @@
-"""Compiling everything at once (`wotd compile`): each part is used a little, in processes side by side."""
+"""`wotd compile`: everything is compiled at once, by using each part a little, in processes side by side."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ import contextlib
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["PARTS", "compile_all"]
+from wotd_env.cli.common import cores, explained, progress_bar
+
+__all__ = ["PARTS", "command", "compile_all"]
+
+
+def command() -> None:
+    """Compile everything at once, so that nothing is compiled when it is first used.
+
+    What is compiled is kept beside the package or, where nothing can be written there, in the user's cache folder; the
+    environment variable NUMBA_CACHE_DIR names another one.
+    """
+    with explained(), progress_bar("parts") as progress:
+        progress(0, len(PARTS))
+        for done, _ in enumerate(compile_all(cores()), 1):
+            progress(done, len(PARTS))
 
 
 def compile_all(processes: int) -> Iterator[str]:
     """Compile all kernels that are not in the cache yet; yield the name of every part of PARTS as it is done."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         jobs = {pool.submit(_use, part): part for part in PARTS}
         for job in as_completed(jobs):

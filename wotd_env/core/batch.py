@@ -1,6 +1,6 @@
 """Loops over batches: the rules and the encoding applied to every record of an array.
 
-All arrays are sliced alike along the games, so that a thread can work on any part of a batch. `rules` is CONFIG (1,).
+All arrays are sliced alike along the games, so that a thread can work on any part of a batch. `config` is CONFIG (1,).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 
 @kernel
-def reset(states: Records, config: Configs, starters: Any, where: Any, play: Any) -> None:
-    """Start new games where asked to, up to their first decision, or to their first roll unless `play`."""
+def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
+    """Start new games where asked to, up to their first decision if `to_decision`, else to their first roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
             s = states[i]
             engine.new_game(s, rules, starters[i])
-            engine.run(s, rules, engine.shown(s), play)
+            engine.run(s, rules, engine.shown(s), to_decision)
 
 
 @kernel

@@ -5,8 +5,9 @@ action is legal; `wotd_env.core.game` checks what comes from outside. Rulings R1
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-Legal actions are two sets of bits: bit a of the first for action a < 55, bit k of the second for swap 55 + k. What lies
-on the table is passed along by its number (`shown`, wotd_env.core.dice), so that it is looked up once.
+Legal actions are two sets of bits: bit a of the first stands for action a < FIRST_SWAP, bit k of the second for action
+FIRST_SWAP + k. The dice on the table are passed from function to function as the number of a roll or keep (`shown`,
+wotd_env.core.dice), so that it is worked out once.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ def below(s: Record, bound: Any) -> Any:
 
 
 @kernel
-def shown(s: Record) -> Any:
-    """Return the number of the roll or keep on the table."""
+def shown(s: Record) -> Roll:
+    """Return the number of the roll or keep that the dice of the record show."""
     return np.uint64(
         NUMBER_PARTS[0, s.dice[0] & 7]
         + NUMBER_PARTS[1, s.dice[1] & 7]
@@ -136,7 +137,7 @@ def shown(s: Record) -> Any:
 
 
 @kernel
-def powers_of(s: Record, rules: Config, seat: Any) -> Any:
+def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
     """Return the powers that a seat still holds, as bits (R11)."""
     if rules.powers == NO_POWERS or s.used >> seat & 1:
         return 0
@@ -144,7 +145,7 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Any:
 
 
 @kernel
-def occupied(s: Record, rules: Config, path: Any) -> Any:
+def occupied(s: Record, rules: Config, path: Any) -> Bits:
     """Return the spaces of a path where a piece stands, dead or not, as bits; bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
     for seat in range(MAX_PLAYERS):  # the pieces of seats that do not play are off the board
@@ -179,7 +180,7 @@ def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
 
 
 @inlined
-def legal(s: Record, rules: Config, keep: Roll) -> Any:
+def legal(s: Record, rules: Config, keep: Roll) -> tuple[Bits, Bits]:
     """Return the legal actions and the legal swaps, as bits."""
     if s.phase == Phase.KEEP:
         return LEGAL_HOLDS[keep], np.uint64(0)
@@ -206,7 +207,7 @@ def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
 
 
 @kernel
-def legal_moves(s: Record, rules: Config, roll: Roll) -> Any:
+def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
     free = np.int64(0)  # paths on which a power-free move is possible
     for path in range(PATHS):
@@ -229,7 +230,7 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> Any:
 
 
 @kernel
-def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) -> Any:
+def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) -> Bits:
     """Return the legal actions of phase MOVE that use a power, as bits (R12, R13)."""
     moves = 0
     if powers >> Power.FEAR & 1 and free:
@@ -254,7 +255,7 @@ def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) ->
 
 
 @kernel
-def legal_swaps(s: Record, rules: Config, path: Any) -> Any:
+def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
     """Return the swaps that are legal on a path once four or five dragons allow it, as bits (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
@@ -430,28 +431,28 @@ def begin_turn(s: Record, seat: Any) -> None:
 
 @kernel
 def show(s: Record, keep: Roll) -> None:
-    """Lay a roll or keep on the table."""
+    """Let the dice of the record show a roll or keep."""
     for die in range(DICE):
         s.dice[die] = KEEP_DICE[keep, die]
 
 
 @kernel
-def throw(s: Record, keep: Roll) -> Any:
+def throw(s: Record, keep: Roll) -> Roll:
     """Roll what a keep leaves to be rolled, from the game's own stream, and return the number of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
 @kernel
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
-    """Take the number of a roll as what the dice show now (R2)."""
+    """Let the dice show a roll; a hold is chosen next or, if there is no re-roll left, a move (R2, R12)."""
     show(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
 
 
 @inlined
-def decide(s: Record, rules: Config, action: Any) -> Any:
-    """Take a legal action, roll nothing, and return the number of what lies on the table."""
+def decide(s: Record, rules: Config, action: Any) -> Roll:
+    """Take a legal action without rolling, and return the number of what the dice show then."""
     keep = shown(s)
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
@@ -463,8 +464,8 @@ def decide(s: Record, rules: Config, action: Any) -> Any:
 
 
 @inlined
-def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
-    """Take a legal action of phase KEEP and return the keep that is left on the table (R2, R12)."""
+def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Roll:
+    """Take a legal action of phase KEEP and return the number of the keep that it leaves (R2, R12)."""
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
         s.rolls_left = 0
@@ -563,17 +564,17 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 
 
 @inlined
-def step(s: Record, rules: Config, action: Any) -> Any:
+def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Roll]:
     """Take a legal action, roll on to the next decision, and return what `run` does."""
     return run(s, rules, decide(s, rules, action), True)
 
 
 @inlined
-def run(s: Record, rules: Config, keep: Roll, chance: Any) -> Any:
+def run(s: Record, rules: Config, keep: Roll, chance: Any) -> tuple[Bits, Bits, Roll]:
     """Go on to the next decision; without `chance`, stop at a roll.
 
-    Under `skip_forced` a decision with one legal action is no decision; only moves can be forced. `keep` is the number
-    of what lies on the table. Returned are the legal actions and swaps, as bits, and `keep` as it is then.
+    Under `skip_forced` a move with one legal action is taken at once (no other decision can have one alone). `keep` is
+    what the dice show. Returned are the legal actions, the legal swaps, and what the dice show then.
     """
     while True:
         if s.phase == Phase.CHANCE:

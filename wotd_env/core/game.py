@@ -213,9 +213,10 @@ class Game:
         after = state.copy()
         self.decide(after, [action])
         words = describe_action(action, self.rules)
-        if state["phase"][0] == Phase.KEEP and action != Action.STOP_ROLLING:
-            kept = show_dice(after["dice"][0])
-            return "re-roll all dice" if action == 0 else f"keep {kept} and re-roll the rest"
+        if state["phase"][0] == Phase.KEEP:
+            if action in (0, Action.STOP_ROLLING):
+                return words
+            return f"keep {show_dice(after['dice'][0])} and re-roll the rest"
         before, now = state["pieces"][0], after["pieces"][0]
         moved = [
             f"{'' if action < Action.EQUILIBRIUM else f'{ELEMENTS[path]} '}to {self._name_space(now[seat, path])}"

@@ -35,14 +35,20 @@ class Policy(Protocol):
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the actions that a policy chooses, as it returns them.
+    """Return the actions that a policy chooses, legal or not, int64 (N,).
 
     It is shown a copy of the games with streams drawn from `rng`, 64 bits a game: it can neither know the dice to come
     nor change a game.
+
+    Raises:
+        ValueError: unless it returns an integer for every game.
     """
     shown = state.view(ROW).copy().view(STATE)
     shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
-    return policy.act(game, shown, rng)
+    actions = np.asarray(policy.act(game, shown, rng))
+    if actions.shape != state.shape or actions.dtype.kind not in "iu":
+        raise ValueError(f"act must return integers {state.shape}, got {actions.dtype} {actions.shape}")
+    return actions.astype(np.int64)
 
 
 def play_out(
@@ -61,7 +67,8 @@ def play_out(
             that it ends itself, by its phase, needs none.
 
     Yields:
-        int64 (N,): the action of every game, -1 where it is over. The games are changed when the next is asked for.
+        int64 (N,): the action of every game, which is legal, or -1 where the game is over. The games are changed when
+        the next is asked for.
 
     Raises:
         IllegalActionError: if an action is illegal; no game has been changed by that step.
@@ -73,5 +80,6 @@ def play_out(
         for player in players:
             if (games := live[to_act == player]).size:
                 actions[games] = choose(player, games)
+        game.check(state, actions)
         yield actions
-        game.step(state, actions)
+        game.step(state, actions, validate=False)

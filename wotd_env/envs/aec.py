@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete, Space
@@ -13,11 +12,17 @@ from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.envs.common import action_space, begin, observation_space, take_action
-from wotd_env.rendering import RENDER_MODES, render
+from wotd_env.envs.common import (
+    action_space,
+    as_integer,
+    begin,
+    final_rewards,
+    observation_space,
+    take_action,
+)
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["env", "raw_env"]
 
@@ -42,7 +47,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
             are int8 (D,), and `infos[agent]` holds the mask.
-        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every step prints it; or None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every step is shown in
+            a window; or None.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -58,20 +64,29 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         "name": "way_of_the_dragon_v0",
         "render_modes": RENDER_MODES,
         "is_parallelizable": False,
-        "render_fps": 1,
+        "render_fps": FPS,
     }
 
-    def __init__(self, *, mask_in: str = "obs", render_mode: str | None = None, **rules: Config) -> None:
+    def __init__(
+        self,
+        *,
+        mask_in: str = "obs",
+        observation_dtype: str = "int8",
+        render_mode: str | None = None,
+        **rules: Any,
+    ) -> None:
         super().__init__()
         self.game = Game(Rules(**rules))
         self.mask_in = mask_in
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._viewer = Viewer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self.observation_spaces = {
-            agent: observation_space(self.game, mask_in) for agent in self.possible_agents
+            agent: observation_space(self.game, mask_in, observation_dtype) for agent in self.possible_agents
         }
         self.action_spaces = {agent: action_space(self.game) for agent in self.possible_agents}
-        self.state_space = observation_space(self.game, "info")
+        self.state_space = observation_space(self.game, "info", "int8")
+        self._dtype = np.dtype(observation_dtype)
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: NDArray[np.void] | None = None
         self._loser: int | None = None  # the seat that has lost by an illegal action
@@ -131,7 +146,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             return
         player = take_action(self.game, self._state, action)
         if player < 0:
-            self.game.step(self._state, [int(action)])  # says what is wrong
+            self.game.check(self._state, [as_integer(action)])  # says what is wrong
         if self.mask_in == "info":
             self.infos[agent] = {"action_mask": np.zeros(self.game.num_actions, np.int8)}
         self._ask(player)
@@ -146,7 +161,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             state = self._started("step")
             ends = self.truncations if state["truncated"][0] else self.terminations
             ends.update(dict.fromkeys(self.agents, True))
-            self.rewards = dict(zip(self.agents, self.game.rewards(state)[0].tolist(), strict=True))
+            self.rewards = dict(zip(self.agents, final_rewards(self.game, state), strict=True))
             self._accumulate_rewards()
             self._deads_step_first()
         if self.render_mode == "human":
@@ -173,7 +188,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     def _view(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Return an agent's observation and action mask, new arrays."""
         state = self._started("observe")
-        observation = np.empty(self.game.observation_size, np.int8)
+        observation = np.empty(self.game.observation_size, self._dtype)
         mask = np.empty(self.game.num_actions, np.int8)
         ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
         batch.view_one(state, self.game.config, self._seats[agent], ended, observation, mask)
@@ -199,15 +214,13 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
 
-    def render(self) -> str | None:
-        """Return the position as text, print it, or warn that there is no render mode."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
-        return render(self.game, self._started("render"), self.render_mode)
+    def render(self) -> Any:
+        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        return self._viewer.render_one(self._started("render"))
 
     def close(self) -> None:
-        """Release nothing: there is nothing to release."""
+        """Close the window if there is one."""
+        self._viewer.close()
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from wotd_env.core import batch, engine
+from wotd_env.core.actions import describe_action
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
@@ -25,6 +26,7 @@ __all__ = [
     "ANY_SEAT",
     "action_space",
     "begin",
+    "fixed_seat",
     "next_game",
     "next_games",
     "observation_space",
@@ -35,11 +37,25 @@ __all__ = [
 ANY_SEAT = -1  # a learner's seat that is drawn by lot in every game
 
 
-def observation_space(game: Game, mask_in: str) -> Box | Dict:
-    """Return a new space: int8 (D,), with `mask_in="obs"` in a dict with the action mask, int8 (A,)."""
-    high = np.ones(game.observation_size, np.int8)
+def fixed_seat(rules: Rules, seat: int | str) -> int:
+    """Return the learner's seat that an environment is given, ANY_SEAT for `"random"`.
+
+    Raises:
+        ValueError: for a seat that does not play.
+    """
+    check_choice("seat", seat, ("random", *range(rules.players)))
+    return ANY_SEAT if isinstance(seat, str) else int(seat)
+
+
+OBSERVATION_DTYPES = ("int8", "float32")
+
+
+def observation_space(game: Game, mask_in: str, dtype: str) -> Box | Dict:
+    """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, int8 (A,)."""
+    check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
+    high = np.ones(game.observation_size, dtype)
     high[game.observation_layout["deadline"]] = 127
-    flat = Box(np.zeros_like(high), high, dtype=np.int8)
+    flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
     if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
         return flat
     return Dict({"observation": flat, "action_mask": Box(0, 1, (game.num_actions,), np.int8)})
@@ -137,12 +153,47 @@ def take_action(game: Game, state: NDArray[np.void], action: Any) -> int:
     Raises:
         TypeError: for an action that is no integer; nothing has changed.
     """
+    player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
+    return player
+
+
+def as_integer(action: Any) -> int:
+    """Return an action as an int; an array of one integer is that integer.
+
+    Raises:
+        TypeError: if it is none.
+    """
     try:
-        number = operator.index(action)
+        return operator.index(
+            action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
+        )
     except TypeError:
         raise TypeError(f"action must be an integer, got {action!r}") from None
-    player: int = batch.step_one(state, game.config, max(-1, min(number, game.num_actions)))
-    return player
+
+
+def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
+    """Return every seat's reward in a game that is over, STATE (1,), in double precision (R10)."""
+    rewards = np.empty((1, game.rules.players))
+    batch.rewards(state, game.config, rewards)
+    return rewards[0].tolist()  # type: ignore[no-any-return]
+
+
+def explain_illegal(game: Game, action: int, legal: NDArray[np.int8]) -> str:
+    """Say what was illegal and what was legal; `legal` is the action mask, int8 (A,)."""
+    known = 0 <= action < game.num_actions
+    words = describe_action(action, game.rules) if known else "no such action"
+    others = "; ".join(
+        f"{other} ({describe_action(int(other), game.rules)})" for other in np.flatnonzero(legal)
+    )
+    return f"action {action} ({words}) is illegal; legal: {others}"
+
+
+def warn_of_illegal(explanation: str) -> None:
+    """Warn of the first illegal action in an environment."""
+    gymnasium.logger.warn(
+        "a game is lost by an illegal action, and there is no warning of further ones: choose by the action mask. %s",
+        explanation,
+    )
 
 
 @kernel

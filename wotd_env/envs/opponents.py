@@ -1,6 +1,6 @@
 """The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
 
-Scripted players are those with a compiled `choose`: `random` and `greedy`. What `random` draws is derived from the
+Scripted players are those of `wotd_env.policies.Script`: `random` and `greedy`. What `random` draws is derived from the
 game's stream, which stays where it is. The same game gets the same moves in any batch, process or interface, and the
 same dice whoever plays. Other policies draw from the generator they are given, and are shown games with other
 streams: they cannot know the dice to come.
@@ -23,13 +23,12 @@ from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.policy import Policy, ask
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
-from wotd_env.policies import greedy, make_policy, random
+from wotd_env.policies import Script, make_policy, script_of
+from wotd_env.policies.scripts import choose
 
 __all__ = ["Opponents"]
 
-BITS = 2  # of a script
-OUTSIDE, RANDOM, GREEDY = range(3)
-SCRIPTS = {random.Random: RANDOM, greedy.Greedy: GREEDY}
+BITS = (len(Script) - 1).bit_length()  # of a script
 
 
 class Opponents:
@@ -57,13 +56,12 @@ class Opponents:
             )
         self.game = game
         self.policies: list[Policy] = [make_policy(opponent) for opponent in given]
-        kinds = [SCRIPTS.get(type(policy), OUTSIDE) for policy in self.policies]
-        self.scripts = sum(kind << BITS * i for i, kind in enumerate(kinds))
-        self.outside = OUTSIDE in kinds
+        scripts = [script_of(policy) for policy in self.policies]
+        self.scripts = sum(script << BITS * i for i, script in enumerate(scripts))
+        self.outside = Script.OUTSIDE in scripts
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        self._player = np.array(
-            [-1, *(self._players.index(policy) for policy in self.policies)]
-        )  # [relative seat]
+        # [relative seat] -> player; the learner, seat 0, is none of them
+        self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
         """Go on, in place, until the learner is to decide in every game or the game is over.
@@ -78,9 +76,11 @@ class Opponents:
         """
         ready = np.empty(len(state), np.bool_)
         while True:
-            arguments = (learners, self.scripts, scratch, ready)
-            self.game.apply(play_scripts_in_all, state, *arguments, validate=False)
-            if ready.all():
+            if all(
+                self.game.apply(
+                    play_scripts_in_all, state, learners, self.scripts, scratch, ready, validate=False
+                )
+            ):
                 return
             self.decide(state, learners, np.flatnonzero(~ready), rng)
 
@@ -106,10 +106,13 @@ class Opponents:
 @kernel
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
-) -> None:
-    """Let scripted seats play in every game; note where the learner's decision or the end is reached."""
+) -> Any:
+    """Let scripted seats play in every game; note, and return for all, whether the others have nothing left to do."""
+    everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
+        everywhere &= ready[i]
+    return everywhere
 
 
 @kernel
@@ -119,13 +122,9 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
         relative = s.player - learner
         relative += rules.players * (relative < 0)
         script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
-        if script == GREEDY:
-            action = greedy.choose(s, rules, scratch)
-        elif script == RANDOM:
-            action = random.choose(s, rules, draw(s, s.phase))
-        else:
+        if script == Script.OUTSIDE:
             return False
-        engine.step(s, rules, action)
+        engine.step(s, rules, choose(script, s, rules, scratch, draw(s, s.phase)))
     return True
 
 

@@ -12,21 +12,27 @@ from numpy.typing import NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.engine import Config
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
-    ANY_SEAT,
     action_space,
+    as_integer,
     begin,
+    explain_illegal,
+    final_rewards,
+    fixed_seat,
     observation_space,
     take_action,
+    warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents
-from wotd_env.rendering import RENDER_MODES, render
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonEnv"]
+
+# A number: a comparison with an enumeration takes a tenth of a step.
+_OVER = int(Phase.OVER)
 
 Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 
@@ -49,10 +55,11 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
             Policies that draw do so from `np_random`; none can foresee the dice.
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
-        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss; `"raise"` raises
-            `IllegalActionError`, and nothing changes.
-        render_mode: `"ansi"`: `render` returns the position as text; `"human"`: every reset and step prints it; or
-            None.
+        observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
+            `info["illegal_action"]` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
+            is shown in a window; or None.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -63,7 +70,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         ValueError: for a wrong value.
     """
 
-    metadata = {"render_modes": RENDER_MODES, "render_fps": 1}  # noqa: RUF012  # as Gymnasium has it
+    metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as Gymnasium has it
 
     def __init__(
         self,
@@ -71,23 +78,26 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         opponents: str | Policy | Sequence[str | Policy] = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
+        observation_dtype: str = "int8",
         illegal: str = "lose",
         render_mode: str | None = None,
-        **rules: Config,
+        **rules: Any,
     ) -> None:
         self.game = Game(Rules(**rules))
         self.opponents = Opponents(self.game, opponents)
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
-        self.observation_space = observation_space(self.game, mask_in)
+        self._viewer = Viewer(self.game, render_mode)
+        self.observation_space = observation_space(self.game, mask_in, observation_dtype)
         self.action_space = action_space(self.game)
-        check_choice("seat", seat, ("random", *range(self.game.rules.players)))
-        self._fixed_seat = ANY_SEAT if seat == "random" else int(seat)
+        self._fixed_seat = fixed_seat(self.game.rules, seat)
+        self._dtype = np.dtype(observation_dtype)
         self._seat = 0
         self._state: NDArray[np.void] | None = None
         self._ended = True
         self._lost = False  # by an illegal action
+        self._warned = False  # of illegal actions
 
     @property
     def seat(self) -> int:
@@ -135,20 +145,26 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
             raise ResetNeeded("no game is running: call reset() before step()")
         state = self._started("step")
         player = take_action(self.game, state, action)
-        reward, terminated, truncated = 0.0, False, False
+        reward, terminated, truncated, explanation = 0.0, False, False, ""
         if player < 0:
             if self.illegal == "raise":
-                self.game.step(state, [int(action)])  # says what is wrong
+                self.game.check(state, [as_integer(action)])  # says what is wrong
+            explanation = explain_illegal(self.game, as_integer(action), self.action_masks())
+            if not self._warned:
+                self._warned = True
+                warn_of_illegal(explanation)
             reward, terminated = self.game.spec.min_reward, True
             self._lost = True
         elif player != self._seat:
             self._let_others_play(state)
-            if state["phase"][0] == Phase.OVER:
-                reward = float(self.game.rewards(state)[0, self._seat])
+            if state["phase"][0] == _OVER:
+                reward = final_rewards(self.game, state)[self._seat]
                 truncated = bool(state["truncated"][0])
                 terminated = not truncated
         self._ended = terminated or truncated
         observation, info = self._look(state)
+        if explanation:
+            info["illegal_action"] = explanation
         self._render_for_human()
         return observation, reward, terminated, truncated, info
 
@@ -161,7 +177,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
 
     def _look(self, state: NDArray[np.void]) -> tuple[Any, dict[str, Any]]:
         """Return the learner's observation and the info, new arrays."""
-        observation = np.empty(self.game.observation_size, np.int8)
+        observation = np.empty(self.game.observation_size, self._dtype)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(state, self.game.config, self._seat, self._lost, observation, mask)
         if self.mask_in == "obs":
@@ -186,12 +202,13 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
 
-    def render(self) -> str | None:
-        """Return the position as text, print it, or warn that there is no render mode."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
-        return render(self.game, self._started("render"), self.render_mode)
+    def render(self) -> Any:
+        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        return self._viewer.render_one(self._started("render"))
+
+    def close(self) -> None:
+        """Close the window if there is one."""
+        self._viewer.close()
 
     def _render_for_human(self) -> None:
         if self.render_mode == "human":

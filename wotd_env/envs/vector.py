@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -19,19 +18,22 @@ from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
+from wotd_env.core.observation import write_mask
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
-    ANY_SEAT,
     action_space,
+    explain_illegal,
+    fixed_seat,
     next_game,
     next_games,
     observation_space,
     read_options,
+    warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents, play_scripts
-from wotd_env.rendering import render_text
+from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 
@@ -40,18 +42,21 @@ Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 # Stages of an environment. Between two steps it is unused before its first reset, waits for the learner, or has ended,
 # perhaps lost by an illegal action. Within a step it may wait for a policy outside the compiled loop, either to reply
 # to the learner's action or to open a game.
-UNUSED, LEARNER, ENDED, LOST, REPLY, OPENING = range(6)
+UNUSED, WAITING, ENDED, LOST, REPLY, OPENING = range(6)
 
 _NO_ACTIONS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
 
 
-class _Learners(NamedTuple):
-    """Where the learners are."""
-
-    seat: NDArray[np.int8]  # (N,)
-    stage: NDArray[np.int8]  # (N,)
-    steps: NDArray[np.int32]  # (N,) that it has taken in this game
+LEARNER = np.dtype(
+    [
+        ("seat", "i1"),
+        ("stage", "i1"),
+        ("steps", "i4"),  # that it has taken in this game
+        ("legal", "u8", (2,)),  # the actions and swaps that were, after an illegal action
+    ]
+)
+"""Where the learner of an environment is."""
 
 
 class _Settings(NamedTuple):
@@ -71,6 +76,7 @@ class _Outputs(NamedTuple):
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
+    lost: NDArray[np.bool_]  # (N,) by an illegal action
     final_observation: NDArray[np.int8]  # (N, D), (0, 0) in other modes
     final_mask: NDArray[np.int8]  # (N, A), (0, 0) in other modes
 
@@ -92,12 +98,14 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
-        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss; `"raise"` raises
-            `IllegalActionError`, and nothing changes.
+        observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
+            the info `"illegal_action"` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: threads that share the games; no result depends on it. It is the only switch: nothing else starts
             threads. Leave it at 1 in workers that share a machine.
-        render_mode: `"ansi"` or None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns, a tuple with a picture of each
+            game; `"human"`: every reset and step shows the first games in a window; or None.
         max_episode_steps: actions of the learner after which a game is truncated, as by Gymnasium's `TimeLimit`.
         **rules: the fields of `wotd_env.Rules`.
 
@@ -119,48 +127,53 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         opponents: str | Policy | Sequence[str | Policy] = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
+        observation_dtype: str = "int8",
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         num_threads: int = 1,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
-        **rules: Config,
+        **rules: Any,
     ) -> None:
         super().__init__()
         self.game = Game(Rules(**rules), num_threads=num_threads)
         self.opponents = Opponents(self.game, opponents)
-        self._fixed_seat = (
-            ANY_SEAT
-            if seat == "random"
-            else int(check_choice("seat", seat, ("random", *range(self.game.rules.players))))
-        )
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, "ansi"))
+        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self._viewer = Viewer(self.game, render_mode)
         modes = [mode.value for mode in AutoresetMode]
         self.autoreset_mode = AutoresetMode(
             autoreset_mode
             if isinstance(autoreset_mode, AutoresetMode)
             else check_choice("autoreset_mode", autoreset_mode, modes)
         )
-        self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            "render_modes": RENDER_MODES,
+            "render_fps": FPS,
+            "autoreset_mode": self.autoreset_mode,
+        }
         self.num_envs = check_integer("num_envs", num_envs, 1)
-        self.single_observation_space = observation_space(self.game, mask_in)
+        self.single_observation_space = observation_space(self.game, mask_in, observation_dtype)
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._step_limit = (
-            0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
+        limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
+        self._settings = _Settings(
+            scripts=self.opponents.scripts,
+            seat=fixed_seat(self.game.rules, seat),
+            step_limit=limit,
+            same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
         )
+        self._dtype = np.dtype(observation_dtype)
         self._state = np.zeros(num_envs, STATE)
-        self._learners = _Learners(
-            np.zeros(num_envs, np.int8), np.full(num_envs, UNUSED, np.int8), np.zeros(num_envs, np.int32)
-        )
+        self._learners = np.zeros(num_envs, LEARNER)  # at stage UNUSED
+        self._warned = False  # of illegal actions
 
     @property
     def seat(self) -> NDArray[np.int8]:
         """The learner's seat in every running game, int8 (N,)."""
-        return self._learners.seat.copy()
+        return self._learners["seat"].copy()
 
     @property
     def record(self) -> NDArray[np.void]:
@@ -190,13 +203,14 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         state, learners = self._begun(seed, options, where)
         one = seed if isinstance(seed, int | None) else next((s for s in seed if s is not None), None)
         super().reset(seed=one)
-        self._state, self._learners.seat[:] = state, learners
-        self._learners.stage[where] = OPENING
-        self._learners.steps[where] = 0
+        self._state, self._learners["seat"][:] = state, learners
+        self._learners["stage"][where] = OPENING
+        self._learners["steps"][where] = 0
         outputs = self._outputs()
-        self._advance(_NO_ACTIONS, outputs)
+        self._go_on(_NO_ACTIONS, outputs)
         self._look(outputs.observation, outputs.mask)
         info = self._info(np.where(where[:, None], outputs.mask, np.int8(0)), where)
+        self._render_for_human()
         return self._shown(outputs.observation, outputs.mask), info
 
     def step(
@@ -212,7 +226,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
             ValueError: for actions of another shape or type; nothing has changed.
         """
-        ended = (self._learners.stage == ENDED) | (self._learners.stage == LOST)
+        ended = (self._learners["stage"] == ENDED) | (self._learners["stage"] == LOST)
         self._check_begun()
         if self.autoreset_mode == AutoresetMode.DISABLED and ended.any():
             raise ResetNeeded(
@@ -223,14 +237,20 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         if self.illegal == "raise" and ended.any():  # their actions are not looked at
             state = state.copy()
             state["phase"][ended] = Phase.OVER
-        chosen = self.game.as_actions(state, actions)
+        given = np.asarray(actions)
+        given = given.reshape(-1) if given.shape == (self.num_envs, 1) else given
+        chosen = self.game.as_actions(state, given)
         if self.illegal == "raise":
-            self.game.check(state, actions)
+            self.game.check(state, given)
         outputs = self._outputs()
-        self._advance(chosen, outputs)
+        self._go_on(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            self._add_ends(info, outputs)
+        illegal = self._explain_illegal(given, outputs.lost)
+        if self._settings.same_step:
+            self._add_ends(info, illegal, outputs)
+        else:
+            info |= illegal
+        self._render_for_human()
         shown = self._shown(outputs.observation, outputs.mask)
         return shown, outputs.reward, outputs.terminated, outputs.truncated, info
 
@@ -240,16 +260,22 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self._look(_NO_ROWS, mask)
         return mask
 
-    def render(self) -> tuple[str, ...] | None:
-        """Return the positions as text, one for each environment."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
-            return None
+    def render(self) -> tuple[Any, ...] | None:
+        """Return the positions as the render mode has them, show them, or warn that there is no render mode."""
         self._check_begun()
-        return tuple(render_text(self.game, self._state[i : i + 1]) for i in range(self.num_envs))
+        pictures = self._viewer.render(self._state)
+        return None if pictures is None else tuple(pictures)
+
+    def _render_for_human(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the window if there is one."""
+        self._viewer.close()
 
     def _check_begun(self) -> None:
-        if (self._learners.stage == UNUSED).any():
+        if (self._learners["stage"] == UNUSED).any():
             raise ResetNeeded("no game has begun: call reset() first")
 
     # ------------------------------------------------------------------------------------------------ how games begin
@@ -265,7 +291,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             raise ValueError(
                 f"options['reset_mask'] must be a bool array ({self.num_envs},) with a True in it, got {where!r}"
             )
-        if (self._learners.stage[~where] == UNUSED).any():
+        if (self._learners["stage"][~where] == UNUSED).any():
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
         return where
 
@@ -291,16 +317,16 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             seeded = where & [one is not None for one in seed]
             for i in np.flatnonzero(seeded).tolist():
                 batch.seed(fresh[i : i + 1], np.ones(1, np.bool_), check_seed(seed[i]))
-        state, learners = self._state.view(ROW).copy().view(STATE), self._learners.seat.copy()
+        state, learners = self._state.view(ROW).copy().view(STATE), self._learners["seat"].copy()
         if given is not None:
             state[where] = given
             state["rng"][seeded] = fresh["rng"][seeded]
         else:
-            first = where & ~seeded & (self._learners.stage == UNUSED)
+            first = where & ~seeded & (self._learners["stage"] == UNUSED)
             batch.seed(fresh, first, check_seed(secrets.randbits(63)))
             np.copyto(state.view(ROW), fresh.view(ROW), where=seeded | first)
-        starters, lost = game.starters(starter, n), (self._learners.stage == LOST) & ~seeded
-        arguments = (where, starters, learners, self._fixed_seat, lost, given is None)
+        starters, lost = game.starters(starter, n), (self._learners["stage"] == LOST) & ~seeded
+        arguments = (where, starters, learners, self._settings.seat, lost, given is None)
         game.apply(next_games, state, *arguments, validate=False)
         return state, learners
 
@@ -309,34 +335,42 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def _outputs(self) -> _Outputs:
         """Return new arrays for a step."""
         n, size, actions = self.num_envs, self.game.observation_size, self.game.num_actions
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        same_step = self._settings.same_step
         return _Outputs(
-            observation=np.empty((n, size), np.int8),
+            observation=np.empty((n, size), self._dtype),
             mask=np.empty((n, actions), np.int8),
             reward=np.empty(n, np.float64),
             terminated=np.empty(n, np.bool_),
             truncated=np.empty(n, np.bool_),
-            final_observation=np.empty((n, size), np.int8) if same_step else _NO_ROWS,
+            lost=np.empty(n, np.bool_),
+            final_observation=np.empty((n, size), self._dtype) if same_step else _NO_ROWS,
             final_mask=np.zeros((n, actions), np.int8) if same_step else _NO_ROWS,
         )
 
-    def _advance(self, actions: NDArray[np.int64], outputs: _Outputs) -> None:
+    def _go_on(self, actions: NDArray[np.int64], outputs: _Outputs) -> None:
         """Take the actions, if any, and go on until all environments wait for their learners or have ended."""
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        settings = _Settings(self.opponents.scripts, self._fixed_seat, self._step_limit, same_step)
-
-        def go_on(actions: NDArray[np.int64]) -> None:
-            arguments = (self._learners, actions, settings, scratch, outputs)
-            self.game.apply(step_learners, self._state, *arguments, validate=False)
-
-        go_on(actions)
-        while self.opponents.outside and (waiting := np.flatnonzero(self._learners.stage >= REPLY)).size:
+        while True:
+            self.game.apply(
+                step_learners,
+                self._state,
+                self._learners,
+                actions,
+                self._settings,
+                scratch,
+                outputs,
+                validate=False,
+            )
+            if not self.opponents.outside:
+                return
+            waiting = np.flatnonzero(self._learners["stage"] >= REPLY)
+            if not waiting.size:
+                return
             try:
-                self.opponents.decide(self._state, self._learners.seat, waiting, self.np_random)
+                self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
             except BaseException:  # a policy failed, or Ctrl-C: some games have moved on, others have not
-                self._learners.stage[:] = UNUSED
+                self._learners["stage"] = UNUSED
                 raise
-            go_on(_NO_ACTIONS)
+            actions = _NO_ACTIONS
 
     def _look(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
         """Fill in what the learners see, or (without columns) the masks alone."""
@@ -354,7 +388,22 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             return {}
         return {"action_mask": mask, "_action_mask": where}
 
-    def _add_ends(self, info: dict[str, Any], outputs: _Outputs) -> None:
+    def _explain_illegal(self, actions: NDArray[Any], lost: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return infos that say what was legal where games were lost by an illegal action."""
+        if not lost.any():
+            return {}
+        words = np.full(self.num_envs, None, object)
+        mask = np.empty(self.game.num_actions, np.int8)
+        for i in np.flatnonzero(lost):
+            allowed, swaps = self._learners["legal"][i]
+            write_mask(allowed, swaps, mask)
+            words[i] = explain_illegal(self.game, int(actions[i]), mask)
+            if not self._warned:
+                self._warned = True
+                warn_of_illegal(words[i])
+        return {"illegal_action": words, "_illegal_action": lost}
+
+    def _add_ends(self, info: dict[str, Any], illegal: dict[str, Any], outputs: _Outputs) -> None:
         """Add to infos how the games have ended that were restarted in the same step."""
         ended = outputs.terminated | outputs.truncated
         games = np.flatnonzero(ended)
@@ -365,7 +414,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         for game, row, mask in zip(games, rows, masks, strict=True):
             final[game] = self._shown(row, mask)
         info["final_obs"], info["_final_obs"] = final, ended
-        info["final_info"], info["_final_info"] = self._info(outputs.final_mask, ended.copy()), ended.copy()
+        info["final_info"], info["_final_info"] = (
+            self._info(outputs.final_mask, ended.copy()) | illegal,
+            ended.copy(),
+        )
 
 
 @kernel
@@ -383,60 +435,62 @@ def step_learners(
     Environments that still wait for one are left at stage REPLY or OPENING.
     """
     rules = config[0]
-    rewards = np.empty(MAX_PLAYERS, np.float32)
-    seat, stage, steps = learners.seat, learners.stage, learners.steps
+    rewards = np.empty(MAX_PLAYERS)
     reward, terminated, truncated = outputs.reward, outputs.terminated, outputs.truncated
     for i in range(states.shape[0]):
-        s = states[i]
+        s, learner = states[i], learners[i]
         lost = False
         if actions.size:
             reward[i] = 0
             terminated[i] = False
             truncated[i] = False
-            if stage[i] == ENDED or stage[i] == LOST:
-                _begin_next(s, rules, learners, i, settings, stage[i] == LOST)
+            outputs.lost[i] = False
+            if learner.stage == ENDED or learner.stage == LOST:
+                _begin_next(s, rules, learner, settings, learner.stage == LOST)
             else:
-                steps[i] += 1
+                learner.steps += 1
                 lost = not is_legal(s, rules, actions[i])
+                outputs.lost[i] = lost
                 if not lost and s.phase != Phase.OVER:
                     engine.step(s, rules, actions[i])
-                stage[i] = REPLY
-        elif stage[i] < REPLY:
+                learner.stage = REPLY
+        elif learner.stage < REPLY:
             continue
 
-        if stage[i] == REPLY:
-            if not lost and not play_scripts(s, rules, seat[i], settings.scripts, scratch):
+        if learner.stage == REPLY:
+            if not lost and not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
                 continue
             if lost:
+                learner.legal[0], learner.legal[1] = engine.legal(s, rules, engine.shown(s))
                 reward[i] = engine.loss(rules)
                 terminated[i] = True
             elif s.phase == Phase.OVER:
                 engine.rewards(s, rules, rewards)
-                reward[i] = rewards[seat[i]]
+                reward[i] = rewards[learner.seat]
                 terminated[i] = not s.truncated
                 truncated[i] = s.truncated
-            if settings.step_limit and steps[i] >= settings.step_limit:
+            if settings.step_limit and learner.steps >= settings.step_limit:
                 truncated[i] = True
             if not (terminated[i] or truncated[i]):
-                stage[i] = LEARNER
+                learner.stage = WAITING
             elif settings.same_step:
-                view(s, rules, seat[i], lost, outputs.final_observation[i], outputs.final_mask[i])
-                _begin_next(s, rules, learners, i, settings, lost)
+                view(s, rules, learner.seat, lost, outputs.final_observation[i], outputs.final_mask[i])
+                _begin_next(s, rules, learner, settings, lost)
             else:
-                stage[i] = LOST if lost else ENDED
-        if stage[i] == OPENING:
-            if not play_scripts(s, rules, seat[i], settings.scripts, scratch):
+                learner.stage = LOST if lost else ENDED
+        if learner.stage == OPENING:
+            if not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
                 continue
-            stage[i] = LEARNER
-        view(s, rules, seat[i], stage[i] == LOST, outputs.observation[i], outputs.mask[i])
+            learner.stage = WAITING
+        view(s, rules, learner.seat, learner.stage == LOST, outputs.observation[i], outputs.mask[i])
 
 
 @kernel
-def _begin_next(s: Record, rules: Config, learners: Any, i: Any, settings: Any, lost: Any) -> None:
-    """Start the next game of environment i."""
-    learners.steps[i] = 0
-    learners.seat[i] = next_game(s, rules, rules.start, learners.seat[i], settings.seat, lost)
-    learners.stage[i] = OPENING
+def _begin_next(s: Record, rules: Config, learner: Any, settings: Any, lost: Any) -> None:
+    """Start the next game of an environment."""
+    learner.steps = 0
+    learner.seat = next_game(s, rules, rules.start, learner.seat, settings.seat, lost)
+    learner.stage = OPENING
 
 
 @kernel
@@ -444,4 +498,4 @@ def view_learners(states: Records, config: Configs, learners: Any, observation: 
     """Write what all learners see, or (without columns) only their masks."""
     for i in range(states.shape[0]):
         row = observation[i] if observation.size else observation.ravel()
-        view(states[i], config[0], learners.seat[i], learners.stage[i] == LOST, row, mask[i])
+        view(states[i], config[0], learners[i].seat, learners[i].stage == LOST, row, mask[i])

@@ -1,31 +1,82 @@
 """Players that need no training, one file each, and the names they go by.
 
-A policy plays batches: it is given games that wait for decisions and returns one legal action for each. Those that are
-compiled also have a function `choose` over one record of `wotd_env.STATE`, for use inside compiled loops.
+A policy plays batches: it is given games that wait for decisions and returns one legal action for each. To add one,
+write its file and its row in `POLICIES`. Those that compiled loops can play also have a function over one record of
+`wotd_env.STATE`, see `wotd_env.policies.scripts`.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from wotd_env.core.policy import Policy
 
-__all__ = ["POLICIES", "Policy", "make_policy"]
+__all__ = ["POLICIES", "Named", "Policy", "Script", "check_policy", "make_policy", "script_of"]
+
+
+class Script(IntEnum):
+    """What plays a seat in compiled loops."""
+
+    OUTSIDE = 0
+    """nothing compiled: the loop must stop and ask"""
+    RANDOM = 1
+    GREEDY = 2
+
+
+class Named(NamedTuple):
+    """A policy that goes by a name."""
+
+    words: str
+    """what it does"""
+    maker: str
+    """what makes it when it is called, as `module:object`"""
+    argument: str = ""
+    """what may follow the name and a colon, and is given to the maker; empty if nothing may"""
+    needs_argument: bool = False
+    needs_trust: bool = False
+    """reading its file can run code, so the maker is told by `trust` whether the user consents"""
+    script: Script = Script.OUTSIDE
+    """what plays it in compiled loops"""
 
 
 POLICIES = {
-    "random": "a legal action at random",
-    "first": "the legal action with the lowest number",
-    "greedy": "collects the dice of its best path, moves furthest",
-    "planner": "plans every turn exactly, with a hand-made value of positions",
-    "mcts": "samples the turns to come in a search tree, a baseline; mcts:PLAYOUTS sets the playouts",
-    "oracle": "oracle:FILE plays perfectly from a table of the solved two-player game",
-    "onnx": "onnx:FILE plays the best action of a network",
-    "sb3": "sb3:FILE plays the best action of a MaskablePPO model",
+    "random": Named("a legal action at random", "wotd_env.policies.random:Random", script=Script.RANDOM),
+    "first": Named("the legal action with the lowest number", "wotd_env.policies.first:First"),
+    "greedy": Named(
+        "collects the dice of its best path, moves furthest",
+        "wotd_env.policies.greedy:Greedy",
+        script=Script.GREEDY,
+    ),
+    "planner": Named(
+        "plans every turn exactly, with a hand-made value of positions", "wotd_env.policies.planner:Planner"
+    ),
+    "mcts": Named(
+        "samples the turns to come in a search tree, a baseline; mcts:PLAYOUTS sets the playouts",
+        "wotd_env.policies.mcts:Mcts",
+        argument="PLAYOUTS",
+    ),
+    "oracle": Named(
+        "oracle:FILE plays perfectly from a table of the solved two-player game",
+        "wotd_env.policies.oracle:Oracle",
+        argument="FILE",
+    ),
+    "onnx": Named(
+        "onnx:FILE plays the best action of a network",
+        "wotd_env.policies.onnx:Onnx",
+        argument="FILE",
+        needs_argument=True,
+    ),
+    "sb3": Named(
+        "sb3:FILE plays the best action of a MaskablePPO model",
+        "wotd_env.policies.sb3:Sb3",
+        argument="FILE",
+        needs_argument=True,
+        needs_trust=True,
+    ),
 }
-"""The names that `make_policy` knows, in words. What follows a colon is passed on to the policy."""
+"""The policies that `make_policy` knows, by name."""
 
 
 def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
@@ -37,36 +88,64 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         trust: read files that can run code when they are read, as `sb3:FILE` can; no other policy asks for it.
 
     Raises:
-        ValueError: if there is no such policy, or it needs `trust`.
+        ValueError: if there is no such policy, its argument is missing or wrong, or it needs `trust`.
         FileNotFoundError: if the policy needs a file that is not there.
         ImportError: if it needs an extra that is not installed.
     """
     if not isinstance(name, str):
-        return _checked(name, name)
+        return check_policy(name, name)
     kind, _, argument = name.partition(":")
     if kind in POLICIES:
-        maker = getattr(importlib.import_module(f"wotd_env.policies.{kind}"), kind.capitalize())
-        if kind == "sb3":
-            maker = functools.partial(maker, trust=trust)
-        return _checked(maker(argument) if argument else maker(), name)
+        known = POLICIES[kind]
+        if argument and not known.argument:
+            raise ValueError(f"policy {kind!r} takes nothing after a colon, got {name!r}")
+        if known.needs_argument and not argument:
+            raise ValueError(f"policy {kind!r} needs its {known.argument}: '{kind}:{known.argument}'")
+        given = [argument] if argument else []
+        consent = {"trust": trust} if known.needs_trust else {}
+        return check_policy(name, _find(known.maker)(*given, **consent))
     if not argument:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)} or 'module:object', got {name!r}")
     try:
-        found: Any = importlib.import_module(kind)
-        for attribute in argument.split("."):
-            found = getattr(found, attribute)
+        found = _find(name)
     except (ModuleNotFoundError, AttributeError) as error:
-        known = ", ".join(POLICIES)
-        raise ValueError(f"policy {name!r} is none of {known}, nor 'module:object': {error}") from error
-    return _checked(found() if callable(found) and not _plays(found) else found, name)
+        names = ", ".join(POLICIES)
+        raise ValueError(f"policy {name!r} is none of {names}, nor 'module:object': {error}") from error
+    return check_policy(name, found() if callable(found) and not _acts(found) else found)
 
 
-def _plays(candidate: Any) -> bool:
-    return isinstance(candidate, Policy) and not isinstance(candidate, type)
+def check_policy(name: Any, candidate: Any) -> Policy:
+    """Return the candidate if it is a policy.
 
+    Args:
+        name: what the error calls it.
+        candidate: any object.
 
-def _checked(candidate: Any, name: Any) -> Policy:
-    if not _plays(candidate):
+    Raises:
+        ValueError: if it is none; a class is none.
+    """
+    if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     policy: Policy = candidate
     return policy
+
+
+def script_of(policy: Policy) -> Script:
+    """Return what plays a policy in compiled loops."""
+    return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
+
+
+_SCRIPTS = {known.maker: known.script for known in POLICIES.values()}
+
+
+def _acts(candidate: Any) -> bool:
+    return isinstance(candidate, Policy) and not isinstance(candidate, type)
+
+
+def _find(name: str) -> Any:
+    """Return an object by its name `module:object`, where the object may lie in another one."""
+    module, _, attributes = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for attribute in attributes.split("."):
+        found = getattr(found, attribute)
+    return found

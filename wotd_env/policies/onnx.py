@@ -42,9 +42,7 @@ class Onnx:
         ValueError: if it holds no network, or one with other inputs.
     """
 
-    def __init__(self, file: str | Path = "") -> None:
-        if not file:
-            raise ValueError("policy 'onnx' needs a file: 'onnx:FILE'")
+    def __init__(self, file: str | Path) -> None:
         try:
             import onnxruntime
         except ImportError as error:

@@ -24,9 +24,7 @@ class Sb3:
         ValueError: if it holds no model, or without `trust`.
     """
 
-    def __init__(self, file: str | Path = "", trust: bool = False) -> None:
-        if not file:
-            raise ValueError("policy 'sb3' needs a file: 'sb3:FILE'")
+    def __init__(self, file: str | Path, trust: bool = False) -> None:
         try:  # by its name: nothing here may lead to torch when it is imported
             ppo = importlib.import_module("sb3_contrib").MaskablePPO
         except ImportError as error:

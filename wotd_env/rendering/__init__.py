@@ -1,23 +1,93 @@
-"""Pictures of games: `text` for terminals and notebooks."""
+"""Games to look at: one scene (`scene`), shown as text, SVG, pixels, in a window, in notebooks and as recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.rendering.notebook import Pictures, show
+from wotd_env.rendering.raster import render_rgb
+from wotd_env.rendering.replay import Replay, replay_game
+from wotd_env.rendering.svg import render_svg
 from wotd_env.rendering.text import render_text
+from wotd_env.rendering.window import FPS, close_window, show_in_window
 
-__all__ = ["RENDER_MODES", "render", "render_text"]
+__all__ = [
+    "FPS",
+    "RENDERERS",
+    "RENDER_MODES",
+    "Pictures",
+    "Replay",
+    "Viewer",
+    "render_rgb",
+    "render_svg",
+    "render_text",
+    "replay_game",
+    "show",
+]
 
-RENDER_MODES = ["human", "ansi"]
-"""What environments offer: to print the position at every step, or to return it as text."""
+States = NDArray[np.void]
 
 
-def render(game: Game, state: NDArray[np.void], mode: str) -> str | None:
-    """Render a game, STATE (1,), in one of the `RENDER_MODES`."""
-    text = render_text(game, state)
-    if mode == "ansi":
-        return text
-    print(text)
-    return None
+def _each(draw: Callable[[Game, States, States], Any]) -> Callable[[Game, States, States], Sequence[Any]]:
+    """Return a renderer that draws each game by itself."""
+
+    def draw_all(game: Game, states: States, before: States) -> tuple[Any, ...]:
+        return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
+
+    return draw_all
+
+
+RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
+    "human": show_in_window,
+    "rgb_array": _each(render_rgb),
+    "svg": _each(render_svg),
+    "ansi": _each(lambda game, state, before: render_text(game, state)),
+    "ansi_color": _each(lambda game, state, before: render_text(game, state, color=True)),
+}
+"""What environments offer: render mode -> function of the rules, the games STATE (N,), and the games before what has
+moved last, STATE (N,). It returns a picture of each game, or None if it has shown them itself. Add a mode by an entry.
+"""
+
+RENDER_MODES = list(RENDERERS)
+
+
+class Viewer:
+    """What an environment is drawn by: it remembers what has moved since it last drew.
+
+    Args:
+        game: the rules.
+        mode: one of `RENDER_MODES`, or None to draw nothing.
+    """
+
+    def __init__(self, game: Game, mode: str | None) -> None:
+        self._game, self._mode = game, mode
+        self._seen: States | None = None  # as they were when last drawn
+        self._before: States | None = None  # ... before what has moved last
+
+    def render(self, states: States) -> Sequence[Any] | None:
+        """Return pictures of the games, STATE (N,), always the same ones, or None if there is nothing to return."""
+        if self._mode is None:
+            gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
+            return None
+        if self._seen is None or self._before is None:
+            self._seen = self._before = states.copy()
+        moved = (states["pieces"] != self._seen["pieces"]).any((1, 2))
+        self._before = np.where(moved, self._seen, self._before)
+        self._seen = states.copy()
+        return RENDERERS[self._mode](self._game, states, self._before)
+
+    def render_one(self, state: States) -> Any:
+        """Return the picture of an environment of a single game, STATE (1,), or None."""
+        pictures = self.render(state)
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """Close the window, if this drew in it."""
+        if self._mode == "human":
+            close_window()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,40 @@ EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACES = (*ELEMENTS, "DRAGON")
 
+# Ink and ground of every element, the dragon and dead pieces, of the sixteen colours that all terminals have.
+_COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
+_STONE = 6
 
-def render_text(game: Game, state: NDArray[np.void]) -> str:
+
+def render_text(game: Game, state: NDArray[np.void], color: bool = False) -> str:
     """Return what a person at the table sees of a game.
 
     Args:
         game: the rules.
         state: STATE (1,).
+        color: paint dice, paths and pieces by ANSI escape sequences.
 
     Returns:
-        Lines of at most 110 characters without a line break at the end.
+        Lines of at most 110 characters, escape sequences not counted, without a line break at the end.
     """
-    return "\n".join([*_news(game, state), "", *_board(game, state[0]), "", *_seats(game, state)])
+    paint = _painted if color else _plain
+    return "\n".join(
+        [*_news(game, state, paint), "", *_board(game, state[0], paint), "", *_seats(game, state, paint)]
+    )
 
 
-def _news(game: Game, state: NDArray[np.void]) -> list[str]:
+_Paint = Callable[[str, int], str]
+
+
+def _plain(text: str, color: int) -> str:
+    return text
+
+
+def _painted(text: str, color: int) -> str:
+    return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
+
+
+def _news(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
     """Return the lines that tell what is going on."""
     record = state[0]
     actor = f"player_{record['player']} ({LETTERS[record['player']]})"
@@ -49,7 +68,9 @@ def _news(game: Game, state: NDArray[np.void]) -> list[str]:
     if record["phase"] == Phase.KEEP and left == 0:
         what = "may re-roll once more by the eye of the tiger"
     perfection = " (perfection)" if record["perfection"] else ""
-    dice = "  ".join(f"[{FACES[face] if face >= 0 else '?'}]" for face in record["dice"])
+    dice = "  ".join(
+        paint(f"[{FACES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
+    )
     return [f"Turn {record['turn'] + 1}: {actor} {what}{perfection}", f"Dice: {dice}"]
 
 
@@ -61,32 +82,35 @@ def _result(game: Game, state: NDArray[np.void]) -> str:
     return f"{winners[0]} wins" if len(winners) == 1 else f"{', '.join(winners)} share the victory"
 
 
-def _board(game: Game, record: np.void) -> list[str]:
+def _board(game: Game, record: np.void, paint: _Paint) -> list[str]:
     """Return the board, one line a path, under the numbers of the spaces."""
     spaces = game.rules.spaces
-    numbers = [*range(1, spaces + 1), *(f"+{points}" for points in range(1, NUMBERED + 1))]
-    lines = [_row("", numbers, spaces, "off the board")]
+    numbers = [f"{space:>2}" for space in range(1, spaces + 1)]
+    numbers += [f"+{points}" for points in range(1, NUMBERED + 1)]
+    lines = [_row(" " * 6, numbers, spaces, "off the board")]
     for path, element in enumerate(ELEMENTS):
         cells = [
-            DEAD if record["dead"][path] >> space & 1 else EMPTY for space in range(spaces + NUMBERED + 1)
+            f" {paint(DEAD, _STONE)}" if record["dead"][path] >> space & 1 else f" {EMPTY}"
+            for space in range(spaces + NUMBERED + 1)
         ]
-        waiting = ""
+        waiting = []
         for seat in range(game.rules.players):
             space = record["pieces"][seat, path]
+            piece = paint(LETTERS[seat], int(record["color"][seat]))
             if space:
-                cells[space] = LETTERS[seat]
+                cells[space] = f" {piece}"
             else:
-                waiting += LETTERS[seat]
-        lines.append(_row(element, cells[1:], spaces, " ".join(waiting)))
+                waiting.append(piece)
+        name = paint(element, path) + " " * (6 - len(element))
+        lines.append(_row(name, cells[1:], spaces, " ".join(waiting)))
     return lines
 
 
-def _row(name: str, cells: Sequence[object], spaces: int, waiting: str) -> str:
-    plain, numbered = (" ".join(f"{cell:>2}" for cell in part) for part in (cells[:spaces], cells[spaces:]))
-    return f"{name:<6} {plain} | {numbered} |  {waiting}".rstrip()
+def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
+    return f"{name} {' '.join(cells[:spaces])} | {' '.join(cells[spaces:])} |  {waiting}".rstrip()
 
 
-def _seats(game: Game, state: NDArray[np.void]) -> list[str]:
+def _seats(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
     """Return a line for every seat, the one to act marked."""
     record = state[0]
     lines = []
@@ -97,8 +121,11 @@ def _seats(game: Game, state: NDArray[np.void]) -> list[str]:
         if game.rules.powers != "none":
             power = POWERS[color] if game.rules.powers == "own" else "any power"
             power += " (used)" if record["used"] >> seat & 1 else ""
-        who = f"{LETTERS[seat]}  player_{seat}  {ELEMENTS[color]}, {ANIMALS[color]}"
-        lines.append(f"{mark} {who:<34}  {score:>2} point{' ' if score == 1 else 's'}  {power}".rstrip())
+        who = f"player_{seat}  {ELEMENTS[color]}, {ANIMALS[color]}"
+        letter = paint(LETTERS[seat], int(color))
+        lines.append(
+            f"{mark} {letter}  {who:<31}  {score:>2} point{' ' if score == 1 else 's'}  {power}".rstrip()
+        )
     if game.rules.dead_pieces:
-        lines.append(f"  {DEAD}  dead piece")
+        lines.append(f"  {paint(DEAD, _STONE)}  dead piece")
     return lines

@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from wotd_env.cli.common import HOUR, check_range, explained
+from wotd_env.cli.options import rules_options
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.rules import Rules
 
 __all__ = [
     "CHUNK",
@@ -21,6 +30,7 @@ __all__ = [
     "aec",
     "agent_loop",
     "chooser",
+    "command",
     "game",
     "one_game",
     "rate",
@@ -32,6 +42,37 @@ Chunk = Callable[[], tuple[int, float]]
 
 CHUNK = 1 << 16  # decisions
 SEED = 0
+
+
+@explained()
+@rules_options("players", "powers")
+def command(
+    batch: Annotated[int, typer.Option(help="Games side by side in the batched interfaces.")] = 8192,
+    threads: Annotated[int, typer.Option(help="Threads of the batched interfaces.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Length of each measurement.")] = 1.0,
+    *,
+    rules: dict[str, Any],
+) -> None:
+    """Measure how many decisions a second this machine plays, interface by interface."""
+    check_integer("batch", batch, 1, 1_000_000)
+    check_integer("threads", threads, 1, 1024)
+    check_range("seconds", seconds, 0.01, HOUR)
+    Rules(**rules)
+    console = Console()
+    table = Table("interface", "games", "decisions/s", "environment alone", box=SIMPLE_HEAD)
+    rows: list[tuple[str, Callable[..., Chunk], int, dict[str, Any]]] = [
+        ("Game.step_autoreset", game, batch, {}),
+        ("vector environment against greedy", vector, batch, {}),
+        ("Game, one game", one_game, 1, {}),
+        ("Gymnasium against greedy", single, 1, {}),
+        ("PettingZoo raw_env", aec, 1, {}),
+        ("PettingZoo env()", aec, 1, {"wrapped": True}),
+    ]
+    for words, loop, games, more in rows:
+        with console.status(words):
+            rates = rate(loop(batch=games, threads=threads if games > 1 else 1, **rules, **more), seconds)
+        table.add_row(words, f"{games:,}", *(f"{decisions:,.0f}" for decisions in rates))
+    console.print(table)
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
@@ -54,7 +95,7 @@ def game(
     validate: bool = False,
     fill: Sequence[str] = ("observation", "mask", "rewards", "done"),
 ) -> Chunk:
-    """Return the loop of `Game.advance`, filling the arrays named, with actions of the `random` policy."""
+    """Return the loop of `Game.step_autoreset`, filling the arrays named, with actions of the `random` policy."""
     from wotd_env import Game, Rules, make_policy
 
     game = Game(Rules(players=players, powers=powers), num_threads=threads)
@@ -82,7 +123,7 @@ def game(
 
 
 def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return the loop of `Game.advance` for a single game, as a search or a simple script has it."""
+    """Return the loop of `Game.step_autoreset` for a single game, as a search or a simple script has it."""
     from wotd_env import Game, Rules
 
     game = Game(Rules(players=players, powers=powers))
@@ -199,9 +240,9 @@ def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     rng = np.random.default_rng(seed)
 
     def choose(mask: NDArray[Any]) -> NDArray[np.int64]:
-        ranks = np.cumsum(mask, 1, dtype=np.int16)
-        wanted = (rng.random(len(mask)) * ranks[:, -1]).astype(np.int16)
-        chosen: NDArray[np.int64] = (ranks > wanted[:, None]).argmax(1)
+        up_to = np.cumsum(mask, 1, dtype=np.int16)
+        wanted = (rng.random(len(mask)) * up_to[:, -1]).astype(np.int16)
+        chosen: NDArray[np.int64] = (up_to > wanted[:, None]).argmax(1)
         return chosen
 
     return choose

@@ -1,0 +1,272 @@
+"""Grades: a policy plays, and each of its decisions is compared with the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.game import Game, show_dice
+from wotd_env.core.policy import Policy, ask, play_out
+from wotd_env.core.rules import NUMBERED, PATHS, Rules
+from wotd_env.core.state import States
+from wotd_env.policies import make_policy
+from wotd_env.solver import Table
+from wotd_env.solver.table import check_table
+
+__all__ = ["STAGES", "WORST", "Blunder", "Grade", "Grades", "grade"]
+
+STAGES = 10
+"""Stages of a game, by the progress of both players."""
+WORST = 20
+"""Blunders that grades keep."""
+
+BLOCK = 4096  # games played side by side
+MOST_GAMES = 10_000_000  # some 100 bytes are kept of each
+
+
+class Grade(NamedTuple):
+    """How well one kind of decision was made."""
+
+    kind: str
+    decisions: int
+    regret: float
+    """mean for a decision"""
+    regret_error: float
+    """half the width of its 95 % interval"""
+    per_game: float
+    """mean of the sum over a game of one seat"""
+    per_game_error: float
+    """half the width of its 95 % interval"""
+    errors: float
+    """share of decisions that give away at least ERROR"""
+    blunders: float
+    """share that give away at least BLUNDER"""
+
+
+class Blunder(NamedTuple):
+    """A decision that gave much away."""
+
+    regret: float
+    state: States
+    """STATE (1,), with which `analyze` and `Game` can go on"""
+    action: int
+    best: int
+    rules: Rules
+    """of the game"""
+    game_seed: int
+    """of the game"""
+    moves: tuple[int, ...]
+    """all actions before this one, of both seats"""
+
+    def __str__(self) -> str:
+        game = Game(self.rules)
+        action, best = (game.describe_action(self.state, action) for action in (self.action, self.best))
+        return f"{self.regret:.3f} given away with dice {show_dice(self.state['dice'][0])}: {action}; best: {best}"
+
+
+@dataclass(frozen=True)
+class Grades:
+    """A policy's grades.
+
+    Attributes:
+        spaces: plain spaces of the board.
+        games: games played.
+        kinds: a grade for each kind of decision, and for all together, which is the last one.
+        worst: the worst decisions, the worst first.
+        stages: mean regret of a decision by stage of the game, float (STAGES,); nan where there was none.
+        result: the policy's mean result, 1 a win; where it played itself, that of the seat that began.
+        result_error: half the width of its 95 % interval.
+    """
+
+    spaces: int
+    games: int
+    kinds: tuple[Grade, ...]
+    worst: tuple[Blunder, ...]
+    stages: NDArray[np.float64]
+    result: float
+    result_error: float
+
+    @property
+    def all(self) -> Grade:
+        """The grade for all decisions."""
+        return self.kinds[-1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything but the worst decisions for JSON."""
+        return {
+            "spaces": self.spaces,
+            "games": self.games,
+            "result": self.result,
+            "result_error": self.result_error,
+            "kinds": [grade._asdict() for grade in self.kinds],
+            "stages": [None if np.isnan(mean) else float(mean) for mean in self.stages],
+        }
+
+
+def grade(
+    policy: str | Policy,
+    table: Table,
+    games: int = 10_000,
+    seed: int = 0,
+    opponent: str | Policy | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    max_turns: int = 1000,
+) -> Grades:
+    """Let a policy play and grade each of its decisions.
+
+    Args:
+        policy: what to grade, or its name, see `make_policy`.
+        table: the solution of the board to play on.
+        games: games to play, at most 10,000,000; the policy begins every other one.
+        seed: game i has the seed `seed + i`.
+        opponent: whom to play against; by default the policy itself, and then the decisions of both are graded.
+        progress: is called now and then with the games finished and all games.
+        max_turns: games are truncated after that many turns.
+
+    Raises:
+        TypeError: if the table is none.
+        ValueError: for a wrong number of games, seed or name of a policy.
+        IllegalActionError: if a policy is wrong about what is legal.
+    """
+    check_table(table)
+    policy, opponent = make_policy(policy), None if opponent is None else make_policy(opponent)
+    games = check_integer("games", games, 1, MOST_GAMES)
+    seed = check_integer("seed", seed, 0, 2**64 - games)
+    game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
+    players = (policy, opponent) if opponent else (policy,)
+    tally = _Tally(games, 1 if opponent else 2)
+    for first in range(0, games, BLOCK):
+        numbers = np.arange(first, min(first + BLOCK, games))
+        rng = np.random.default_rng([seed, first])
+        _play_block(game, table, players, numbers, seed, rng, tally)
+        if progress:
+            progress(first + len(numbers), games)
+    return tally.grades(table.spaces)
+
+
+def _play_block(
+    game: Game,
+    table: Table,
+    players: Sequence[Policy],
+    numbers: NDArray[np.int64],
+    seed: int,
+    rng: np.random.Generator,
+    tally: _Tally,
+) -> None:
+    """Play games, given by their numbers, side by side, and grade the first player.
+
+    Seat 0 begins. If there are two players the first one has seat i % 2 in game i, if there is one it has both seats.
+    """
+    state = game.reset(len(numbers), seed=seed + int(numbers[0]))
+    rows = np.arange(len(numbers))
+    seat = numbers % len(players)
+    seats = (np.arange(2) + seat[:, None]) % len(players)
+    history: list[NDArray[np.int16]] = []
+
+    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ask(players[player], game, state[games], rng)
+
+    for actions in play_out(game, state, seats, choose):
+        judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
+        if judged.size:
+            analysis = analyze(game, state[judged], table)
+
+            def moves(i: int, judged: NDArray[np.int64] = judged) -> tuple[int, tuple[int, ...]]:
+                return seed + int(numbers[judged[i]]), tuple(int(taken[judged[i]]) for taken in history)
+
+            tally.add(game, state[judged], actions[judged], analysis, numbers[judged], moves)
+        history.append(actions.astype(np.int16))
+    tally.results[numbers] = game.rewards(state)[rows, seat]
+
+
+class _Tally:
+    """Sums by game and kind of decision."""
+
+    def __init__(self, games: int, seats: int) -> None:
+        shape = (games, len(KINDS))
+        self.seats = seats  # whose decisions are graded
+        self.results = np.zeros(games)
+        self.decisions = np.zeros(shape)
+        self.regret = np.zeros(shape)
+        self.errors = np.zeros(len(KINDS))
+        self.blunders = np.zeros(len(KINDS))
+        self.stage_decisions = np.zeros(STAGES)
+        self.stage_regret = np.zeros(STAGES)
+        self.worst: list[Blunder] = []
+
+    def add(
+        self,
+        game: Game,
+        state: States,
+        actions: NDArray[np.int64],
+        analysis: Analysis,
+        number: NDArray[np.int64],
+        moves: Callable[[int], tuple[int, tuple[int, ...]]],
+    ) -> None:
+        """Note decisions of games by number; `moves(i)` is the seed of the i-th one's game, and its actions so far."""
+        regret = lost(analysis, actions)
+        kind = kinds(game, state)
+        np.add.at(self.decisions, (number, kind), 1)
+        np.add.at(self.regret, (number, kind), regret)
+        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(KINDS))
+        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(KINDS))
+        progress = state["pieces"].sum(axis=(1, 2), dtype=np.int64)
+        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
+        stage = progress * STAGES // (most + 1)
+        self.stage_decisions += np.bincount(stage, minlength=STAGES)
+        self.stage_regret += np.bincount(stage, regret, STAGES)
+        bar = self.worst[-1].regret if len(self.worst) == WORST else 0
+        for i in np.argsort(-regret, kind="stable")[:WORST]:
+            if regret[i] > bar and regret[i] >= BLUNDER:
+                one, best = state[i : i + 1].copy(), int(analysis.best[i])
+                self.worst.append(
+                    Blunder(float(regret[i]), one, int(actions[i]), best, game.rules, *moves(int(i)))
+                )
+        self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
+
+    def grades(self, spaces: int) -> Grades:
+        """Return the grades."""
+        columns = [*([k] for k in range(len(KINDS))), list(range(len(KINDS)))]
+        made = [
+            self._grade(name, column) for name, column in zip([*KINDS, "all decisions"], columns, strict=True)
+        ]
+        with np.errstate(invalid="ignore"):
+            stages = self.stage_regret / self.stage_decisions
+        return Grades(
+            spaces=spaces,
+            games=len(self.results),
+            kinds=tuple(made),
+            worst=tuple(self.worst),
+            stages=stages,
+            result=float(self.results.mean()),
+            result_error=_error(self.results),
+        )
+
+    def _grade(self, name: str, columns: list[int]) -> Grade:
+        decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
+        count = decisions.sum()
+        each = max(count, 1)
+        mean = regret.sum() / each
+        # Decisions of one game are not independent, so the interval of the ratio goes by games.
+        error = _error(regret - mean * decisions) * len(regret) / each
+        return Grade(
+            kind=name,
+            decisions=int(count),
+            regret=float(mean),
+            regret_error=float(error),
+            per_game=float(regret.mean() / self.seats),
+            per_game_error=_error(regret / self.seats),
+            errors=float(self.errors[columns].sum() / each),
+            blunders=float(self.blunders[columns].sum() / each),
+        )
+
+
+def _error(sample: NDArray[np.float64]) -> float:
+    """Return half the width of the 95 % interval of a mean."""
+    return float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("inf")

@@ -1,0 +1,45 @@
+"""Pictures of grades."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from wotd_env.analysis.equity import KINDS
+from wotd_env.analysis.grading import STAGES, Grades
+
+__all__ = ["picture"]
+
+
+def picture(grades: dict[str, Grades], file: str | Path) -> None:
+    """Draw the regret of policies by kind of decision and by stage of the game.
+
+    Args:
+        grades: name of a policy -> its grades.
+        file: picture to write; its ending says the format.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ImportError("pictures need matplotlib: pip install 'wotd-env[arena]'") from error
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    width = 0.8 / max(len(grades), 1)
+    for i, (name, of) in enumerate(grades.items()):
+        at = np.arange(len(KINDS)) + (i - (len(grades) - 1) / 2) * width
+        each = of.kinds[: len(KINDS)]
+        left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
+        right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
+    left.set_xticks(np.arange(len(KINDS)), KINDS)
+    left.set_ylabel("regret per game")
+    left.set_title("by kind of decision")
+    right.set_xlabel("progress of the game in %")
+    right.set_ylabel("regret per decision")
+    right.set_ylim(bottom=0)
+    right.set_title("by stage of the game")
+    left.legend()
+    figure.savefig(Path(file), dpi=120)

@@ -1,0 +1,179 @@
+"""What the commands share: exit codes, errors as messages, progress, checks before the work begins."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from wotd_env.core.policy import Policy
+    from wotd_env.core.rules import Rules
+
+__all__ = [
+    "FAILED",
+    "FORFEITS",
+    "HOUR",
+    "INTERRUPTED",
+    "PICTURES",
+    "WRONG_USE",
+    "check_range",
+    "check_writable",
+    "cores",
+    "explained",
+    "fail",
+    "progress_bar",
+    "ready_policies",
+]
+
+FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes."""
+
+HOUR = 3600  # seconds
+
+PICTURES = (".png", ".svg", ".pdf")
+"""Endings of the files that pictures are written to."""
+
+
+def fail(code: int, message: object) -> NoReturn:
+    """End the command with a message and an exit code."""
+    typer.echo(f"Error: {message}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def explained(kept: str = "") -> Iterator[None]:
+    """Turn what a user can do wrong into a message and an exit code; `kept` is added when one is interrupted."""
+    try:
+        yield
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        fail(WRONG_USE, error)
+    except (sqlite3.Error, RuntimeError) as error:
+        fail(FAILED, error)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted. {kept}".rstrip(), err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
+    """Return policies by their names; whatever goes wrong in a user's own module is a message.
+
+    Args:
+        names: of the policies.
+        trust: see `wotd_env.make_policy`.
+        rules: of the games that they will play. A table that `oracle` lacks for them is missed here, and not in the
+            middle of a game.
+    """
+    from wotd_env import Game, make_policy
+    from wotd_env.policies.oracle import Oracle
+
+    made = {}
+    for name in names:
+        try:
+            made[name] = make_policy(name, trust=trust)
+        except (ValueError, OSError, ImportError):
+            raise
+        except Exception as error:
+            raise ValueError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from error
+    for policy in made.values():
+        if rules is not None and isinstance(policy, Oracle):
+            policy.table(Game(rules))
+    return made
+
+
+@contextmanager
+def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar; gives the function that moves it: f(done, all)."""
+    columns = (
+        BarColumn(None, table_column=Column(min_width=8, ratio=1)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # in all 80 characters
+        TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
+        task = bar.add_task("", total=None, rate="")
+        first: list[float] = []  # done and time at the first call: what was there before took no time
+
+        def move(done: int, total: int) -> None:
+            now = time.monotonic()
+            if not first:
+                first[:] = done, now
+            rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
+            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate >= 1 else "")
+
+        yield move
+
+
+class _Rate(ProgressColumn):
+    """Of what, and how many a second on average; the time that follows it is what is left, or was taken."""
+
+    def __init__(self, unit: str, column: Column) -> None:
+        super().__init__(column)
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
+
+
+def check_writable(file: Path, *endings: str) -> None:
+    """Find out before the work begins whether its results can be written; nothing is made, nothing changed.
+
+    Raises:
+        ValueError: if the name has another ending.
+        OSError: if the file cannot be written.
+    """
+    if file.suffix not in endings:
+        raise ValueError(f"the name of a file to write here must end in {', '.join(endings)}, got {file}")
+    try:
+        target = file.resolve()  # where a link leads
+        if not target.parent.exists():
+            raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
+        if not target.parent.is_dir():
+            raise NotADirectoryError(f"{file.parent} is no folder to write {file.name} to")
+        if not target.exists():
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+        elif target.is_file():
+            with target.open("ab"):
+                pass
+        else:
+            raise IsADirectoryError(f"{file} is there, and is no file that could be written")
+    except OSError as error:
+        if error.errno is None:  # one of those above
+            raise
+        raise type(error)(f"{file} cannot be written: {error.strerror}") from None
+
+
+def check_range(name: str, value: float, least: float, most: float) -> None:
+    """Refuse a number that is out of its range or, as a float can be, no number.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {value}")
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

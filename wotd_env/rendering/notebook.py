@@ -1,0 +1,62 @@
+"""Positions in notebooks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.rendering.svg import render_svg
+
+__all__ = ["Pictures", "show"]
+
+
+class Pictures:
+    """Positions drawn side by side; a notebook shows them where this is the value of a cell."""
+
+    def __init__(self, pictures: list[str], more: int) -> None:
+        self._pictures, self._more = pictures, more
+
+    def __repr__(self) -> str:
+        more = f", {self._more} more are not drawn" if self._more else ""
+        return f"<pictures of {len(self._pictures)} games{more}>"
+
+    def _repr_html_(self) -> str:
+        columns = min(math.ceil(math.sqrt(len(self._pictures))), 5) or 1
+        cells = "".join(f"<div>{picture}</div>" for picture in self._pictures)
+        more = f"<p>and {self._more} more</p>" if self._more else ""
+        return (
+            f'<div style="display:grid;gap:8px;grid-template-columns:repeat({columns},minmax(0,1fr));'
+            f'max-width:{max(640, 320 * columns)}px">'
+            f"<style>.wotd{{display:block;width:100%;height:auto;border-radius:8px}}</style>{cells}</div>{more}"
+        )
+
+
+def show(
+    game: Game,
+    states: NDArray[np.void],
+    before: NDArray[np.void] | None = None,
+    theme: str = "auto",
+    most: int = 16,
+) -> Pictures:
+    """Show games in a notebook, side by side.
+
+    Args:
+        game: the rules.
+        states: STATE (N,).
+        before: STATE (N,), earlier positions of the same games: what has moved since is marked.
+        theme: "light", "dark", or "auto" for the one that the reader's system prefers.
+        most: how many games are drawn at most, the first ones.
+
+    Raises:
+        ValueError: for a record that is no game of these rules, or an unknown theme.
+    """
+    games = range(min(len(states), most))
+    parts = [slice(i, i + 1) for i in games]
+    pictures = [
+        render_svg(game, states[part], None if before is None else before[part], theme=theme)
+        for part in parts
+    ]
+    return Pictures(pictures, len(states) - len(pictures))

@@ -1,0 +1,101 @@
+"""A position in pixels: each mark is drawn once for each size, kept, and laid over the empty board when it is there."""
+
+from __future__ import annotations
+
+import functools
+import math
+from io import BytesIO
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.rendering.extra import needed_for
+from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
+from wotd_env.rendering.svg import place
+
+__all__ = ["render_rgb"]
+
+
+class _Sprite(NamedTuple):
+    """What a mark looks like: pixels = color + ground * keep / 255."""
+
+    rows: slice
+    columns: slice
+    color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
+    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255: how much of the ground shows
+
+
+def render_rgb(
+    game: Game,
+    state: NDArray[np.void],
+    before: NDArray[np.void] | None = None,
+    action: int | None = None,
+    theme: str = "light",
+    width: int = 640,
+) -> NDArray[np.uint8]:
+    """Return the picture of a game in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
+
+    The arguments are those of `render_svg`, but for the theme "auto", which only browsers know.
+
+    Raises:
+        ImportError: if the extra `render` is not installed.
+        ValueError: for a record that is no game of these rules, an unknown theme or a width below 1.
+    """
+    if theme == "auto":
+        raise ValueError("theme must be 'light' or 'dark' in pixels, got 'auto'")
+    if width < 1:
+        raise ValueError(f"width must be at least 1 pixel, got {width!r}")
+    board, *marks = scene(game, state, before, action, theme)
+    picture = _ground(board, width).copy()
+    for mark in marks:
+        sprite = _sprite(mark, width)
+        ground = picture[sprite.rows, sprite.columns]
+        blended = ground * sprite.keep
+        blended += 127
+        blended //= 255
+        blended += sprite.color
+        ground[...] = blended
+    return picture
+
+
+@functools.lru_cache(maxsize=8)
+def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
+    """Return the empty board, uint8 (h, w, 3)."""
+    return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
+
+
+@functools.lru_cache(maxsize=1024)  # some games in one size: 10 MB at 640 pixels
+def _sprite(mark: Mark, width: int) -> _Sprite:
+    """Return what a mark looks like in a picture of a width."""
+    unit = width / WIDTH
+    left, top = max(math.floor(mark.x * unit), 0), max(math.floor(mark.y * unit), 0)
+    right = min(math.ceil((mark.x + mark.width * mark.scale) * unit), width)
+    bottom = min(math.ceil((mark.y + mark.height * mark.scale) * unit), _height(width))
+    pixels = _draw(mark, left, top, right - left, bottom - top, width).astype(np.uint16)
+    opacity = pixels[..., 3:]
+    return _Sprite(
+        slice(top, bottom),
+        slice(left, right),
+        (pixels[..., :3] * opacity + 127) // 255,
+        255 - opacity,
+    )
+
+
+def _height(width: int) -> int:
+    return max(width * HEIGHT // WIDTH, 1)
+
+
+def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
+    """Return a part of a picture that a mark alone is drawn in, uint8 (rows, columns, 4)."""
+    with needed_for("a picture in pixels"):
+        import resvg_py
+        from PIL import Image
+    unit = width / WIDTH
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns}" height="{rows}" '
+        f'viewBox="{left / unit} {top / unit} {columns / unit} {rows / unit}">{place(mark, mark.svg)}</svg>'
+    )
+    with Image.open(BytesIO(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True))) as image:
+        return np.asarray(image.convert("RGBA"))

@@ -1,0 +1,222 @@
+"""Games as they went: to step through in a notebook or a browser, as GIF and as MP4."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wotd_env.core.actions import describe_action
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
+from wotd_env.rendering.extra import needed_for
+from wotd_env.rendering.raster import render_rgb
+from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
+from wotd_env.rendering.svg import style
+from wotd_env.rendering.text import render_text
+
+__all__ = ["Replay", "replay_game"]
+
+
+class Replay:
+    """A recorded game; a notebook shows it where this is the value of a cell.
+
+    Args:
+        game: the rules.
+        states: STATE (T,), the positions of one game in order, T >= 1.
+        actions: the decision taken at each of them, at all of them or all but the last; by default none is known.
+
+    Raises:
+        ValueError: for no positions, too many or too few actions, or records that are no games of these rules.
+    """
+
+    def __init__(self, game: Game, states: NDArray[np.void], actions: ArrayLike | None = None) -> None:
+        if len(states) == 0:
+            raise ValueError("states must hold at least one position, got none")
+        taken: list[int | None] = [] if actions is None else [int(action) for action in np.asarray(actions)]
+        if taken and len(taken) not in (len(states) - 1, len(states)):
+            raise ValueError(
+                f"actions must be one for each of the {len(states)} positions, or for all but the last, "
+                f"got {len(taken)}"
+            )
+        game.scores(states)  # checks the records
+        self.game, self.states = game, states.copy()
+        self.actions = taken + [None] * (len(states) - len(taken))
+
+    def __repr__(self) -> str:
+        return f"<replay of {len(self.states)} positions>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escape(self.html())}" sandbox="allow-scripts" title="a recorded game" '
+            f'style="width:100%;max-width:{WIDTH}px;aspect-ratio:{WIDTH}/{HEIGHT + 190};border:0"></iframe>'
+        )
+
+    def html(self, theme: str = "auto") -> str:
+        """Return a page to step through the game with: one file that asks nothing of any other.
+
+        Args:
+            theme: "light", "dark", or "auto" for the one that the reader's system prefers.
+
+        Raises:
+            ValueError: for an unknown theme.
+        """
+        # A page holds each drawing once, each place of it once, and for each position the numbers of its places.
+        drawings: dict[str, int] = {}
+        places: dict[tuple[int, str, str, str], int] = {}
+        frames = []
+        for marks in self._scenes(theme):
+            frame = []
+            for mark in marks:
+                drawing = drawings.setdefault(mark.svg, len(drawings))
+                at = (drawing, f"{mark.x:.2f}", f"{mark.y:.2f}", f"{mark.scale:.5g}")
+                frame.append(places.setdefault(at, len(places)))
+            frames.append(frame)
+        content = {
+            "drawings": list(drawings),
+            "places": list(places),
+            "frames": frames,
+            "captions": self._captions(),
+            "turns": self.states["turn"].tolist(),
+        }
+        data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+        folder = files("wotd_env.rendering")
+        script = (folder / "replay.js").read_text("utf-8")
+        look = (folder / "replay.css").read_text("utf-8") + style()
+        if theme != "auto":
+            look = look.replace("color-scheme: light dark", f"color-scheme: {theme}")
+        page = (folder / "replay.html").read_text("utf-8")
+        parts = {
+            "POLICY": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(look)}'",
+            "STYLE": look,
+            "DATA": data,
+            "SCRIPT": script,
+        }
+        for name, part in parts.items():
+            page = page.replace(f"{{{{{name}}}}}", part)
+        return page
+
+    def save(self, file: str | Path, *, theme: str | None = None, width: int = 640, fps: float = 2) -> None:
+        """Write the game to a file: `.html` to step through, `.gif` or `.mp4` to watch.
+
+        Args:
+            file: its ending says the format.
+            theme: "light", "dark" or, in HTML alone, "auto"; by default "auto" in HTML, else "light".
+            width: of the pictures in pixels; HTML fits any.
+            fps: positions in a second; in HTML the reader sets it.
+
+        Raises:
+            ImportError: for a format that needs the extra `render`, if it is not installed.
+            OSError: if the file cannot be written; one that was there is as it was.
+            ValueError: for an unknown ending or theme.
+        """
+        target = Path(file)
+        if target.suffix not in WRITERS:
+            raise ValueError(f"the name of a file to write here must end in {', '.join(WRITERS)}, got {file}")
+        part = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
+        try:
+            WRITERS[target.suffix](self, part, theme, width, fps)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
+        """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), as `render_rgb` draws them."""
+        for state, before, action in self._steps():
+            yield render_rgb(self.game, state, before, action, theme, width)
+
+    def _scenes(self, theme: str) -> Iterator[list[Mark]]:
+        for state, before, action in self._steps():
+            yield scene(self.game, state, before, action, theme)
+
+    def _steps(self) -> Iterator[tuple[NDArray[np.void], NDArray[np.void], int | None]]:
+        """Yield each position, STATE (1,), that before the last move, and the decision."""
+        before = self.states[:1]
+        for i, action in enumerate(self.actions):
+            state, last = self.states[i : i + 1], self.states[max(i - 1, 0) : max(i, 1)]
+            if (state["pieces"] != last["pieces"]).any():
+                before = last
+            yield state, before, action
+
+    def _captions(self) -> list[str]:
+        """Return a line for every position: what is going on, and what is decided."""
+        captions = []
+        for state, _, action in self._steps():
+            news = render_text(self.game, state).partition("\n")[0]
+            decided = "" if action is None else f": {describe_action(action, self.game.rules)}"
+            captions.append(news + decided)
+        return captions
+
+
+def replay_game(rules: Rules, seed: int, actions: Sequence[int]) -> Replay:
+    """Return a game that is recorded as `wotd_env.analysis.write_game` does.
+
+    Args:
+        rules: its rules.
+        seed: that of its `Game.reset`.
+        actions: all decisions but forced ones.
+
+    Raises:
+        IllegalActionError: for an action that is not legal where it stands.
+        ValueError: for a wrong seed.
+    """
+    game = Game(rules)
+    state = game.reset(1, seed=seed)
+    states = [state.copy()]
+    for action in actions:
+        game.step(state, [action])
+        states.append(state.copy())
+    return Replay(game, np.concatenate(states), actions)
+
+
+def _hash(text: str) -> str:
+    """Return the digest by which a page allows a script or style."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _write_html(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
+    file.write_text(replay.html(theme or "auto"), "utf-8")
+
+
+def _write_gif(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
+    with needed_for("a GIF"):
+        from PIL import Image
+    pictures = [Image.fromarray(picture) for picture in replay.pictures(theme or "light", width)]
+    # All pictures take the colours of the last, which has the most pieces on the board: none flickers.
+    colors = pictures[-1].quantize(256)
+    first, *others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
+    first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+
+
+def _write_mp4(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
+    with needed_for("an MP4"):
+        import av
+
+    with av.open(file, "w", format="mp4") as container:
+        stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
+        stream.width, stream.height = (
+            width // 2 * 2,
+            width * HEIGHT // WIDTH // 2 * 2,
+        )  # H.264 wants even sizes
+        stream.pix_fmt = "yuv420p"
+        for picture in replay.pictures(theme or "light", width):
+            pixels = np.ascontiguousarray(picture[: stream.height, : stream.width])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        container.mux(stream.encode())
+
+
+WRITERS: dict[str, Callable[[Replay, Path, str | None, int, float], None]] = {
+    ".html": _write_html,
+    ".gif": _write_gif,
+    ".mp4": _write_mp4,
+}
+"""Ending of a file -> what writes a game to it; add a format by an entry."""

@@ -1,0 +1,425 @@
+"""One scene for all media: a position as marks, each a drawing with its place; nothing here knows pixels.
+
+A scene is 800 by 600. Its first mark is the empty board, the same for all positions of the same rules; the others are
+what lies on it. Whoever shows a scene draws the marks in order: `svg` as one picture, `raster` in pixels, `replay` in a
+browser. Equal things are equal marks, so that media can keep what they have drawn.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.actions import Action
+from wotd_env.core.game import Game
+from wotd_env.core.rules import DICE, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
+from wotd_env.rendering import glyphs
+from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
+
+__all__ = ["HEIGHT", "PALETTES", "WIDTH", "Mark", "scene"]
+
+WIDTH, HEIGHT = 800, 600
+
+_SIGNS = {
+    "fill0": "#22262b", "fill1": "#c8321e", "fill2": "#f7f7f2", "fill3": "#f2c12e", "fill4": "#1f6fc0",
+    "fill5": "#157a5f", "ink0": "#f7f3e8", "ink1": "#fff4e0", "ink2": "#22262b", "ink3": "#2b2410",
+    "ink4": "#f4f8ff", "ink5": "#f6dd8c", "edge": "#17191c", "rim": "#fffdf6",
+}  # fmt: skip
+
+PALETTES: dict[str, dict[str, str]] = {
+    "light": {
+        **_SIGNS,
+        "paper": "#f3ecdd", "card": "#fbf7ee", "space": "#fdfaf3", "line": "#d6cbb4", "text": "#25272b",
+        "faint": "#6f6858", "frame": "#17191c", "accent": "#157a5f", "stone": "#aaa598", "cut": "#4c483f",
+        "lane0": "#d3d6da", "lane1": "#f0cdc3", "lane2": "#e6e3dc", "lane3": "#f3e0a4", "lane4": "#c5d9ee",
+        "road0": "#7d848d", "road1": "#c9705f", "road2": "#a5a199", "road3": "#b98f1a", "road4": "#5b8fc4",
+    },
+    "dark": {
+        **_SIGNS,
+        "paper": "#16181c", "card": "#22252b", "space": "#14161a", "line": "#3a3e46", "text": "#f0ebdf",
+        "faint": "#a39d90", "frame": "#777c85", "accent": "#4fc39f", "stone": "#7d7a73", "cut": "#24221e",
+        "lane0": "#2b3037", "lane1": "#4a241e", "lane2": "#484a4d", "lane3": "#4d4117", "lane4": "#1b3a5c",
+        "road0": "#757d88", "road1": "#b9604f", "road2": "#9a9b9c", "road3": "#ab8a2b", "road4": "#4c84bd",
+    },
+}  # fmt: skip
+"""Colours by what they are for, for every theme; those of elements end in their number, 5 being the dragon."""
+
+# A page that shows this theme says what the variables are: the colours of what its reader prefers.
+PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
+
+
+class Mark(NamedTuple):
+    """A drawing and its place.
+
+    Attributes:
+        svg: what is drawn, in a box from 0, 0 to `width`, `height` that nothing of it leaves.
+        x: where the box begins in the scene.
+        y: the same downwards.
+        scale: by how much the drawing is enlarged.
+        width: of the box, before it is enlarged.
+        height: the same downwards.
+    """
+
+    svg: str
+    x: float
+    y: float
+    scale: float = 1
+    width: float = glyphs.BOX
+    height: float = glyphs.BOX
+
+
+# Where things are: the dice above the board, the seats below it.
+_MARGIN = 24
+_DIE, _DIE_STEP, _DICE_Y = 68, 80, 22
+_BOARD_Y, _LANE, _LANE_STEP = 156, 56, 62
+_START = 84  # where the pieces that are off the board wait: from here
+_FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # the spaces lie between these
+_GAP = 14  # between plain and numbered spaces
+_CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
+
+_ANY = 5  # the sign of any one power
+
+
+class _Board(NamedTuple):
+    """Where the spaces of a board are, and how large a piece on them is."""
+
+    spaces: int
+    step: float
+    size: float
+
+    @classmethod
+    def of(cls, spaces: int) -> _Board:
+        step = (_LAST - _FIRST - _GAP) / (spaces + NUMBERED)
+        return cls(spaces, step, min(step - 4, _LANE - 14))
+
+    def x(self, space: int) -> float:
+        """Return the middle of a space, 1 and up."""
+        return _FIRST + (space - 0.5) * self.step + _GAP * (space > self.spaces)
+
+    @staticmethod
+    def y(path: int) -> float:
+        """Return the middle of a path."""
+        return _BOARD_Y + _LANE_STEP * path + _LANE / 2
+
+
+def scene(
+    game: Game,
+    state: NDArray[np.void],
+    before: NDArray[np.void] | None = None,
+    action: int | None = None,
+    theme: str = "light",
+) -> list[Mark]:
+    """Return what there is to see of a game.
+
+    Args:
+        game: the rules.
+        state: STATE (1,).
+        before: STATE (1,), an earlier position of the same game: what has moved since is marked. One of another game
+            marks nothing.
+        action: the decision that is taken here: the dice that it keeps are marked.
+        theme: "light", "dark", or "auto" where a page sets the colours, see `svg.style`.
+
+    Returns:
+        The marks in the order in which they are drawn, the first of them the empty board.
+
+    Raises:
+        ValueError: for a record that is no game of these rules, or an unknown theme.
+    """
+    if theme not in PALETTES:
+        raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
+    both = state if before is None else np.concatenate([state, before])
+    scores = game.scores(both)[0].tolist()  # checks the records
+    moved = [] if before is None else _moved(state[0], before[0])
+    palette, focus = PALETTES[theme], _in_focus(game, state)
+    return [
+        _empty_board(game.rules.spaces, theme),
+        *_status(state[0], palette, focus),
+        *_dice(state[0], palette, action),
+        *_pieces(game.rules, state[0], palette, moved),
+        *_seats(game.rules, state[0], palette, scores, focus),
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _text(
+    text: str, x: float, y: float, size: float, color: str, weight: float = 1.5, anchor: float = 0
+) -> Mark:
+    """Return a line whose capitals are `size` high, on the baseline y; `anchor` 0 begins at x, 1 ends there."""
+    width, pad = width_of(text), 2.0
+    scale = size / CAPITAL
+    svg = f'<g transform="translate({pad:g} {CAPITAL + pad:g})">{lettering(text, color, weight)}</g>'
+    x -= (width * anchor + pad) * scale
+    return Mark(svg, x, y - (CAPITAL + pad) * scale, scale, width + 2 * pad, CAPITAL + 2 * pad + 3)
+
+
+# ------------------------------------------------------------------------------------------------ the empty board
+
+
+@functools.lru_cache(maxsize=64)
+def _empty_board(spaces: int, theme: str) -> Mark:
+    """Return paths and spaces, the ground of every scene."""
+    palette, board = PALETTES[theme], _Board.of(spaces)
+    radius = board.size / 2
+    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{palette["paper"]}"/>']
+    for path in range(PATHS):
+        y, lane, road = board.y(path), palette[f"lane{path}"], palette[f"road{path}"]
+        parts.append(
+            f'<rect x="{_MARGIN}" y="{_number(y - _LANE / 2)}" width="{WIDTH - 2 * _MARGIN}" height="{_LANE}" '
+            f'rx="{_LANE / 2:g}" fill="{lane}"/>'
+            f'<path d="M{_FIRST - 8} {_number(y)}H{_number(board.x(spaces + NUMBERED))}" stroke="{road}" '
+            'stroke-width="3"/>'
+            f'<g transform="translate({_MARGIN + 4} {_number(y - 24)})">'
+            f'<circle cx="24" cy="24" r="23" fill="{palette[f"fill{path}"]}" stroke="{palette["frame"]}" '
+            'stroke-width="1.5"/>'
+            '<g transform="translate(7.2 7.2) scale(.7)">'
+            f"{glyphs.element(path, palette[f'ink{path}'], palette[f'fill{path}'])}</g></g>"
+        )
+        for space in range(1, spaces + 1):
+            parts.append(
+                f'<circle cx="{_number(board.x(space))}" cy="{_number(y)}" r="{_number(radius * 0.8)}" '
+                f'fill="{palette["space"]}" stroke="{road}" stroke-width="2"/>'
+            )
+        for number in range(1, NUMBERED + 1):
+            x = board.x(spaces + number)
+            figure = _text(str(number), 0, 0, radius * 0.78, palette["text"], 1.7)
+            width = width_of(str(number)) * figure.scale
+            parts.append(
+                f'<rect x="{_number(x - radius)}" y="{_number(y - radius)}" width="{_number(board.size)}" '
+                f'height="{_number(board.size)}" rx="{_number(radius * 0.36)}" fill="{palette["space"]}" '
+                f'stroke="{road}" stroke-width="2.5"/>'
+                f'<g transform="translate({_number(x - width / 2 + figure.x)} '
+                f'{_number(y + radius * 0.39 + figure.y)}) scale({_number(figure.scale)})">{figure.svg}</g>'
+            )
+    return Mark("".join(parts), 0, 0, 1, WIDTH, HEIGHT)
+
+
+# ------------------------------------------------------------------------------------------------ what is going on
+
+
+def _in_focus(game: Game, state: NDArray[np.void]) -> list[int]:
+    """Return the seat to act or, in the end, those that have won."""
+    if state["phase"][0] != Phase.OVER:
+        return [int(state["player"][0])]
+    rewards = game.rewards(state)[0]
+    return [] if state["truncated"][0] else np.flatnonzero(rewards == rewards.max()).tolist()
+
+
+def _status(record: np.void, palette: dict[str, str], focus: list[int]) -> Iterator[Mark]:
+    """Yield who is to act, in which turn, and what is to be decided; in the end, who has won."""
+    phase, finished = Phase(record["phase"]), int(record["turn"])
+    turn = f"turn {finished + 1}"
+    name = f"player_{focus[0]}" if focus else "nobody wins"
+    what = {
+        Phase.CHANCE: "rolls the dice",
+        Phase.KEEP: "keeps dice" if record["rolls_left"] else "eye of the tiger?",
+        Phase.MOVE: "moves",
+        Phase.EXTRA: "takes an extra turn?",
+        Phase.OVER: "wins",
+    }[phase]
+    if record["truncated"]:
+        turn, what = f"turn {finished}", "turn limit reached"
+    elif len(focus) > 1:
+        name, what = "a tie", "victory shared"
+    yield _text(turn + " - perfection" * bool(record["perfection"]), _MARGIN + 4, 38, 14, palette["faint"])
+    x, size = float(_MARGIN), 68 if len(focus) <= 1 else 44
+    for seat in focus:
+        yield _piece(int(record["color"][seat]), palette, x + size / 2, 88, size)
+        x += size + 4
+    x += 10 if focus else 4
+    yield _text(name, x, 84, 19, palette["text"], 1.9)
+    yield _text(what, x, 113, 15, palette["text"], 1.6)
+
+
+def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
+    """Yield the dice, kept ones marked, and the re-rolls left."""
+    phase = record["phase"]
+    chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
+    first = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
+    for i, face in enumerate(record["dice"].tolist()):
+        kept = (action or 0) >> i & 1 if chosen else phase == Phase.CHANCE and face >= 0
+        x, y = first + _DIE_STEP * i, float(_DICE_Y)
+        if face < 0 or (chosen and not kept):
+            yield Mark(_blank(palette), x, y, _DIE / glyphs.BOX)
+        if face >= 0 and chosen and not kept:
+            small = 0.62
+            yield _die(face, palette, x + _DIE * (1 - small) / 2, y + _DIE * (1 - small) / 2, _DIE * small)
+        elif face >= 0:
+            yield _die(face, palette, x, y, _DIE)
+        if kept:
+            bar = f'<rect width="40" height="6" rx="3" fill="{palette["accent"]}"/>'
+            yield Mark(bar, x + (_DIE - 40) / 2, y + _DIE + 5, 1, 40, 6)
+    if phase == Phase.OVER:
+        return
+    left = int(record["rolls_left"])
+    words = _text("re-rolls left", 0, 0, 13, palette["faint"])
+    end = WIDTH - _MARGIN - 4 - 26 * REROLLS
+    y = _DICE_Y + _DIE + 31
+    yield words._replace(x=end - 8 - words.width * words.scale + 4, y=y + words.y)
+    for i in range(REROLLS):
+        color = palette["accent"] if i < left else palette["line"]
+        yield Mark(glyphs.again(color, 6), end + 26 * i + 4, y - 18, 0.5)
+
+
+@functools.lru_cache(maxsize=64)
+def _drawn(kind: str, number: int, colors: tuple[str, ...]) -> str:
+    drawing: str = getattr(glyphs, kind)(number, *colors)
+    return drawing
+
+
+def _die(face: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
+    colors = (palette[f"fill{face}"], palette[f"ink{face}"], palette["frame"])
+    return Mark(_drawn("die", face, colors), x, y, size / glyphs.BOX)
+
+
+def _blank(palette: dict[str, str]) -> str:
+    return (
+        f'<rect x="3" y="3" width="42" height="42" rx="9" fill="none" stroke="{palette["faint"]}" stroke-width="1.6" '
+        'stroke-dasharray="4.5 3.6"/>'
+    )
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
+    """Return a piece around a point."""
+    colors = (palette[f"fill{color}"], palette[f"ink{color}"], palette["edge"], palette["rim"])
+    return Mark(_drawn("piece", color, colors), x - size / 2, y - size / 2, size / glyphs.BOX)
+
+
+def _moved(record: np.void, before: np.void) -> list[tuple[int, int, int, int]]:
+    """Return what has moved: seat, path, from which space, to which; nothing if it is another game."""
+    moved = [
+        (seat, path, int(before["pieces"][seat, path]), int(record["pieces"][seat, path]))
+        for seat, path in np.argwhere(record["pieces"] != before["pieces"]).tolist()
+    ]
+    another = before["turn"] > record["turn"] or any(goal == 0 for *_, goal in moved)
+    return [] if another else moved
+
+
+def _pieces(
+    rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
+) -> Iterator[Mark]:
+    """Yield the ways that pieces have come, the dead pieces and the pieces."""
+    board, n = _Board.of(rules.spaces), rules.players
+    slot = min((_FIRST - _START - 10) / n, 38)  # for each piece off the board
+    for seat, path, start, goal in moved:
+        origin = board.x(start) if start else _START + (seat + 0.5) * slot
+        yield _way(origin, board.x(goal), board.y(path), palette["accent"])
+    for path in range(PATHS):
+        for space in range(1, rules.spaces + 1):
+            if record["dead"][path] >> space & 1:
+                stone = glyphs.dead(palette["stone"], palette["cut"], palette["rim"])
+                x, y = board.x(space) - board.size / 2, board.y(path) - board.size / 2
+                yield Mark(stone, x, y, board.size / glyphs.BOX)
+    arrived = {(seat, path) for seat, path, *_ in moved}
+    for seat in range(n):
+        color = int(record["color"][seat])
+        for path in range(PATHS):
+            space, y = int(record["pieces"][seat, path]), board.y(path)
+            if space == 0:
+                yield _piece(color, palette, _START + (seat + 0.5) * slot, y, min(slot - 1, board.size))
+                continue
+            if (seat, path) in arrived:
+                yield _halo(color, palette["accent"], board.x(space), y, board.size)
+            yield _piece(color, palette, board.x(space), y, board.size)
+            if rules.immunity and color == path:
+                yield _lock(palette, board.x(space), y, board.size)
+
+
+def _way(start: float, goal: float, y: float, color: str) -> Mark:
+    """Return the way from a space to another, below those between."""
+    left, right = sorted((start, goal))
+    depth, bend = 25, min(14, (right - left) / 2)
+    path = (
+        f"M5 5Q5 {5 + depth} {5 + bend:g} {5 + depth}H{_number(5 + right - left - bend)}"
+        f"Q{_number(5 + right - left)} {5 + depth} {_number(5 + right - left)} 5"
+    )
+    drawing = (
+        f'<path d="{path}" fill="none" stroke="{color}" stroke-width="5" stroke-linecap="round"/>'
+        f'<circle cx="{_number(5 + start - left)}" cy="5" r="5" fill="{color}"/>'
+    )
+    return Mark(drawing, left - 5, y - 5, 1, right - left + 10, depth + 10)
+
+
+def _halo(color: int, ring: str, x: float, y: float, size: float) -> Mark:
+    """Return a ring around a piece that has just come."""
+    outline = (
+        f'<path transform="translate(6 6)" d="{glyphs.OUTLINES[color]}" fill="{ring}" stroke="{ring}" '
+        'stroke-width="12" stroke-linejoin="round"/>'
+    )
+    scale = size / glyphs.BOX
+    return Mark(outline, x - 30 * scale, y - 30 * scale, scale, 60, 60)
+
+
+def _lock(palette: dict[str, str], x: float, y: float, size: float) -> Mark:
+    """Return a small lock in the corner of a piece that cannot be swapped."""
+    lock = (
+        f'<circle cx="24" cy="24" r="22" fill="{palette["card"]}" stroke="{palette["edge"]}" stroke-width="3"/>'
+        f'<path d="M17 22V17a7 7 0 0 1 14 0V22" fill="none" stroke="{palette["text"]}" stroke-width="4"/>'
+        f'<rect x="13" y="21" width="22" height="15" rx="3" fill="{palette["text"]}"/>'
+    )
+    return Mark(lock, x + size * 0.12, y + size * 0.12, size * 0.42 / glyphs.BOX)
+
+
+# ------------------------------------------------------------------------------------------------ seats
+
+
+def _seats(
+    rules: Rules, record: np.void, palette: dict[str, str], scores: list[int], focus: list[int]
+) -> Iterator[Mark]:
+    """Yield a card for every seat: whose it is, its points, its power."""
+    n = rules.players
+    width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
+    for seat in range(n):
+        x = _MARGIN + seat * (width + _CARD_GAP)
+        color, name = int(record["color"][seat]), f"player_{seat}"
+        yield _card(width, palette, seat in focus, x)
+        yield _piece(color, palette, x + 34, _CARD_Y + 32, 46)
+        size = min(14, CAPITAL * (width - 36 - _BADGE) / width_of(name))
+        yield _text(name, x + 14, _CARD_Y + _CARD - 14, size, palette["text"])
+        yield _text(str(scores[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
+        if rules.powers != "none":
+            number = color if rules.powers == "own" else _ANY
+            badge = _badge(number, bool(record["used"] >> seat & 1), palette)
+            yield Mark(badge, x + width - 12 - _BADGE, _CARD_Y + _CARD - 8 - _BADGE, _BADGE / glyphs.BOX)
+
+
+@functools.lru_cache(maxsize=256)
+def _card_drawing(width: float, fill: str, line: str, weight: float) -> str:
+    return (
+        f'<rect x="3" y="3" width="{_number(width)}" height="{_CARD}" rx="14" fill="{fill}" stroke="{line}" '
+        f'stroke-width="{weight:g}"/>'
+    )
+
+
+def _card(width: float, palette: dict[str, str], marked: bool, x: float) -> Mark:
+    line, weight = (palette["accent"], 4.0) if marked else (palette["line"], 1.5)
+    drawing = _card_drawing(width, palette["card"], line, weight)
+    return Mark(drawing, x - 3, _CARD_Y - 3, 1, width + 6, _CARD + 6)
+
+
+def _badge(number: int, spent: bool, palette: dict[str, str]) -> str:
+    """Return the sign of a power: on a full disc while it is held, struck out once it is spent."""
+    ground = "none" if spent else palette["accent"]
+    ink = palette["faint"] if spent else palette["card"]
+    line = palette["faint"] if spent else palette["accent"]
+    struck = (
+        f'<path d="M10 38 38 10" stroke="{palette["card"]}" stroke-width="7"/><path d="M8 40 40 8" stroke="{line}" '
+        'stroke-width="3.5"/>'
+    )
+    name = (*POWERS, "any power")[number]
+    return (
+        f"<title>{name}{' (used)' * spent}</title>"
+        f'<circle cx="24" cy="24" r="22" fill="{ground}" stroke="{line}" stroke-width="3"/>'
+        f'<g transform="translate(8 8) scale(.667)">{glyphs.power(number, ink, palette["card"])}</g>'
+        + struck
+        * spent
+    )

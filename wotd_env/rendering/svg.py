@@ -1,0 +1,70 @@
+"""A position as one SVG: it needs no fonts, no scripts and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
+from wotd_env.rendering.text import render_text
+
+__all__ = ["place", "render_svg", "style"]
+
+
+def render_svg(
+    game: Game,
+    state: NDArray[np.void],
+    before: NDArray[np.void] | None = None,
+    action: int | None = None,
+    theme: str = "light",
+    width: int = WIDTH,
+) -> str:
+    """Return the picture of a game; equal positions give equal pictures.
+
+    Args:
+        game: the rules.
+        state: STATE (1,).
+        before: STATE (1,), an earlier position of the same game: what has moved since is marked. One of another game
+            marks nothing.
+        action: the decision that is taken here: the dice that it keeps are marked.
+        theme: "light", "dark", or "auto", which takes the one that the reader's system prefers; only browsers know it.
+        width: in pixels; the height is three quarters of it. Pages may show it in any other size.
+
+    Raises:
+        ValueError: for a record that is no game of these rules, or an unknown theme.
+    """
+    marks = scene(game, state, before, action, theme)
+    uses = Counter(mark.svg for mark in marks)
+    names = {svg: f"w{zlib.crc32(svg.encode()):08x}" for svg, count in uses.items() if count > 1}
+    symbols = "".join(f'<g id="{name}">{svg}</g>' for svg, name in names.items())
+    drawn = "".join(
+        place(mark, f'<use href="#{names[mark.svg]}"/>' if mark.svg in names else mark.svg) for mark in marks
+    )
+    text = render_text(game, state)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="wotd" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{width}" height="{width * HEIGHT // WIDTH}">'
+        f"<title>{escape(text.partition(chr(10))[0])}</title><desc>{escape(text)}</desc>"
+        f"{f'<style>{style()}</style>' if theme == 'auto' else ''}<defs>{symbols}</defs>{drawn}</svg>"
+    )
+
+
+def place(mark: Mark, drawing: str) -> str:
+    """Return a drawing in its place."""
+    scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
+    at = f"{mark.x:.2f} {mark.y:.2f}"
+    return f'<g transform="translate({at}){scale}">{drawing}</g>' if mark.x or mark.y or scale else drawing
+
+
+def style() -> str:
+    """Return the CSS of the theme "auto": the colours of the light theme, or of the dark one if that is preferred."""
+    light, dark = (
+        ";".join(f"--wotd-{name}:{color}" for name, color in PALETTES[theme].items())
+        for theme in ("light", "dark")
+    )
+    return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"

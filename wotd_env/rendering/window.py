@@ -1,0 +1,103 @@
+"""The process's one window, which `render_mode="human"` draws in: SDL, beneath pygame, has a single display."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.rendering.extra import needed_for
+from wotd_env.rendering.raster import render_rgb
+from wotd_env.rendering.scene import HEIGHT, WIDTH
+
+if TYPE_CHECKING:
+    import pygame
+
+__all__ = ["FPS", "MOST", "close_window", "show_in_window"]
+
+FPS = 4
+"""Pictures in a second at most: the window waits, so that people can follow."""
+
+MOST = 16
+"""Games in the window at most: of a larger batch the first ones."""
+
+
+class _Window:
+    """What is kept between two pictures."""
+
+    clock: pygame.time.Clock | None = None
+    shut = False  # by the person who watched
+
+
+_window = _Window()
+
+
+def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
+    """Show games in a window, opened when it is first needed, and wait until the last picture has been seen.
+
+    Who shuts the window is left in peace: it opens again after `close_window`.
+
+    Args:
+        game: the rules.
+        states: STATE (N,), the first `MOST` of which are shown.
+        before: STATE (N,), as `render_svg` takes it.
+
+    Raises:
+        ImportError: if the extra `render` is not installed.
+        RuntimeError: if there is no display.
+    """
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    with needed_for("a window"):
+        import pygame
+    if _window.shut:
+        return
+    surface = pygame.display.get_surface() if pygame.display.get_init() else None
+    if surface is None:
+        try:
+            pygame.display.init()  # nothing else: sound would be looked for too
+            surface = pygame.display.set_mode((WIDTH, HEIGHT), pygame.RESIZABLE)
+        except pygame.error as error:
+            raise RuntimeError(
+                f"no window can be opened ({error}): without a display use render_mode='rgb_array', or set the "
+                "environment variable SDL_VIDEODRIVER=dummy"
+            ) from error
+        pygame.display.set_caption("Way of the Dragon")
+    if _window.clock is None:
+        _window.clock = pygame.time.Clock()
+    if any(event.type == pygame.QUIT for event in pygame.event.get()):
+        close_window()
+        _window.shut = True
+        return
+    _draw(surface, game, states[:MOST], before[:MOST])
+    pygame.display.flip()
+    _window.clock.tick(FPS)
+
+
+def _draw(surface: pygame.Surface, game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
+    """Draw games side by side, as large as they can be."""
+    import pygame
+
+    columns = math.ceil(math.sqrt(len(states)))
+    rows = math.ceil(len(states) / columns)
+    width = max(1, min(surface.get_width() // columns, surface.get_height() // rows * WIDTH // HEIGHT))
+    surface.fill("black")
+    for i in range(len(states)):
+        pixels = render_rgb(game, states[i : i + 1], before[i : i + 1], width=width)
+        picture = pygame.surfarray.make_surface(pixels.swapaxes(0, 1))
+        left = (surface.get_width() - columns * width) // 2 + i % columns * width
+        top = (surface.get_height() - rows * pixels.shape[0]) // 2 + i // columns * pixels.shape[0]
+        surface.blit(picture, (left, top))
+
+
+def close_window() -> None:
+    """Close the window if there is one."""
+    if _window.clock is not None:
+        import pygame
+
+        pygame.display.quit()
+        _window.clock = None
+    _window.shut = False
