@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -222,6 +224,21 @@ def test_apply_checks_records_and_writes_back_what_a_kernel_changes():
     assert state["turn"].tolist() == [1, 0, 2, 0, 3, 0]
     with pytest.raises(ValueError, match="state must be a one-dimensional array"):
         game.apply(count_turn, np.zeros((2, 2), STATE), 1)
+
+
+def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
+    program = (
+        "import numpy as np\n"
+        "from wotd_env import Game\n"
+        "game = Game(num_threads=2)\n"
+        "state = game.new(2000)\n"
+        "def observe(states, config, out):\n"
+        "    out[:] = game.observe(states)\n"
+        "out = np.zeros((2000, game.observation_size), np.int8)\n"
+        "game.apply(observe, state, out)\n"
+        "assert np.array_equal(out, game.observe(state))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 def test_pairs_of_seats_follow_the_paths():

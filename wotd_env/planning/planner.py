@@ -40,10 +40,10 @@ __all__ = ["Value", "plan"]
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Values afterstates, STATE (M,), for every seat: float (M, n), expected rewards. Those of ended games are not used."""
 
-TOGETHER = 128  # states whose afterstates are valued in one call
-MOST_ENDS = (
-    3  # of a turn after one action: without an extra turn, with that of perfection (R8), of rebirth (R12)
-)
+TOGETHER = 128
+"""States whose afterstates are valued in one call."""
+MOST_ENDS = 3
+"""Ends of a turn after one action: without an extra turn, with that of perfection (R8), with that of rebirth (R12)."""
 
 
 def plan(

@@ -206,6 +206,7 @@ def _played(
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
     fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
+    # After the ends that make no progress the other player is to move: only a move earns an extra turn (R8).
     stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
 
     def update() -> NDArray[np.float64]:

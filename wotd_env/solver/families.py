@@ -157,7 +157,10 @@ def fill_ends(board: Board, block: Block, total: Any, lanes: Any, values: Values
 
 @kernel
 def work_out_half(block: Block, half: Any) -> None:
-    """Work out the turns of one half with the newest values of the other one; they are in row NOTHING then."""
+    """Work out the turns of one half with the newest values of the positions after a pass (R5) or a swap (R6).
+
+    The values of the turns are in row NOTHING then.
+    """
     rows, value = block.rows, block.value
     everyone = value.ravel()
     first = np.uint64(NUM_KEEPS + half * ENDS)

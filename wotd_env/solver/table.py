@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
 from wotd_env.core.state import Records
@@ -218,10 +219,14 @@ class Table:
             raise ValueError(
                 f"the table {self.file} is for {self.spaces} plain spaces, the game has {game.rules.spaces}"
             )
-        state = game._readable(state, validate=False)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
-        wrong = look_up_states(self.board, state, self._values, self.layout, out, blocks)
-        if wrong >= 0:
+
+        def look_up_part(states: Records, config: Configs, out: Any, blocks: Any) -> None:
+            look_up_states(self.board, states, self._values, self.layout, out, blocks)
+
+        game.apply(look_up_part, state, out, blocks, validate=False)
+        if (blocks < 0).any():
+            wrong = int(np.argmax(blocks < 0))
             player, pieces = state[wrong]["player"], state[wrong]["pieces"][:2].tolist()
             raise ValueError(
                 f"game {wrong}: player must be 0 or 1, and pieces on spaces of their own from 0 to "
@@ -234,27 +239,27 @@ class Table:
 @kernel
 def look_up_states(
     board: Board, states: Records, values: Values, layout: Layout, out: Any, blocks: Any
-) -> Any:
+) -> None:
     """Write the values of states for both seats, (N, 2), and the blocks that they are in, (N,).
 
-    Return the first state that has no value, or -1; those after it are left out.
+    The block of a state that has no value is -1, and so are those of the states after it.
     """
     codes = np.empty(PATHS, np.uint64)
     top = board.code.shape[0] - 1
+    blocks[:] = -1
     for i in range(states.shape[0]):
         s = states[i]
         if s.player < 0 or s.player > 1:
-            return i
+            return
         for path in range(PATHS):
             mine, theirs = s.pieces[s.player, path], s.pieces[1 - s.player, path]
             if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
-                return i
+                return
             codes[path] = board.code[mine, theirs]
         value, block = look_up(board, codes, values, layout)
         out[i, s.player] = value
         out[i, 1 - s.player] = -value
         blocks[i] = block
-    return -1
 
 
 @kernel

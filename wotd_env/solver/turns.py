@@ -1,9 +1,9 @@
 """A turn of the two-player basic game: the ways in which it may end, the rolls that offer them, and where they lead.
 
-What the solver knows of the rules of a turn stands here (R2, R3, R5..R8), and in the arrays of `positions.Board`, which
-say what a piece may do on its path and what a finished game is (R3, R4, R6, R9, R10). `families` works out the
-turns of many positions side by side by it, `evaluate` those of a policy. The rules themselves are in `core.engine`; the
-tests ask it for every roll whether it offers the same ends.
+What the solver knows of the rules of a turn stands here (R2, R3, R5, R6, R7, R8) and in the arrays of
+`positions.Board`, which say what a piece may do on its path and what a finished game is (R3, R4, R6, R9, R10).
+`families` works out by it the turns of many positions side by side, and `evaluate` those of a policy. The rules
+themselves are in `core.engine`, and the tests ask it for every roll whether it offers the same ends.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ MOVES, NUM_MOVES, SWAPS = _offers()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the ends to which actions of phase MOVE lead with rolls, where no extra turn follows (R3, R5..R7)."""
+    """Return the ends to which actions of phase MOVE lead with rolls, where no extra turn follows (R3, R5, R6, R7)."""
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
         [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
