@@ -31,7 +31,6 @@ from typing import Any, Literal
 import numpy as np
 import torch as th
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
@@ -46,6 +45,7 @@ from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
+from wotd_env.core.state import States
 from wotd_env.policies.sb3 import Trained
 
 REFERENCES = ("random", "greedy")
@@ -367,7 +367,7 @@ class Run:
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()
 
-    def _checked(self, saved: dict[str, Any]) -> NDArray[np.void]:
+    def _checked(self, saved: dict[str, Any]) -> States:
         """Make sure that a checkpoint fits this run; return its games, STATE (N,).
 
         Raises:
@@ -410,7 +410,7 @@ class Run:
             raise CheckpointError("state has games that wait for no decision")
         if (state["player"] != saved["seat"].numpy()).any():
             raise CheckpointError("seat must be that of the player to act in every game")
-        checked: NDArray[np.void] = state
+        checked: States = state
         return checked
 
 

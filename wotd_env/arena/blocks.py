@@ -18,9 +18,17 @@ from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy, ask, play_out
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.core.state import Records
+from wotd_env.core.state import Records, States
 
-__all__ = ["BrokenPolicyError", "Forfeit", "PlayedBlock", "play_block", "replay", "results_dtype"]
+__all__ = [
+    "BrokenPolicyError",
+    "Forfeit",
+    "GameResults",
+    "PlayedBlock",
+    "play_block",
+    "replay",
+    "results_dtype",
+]
 
 _NO_ACTION = -1
 
@@ -49,11 +57,15 @@ class Forfeit(NamedTuple):
         )
 
 
+GameResults = NDArray[np.void]
+"""Results of games: `results_dtype` (G,)."""
+
+
 class PlayedBlock(NamedTuple):
     """The results of a block."""
 
-    games: NDArray[np.void]
-    """`results_dtype` (size * n,): the result of each game, in order."""
+    games: GameResults
+    """(size * n,): the result of each game, in order."""
     forfeits: list[Forfeit]
 
 
@@ -74,7 +86,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
     )
 
 
-def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> NDArray[np.void]:
+def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
     """Return the position, STATE (1,), of a game started with `game_seed` after some actions of all seats."""
     game = Game(rules)
     state = game.reset(1, seed=game_seed)
@@ -97,7 +109,7 @@ def play_block(
     block: Block,
     equity: Equity | None = None,
     lost: Mapping[int, str] | None = None,
-    pulse: Callable[[int], None] = lambda call: None,
+    on_call: Callable[[int], None] = lambda call: None,
     untried: frozenset[str] = frozenset(),
 ) -> PlayedBlock:
     """Play all games of a block side by side.
@@ -112,7 +124,7 @@ def play_block(
         equity: measures the luck of the dice.
         lost: call -> why it must not be made: it is known not to return. Calls of `Policy.act` are numbered from 1 in
             the order made. All games that it would be asked about are forfeited.
-        pulse: told the number of every call before it is made, and 0 after it.
+        on_call: told the number of every call before it is made, and 0 after it.
         untried: policies whose first decision this is.
 
     Raises:
@@ -132,7 +144,7 @@ def play_block(
         [policies[name] for name in names],
         [generator(tournament.seed, block, name) for name in names],
         lost or {},
-        pulse,
+        on_call,
     )
 
     failed: dict[int, str] = {}  # game -> why
@@ -181,14 +193,14 @@ class _Asker:
         policies: list[Policy],
         generators: list[np.random.Generator],
         lost: Mapping[int, str],
-        pulse: Callable[[int], None],
+        on_call: Callable[[int], None],
     ) -> None:
         self.game, self.policies, self.generators = game, policies, generators
-        self.lost, self.pulse = lost, pulse
+        self.lost, self.on_call = lost, on_call
         self.calls = 0
         self.error: Exception | None = None  # that was raised when a policy was asked last
 
-    def __call__(self, policy: int, state: NDArray[np.void]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Return legal actions, -1 where the policy has given none; and for those games why: game -> reason."""
         self.error = None
         try:
@@ -216,16 +228,16 @@ class _Asker:
         actions[wrong] = _NO_ACTION
         return actions, reasons
 
-    def _act(self, policy: int, state: NDArray[np.void]) -> NDArray[np.int64]:
+    def _act(self, policy: int, state: States) -> NDArray[np.int64]:
         """Ask the policy, unless that is known not to return."""
         self.calls += 1
         if self.calls in self.lost:
             raise _LostError(self.lost[self.calls])
-        self.pulse(self.calls)
+        self.on_call(self.calls)
         try:
             return ask(self.policies[policy], self.game, state, self.generators[policy])
         finally:
-            self.pulse(0)
+            self.on_call(0)
 
 
 def _own_traceback(error: Exception | None) -> str:
@@ -238,7 +250,7 @@ def _own_traceback(error: Exception | None) -> str:
     return "\n\n" + "".join(traceback.format_exception(error.with_traceback(where))).rstrip()
 
 
-def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> None:
+def _settle(game: Game, state: States, results: GameResults) -> None:
     """Write ranks and shares of the win (R10); in a truncated game all are equal (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)

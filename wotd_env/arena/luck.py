@@ -6,7 +6,7 @@ the more of the result it explains. As a control variate it narrows intervals, a
 
 Any policy with a method `equity` can measure it:
 
-    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.floating]:
+    def equity(self, game: Game, state: np.ndarray) -> np.ndarray:
         "Expected reward (N,) of the seat to act, also at CHANCE, where it is the mean over all outcomes of the roll."
 """
 
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import States
 from wotd_env.policies import make_policy
 
 __all__ = ["Equity", "luck", "make_equity"]
 
-Equity = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
+Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:

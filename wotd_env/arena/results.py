@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.arena.blocks import Forfeit
+from wotd_env.arena.blocks import Forfeit, GameResults
 from wotd_env.arena.tournament import Matchup, Tournament
 from wotd_env.core.intervals import LEVEL, Z
 
@@ -120,7 +120,7 @@ _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
 class _MatchupGames:
     """The results of the games of a matchup as arrays [duplicate, game, seat]."""
 
-    def __init__(self, matchup: Matchup, games: NDArray[np.void], luck: bool) -> None:
+    def __init__(self, matchup: Matchup, games: GameResults, luck: bool) -> None:
         self.matchup, self.names = matchup, sorted(set(matchup))
         n = len(matchup)
         games = games.reshape(-1, n)
@@ -180,7 +180,7 @@ def _total(rows: list[Row], policy: str) -> Row:
     return next(row for row in rows if row.policy == policy and row.matchup is None and row.seat is None)
 
 
-def share_error(matchup: Matchup, games: NDArray[np.void], luck: bool) -> float:
+def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
     """Return the largest error of a win share in a matchup, adjusted for luck if it was measured."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
@@ -212,7 +212,7 @@ class Results:
     def __init__(
         self,
         tournament: Tournament,
-        games: Mapping[Matchup, NDArray[np.void]],
+        games: Mapping[Matchup, GameResults],
         forfeits: Sequence[Forfeit],
         earlier: Mapping[str, int] | None = None,
     ) -> None:

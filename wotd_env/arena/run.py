@@ -9,9 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wotd_env.arena.blocks import Forfeit, PlayedBlock
+from wotd_env.arena.blocks import Forfeit, GameResults, PlayedBlock
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Matchup, Tournament
@@ -111,7 +110,7 @@ def run(
                 part.add(i, played)
                 progress(*_count(parts))
 
-    games: dict[Matchup, NDArray[np.void]] = {}
+    games: dict[Matchup, GameResults] = {}
     forfeits: list[Forfeit] = []
     earlier: Counter[str] = Counter()
     for part in parts:
@@ -158,7 +157,7 @@ class _Part:
                 self.total = self.done
                 self.missing.clear()
 
-    def games(self) -> NDArray[np.void]:
+    def games(self) -> GameResults:
         return np.concatenate([played.games for played in self.counted])
 
 

@@ -24,9 +24,9 @@ from wotd_env.policies import make_policy
 
 __all__ = ["Here", "Pool", "Processes", "Worker"]
 
-_POLL = 0.05  # seconds between two looks at a worker's pulse
-_STARTING = -1  # the pulse of a process that has not come to our code yet
-_DEATHS = 3  # of a worker outside any policy, in one block, before we give up
+_POLL = 0.05  # seconds between two looks at the call that a worker makes
+_STARTING = -1  # stands for the call while the process has not come to our code yet
+_DEATHS = 3  # a worker that ends so often outside any policy, in one block, is given up
 
 
 class Pool(Protocol):
@@ -93,7 +93,7 @@ class Processes:
         for name, policy in (policies or {}).items():
             try:
                 pickle.dumps(policy)
-            except Exception as error:  # whatever a class of the user's raises
+            except Exception as error:  # the user's class can raise anything
                 raise ValueError(
                     f"policy {name!r} cannot be sent to a worker process: {error}. Play with workers=0, or give it "
                     "by its name as 'module:object'"
@@ -144,7 +144,7 @@ class Worker:
         self._tournament, self._time_limit, self._trust = tournament, time_limit, trust
         self._policies = dict(policies or {})
         self._context = multiprocessing.get_context("spawn")
-        self._pulse: Any = self._context.RawValue(ctypes.c_int64, 0)
+        self._current_call: Any = self._context.RawValue(ctypes.c_int64, 0)
         self._process: Any = None
         self._pipe: Connection | None = None
         self._closed = False
@@ -190,7 +190,7 @@ class Worker:
         try:
             pipe.send((block, lost, untried))
             while not pipe.poll(_POLL):
-                call = self._pulse.value
+                call = self._current_call.value
                 if call != watched:
                     watched, since = call, time.monotonic()
                 elif call > 0 and time.monotonic() - since > self._time_limit:
@@ -199,7 +199,7 @@ class Worker:
             outcome: PlayedBlock | Exception = pipe.recv()
             return outcome
         except (EOFError, OSError):
-            process, call = self._process, self._pulse.value
+            process, call = self._process, self._current_call.value
             self._stop()
             code = process.exitcode if process else None
             if call == _STARTING and code is not None and code > 0:  # not killed: it has raised
@@ -212,11 +212,11 @@ class Worker:
 
     def _start(self) -> Connection:
         if self._pipe is None:
-            self._pulse.value = _STARTING
+            self._current_call.value = _STARTING
             self._pipe, theirs = self._context.Pipe()
             self._process = self._context.Process(
                 target=_serve,
-                args=(self._tournament, self._policies, self._trust, theirs, self._pulse),
+                args=(self._tournament, self._policies, self._trust, theirs, self._current_call),
                 daemon=True,
             )
             self._process.start()
@@ -234,16 +234,16 @@ class Worker:
 
 
 def _serve(
-    tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, pulse: Any
+    tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
     """Play the blocks that come through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks: a core for each worker
-    pulse.value = 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core for the networks of each worker
+    current_call.value = 0
 
     def note(call: int) -> None:
-        pulse.value = call
+        current_call.value = call
 
     policies: dict[str, Policy] | None = None
     equity = None

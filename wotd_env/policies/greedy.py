@@ -20,7 +20,7 @@ from wotd_env.core.dice import COUNTS, EQUILIBRIUM
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
-from wotd_env.core.state import Record, Records, scratch
+from wotd_env.core.state import Record, Records, States, scratch
 
 SPACE = 2  # the worth of a space
 NUMBER = 3  # the worth of every number after the first
@@ -32,7 +32,7 @@ END_OF_GAME = 1000
 class Greedy:
     """Collects the dice of its best path and takes the move that leaves it the largest lead."""
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; equal states get equal actions."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)

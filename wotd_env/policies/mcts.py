@@ -23,7 +23,7 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import STATE, Record, Records, scratch
+from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
@@ -45,7 +45,7 @@ class Mcts:
         given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
         self.playouts = check_integer("playouts", given, 1)
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -78,7 +79,7 @@ class Onnx:
                 )
         self._output = "logits" if "logits" in outputs else outputs[0]
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
 
         Raises:
