@@ -122,7 +122,7 @@ def train(run: Run, console: Console) -> None:
             checkpoint.write(run.folder / "curve.png", picture)
     with console.status(f"playing {run.settings.final_games:,} games against each of random and greedy"):
         results = run.measure(run.settings.final_games)
-    content = {name: shares._asdict() for name, shares in results.items()}
+    content = {name: counts._asdict() for name, counts in results.items()}
     checkpoint.write(run.folder / "result.json", (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
 

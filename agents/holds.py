@@ -16,17 +16,32 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import COUNTS, EQUILIBRIUM, FACES, HOLD_KEEP, NUM_HOLDS, NUM_KEEPS, NUM_ROLLS
+from wotd_env.core.dice import (
+    COUNTS,
+    EQUILIBRIUM,
+    FACES,
+    HOLD_KEEP,
+    NUM_HOLDS,
+    NUM_KEEPS,
+    NUM_ROLLS,
+    THROW_ROLL,
+    THROW_SIZE,
+    THROW_START,
+    UNROLLED_DICE,
+)
 from wotd_env.core.rules import DICE, DRAGON, PATHS
-from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, scratch
+from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows
 
-__all__ = ["ENDS", "PATH_ENDS", "PlannedHolds"]
+__all__ = ["ENDS", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
 
 PATH_ENDS = DICE + 1
 """Ends on one path: moved by 1 to 5 dice, and swapped with four dragons."""
 
-ADVANCED, SWAPPED, PASSED = (PATHS * PATH_ENDS + i for i in range(3))
-ENDS = PATHS * PATH_ENDS + 3
+OTHER_ENDS = 3
+"""An equilibrium, a swap with five dragons, a pass."""
+
+ENDS = PATHS * PATH_ENDS + OTHER_ENDS
+ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
 
 MOST = 6
 """Ends that one roll can offer at most: four moves, a swap, a pass."""
@@ -52,21 +67,70 @@ OFFERS = _offers()
 FIRST_END = NUM_KEEPS  # row of the ends, after those of the turn
 
 
-class PlannedHolds(th.autograd.Function):
-    """`apply(ends, roll, rerolls)`: ends, float (N, ENDS), roll numbers and re-rolls left, int64 (N,), to (N, 32)."""
+SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
+"""The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
+
+
+def _chances() -> NDArray[np.float32]:
+    """Return float32 (252, 462): how likely each keep becomes each roll."""
+    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
+    for keep in range(NUM_KEEPS):
+        start, size = int(THROW_START[keep]), int(THROW_SIZE[keep])
+        np.add.at(chances[keep], THROW_ROLL[start : start + size], 1 / size)
+    return chances.T.astype(np.float32)
+
+
+def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
+    """Return what holds are worth.
+
+    Args:
+        ends: float (N, ENDS), what the ends of the turn are worth.
+        roll: int64 (N,), the numbers of the rolls on the table.
+        rerolls: int64 (N,), re-rolls left, 0 to 2.
+
+    Returns:
+        (N, 32), zeros where no re-rolls are left.
+    """
+    if th.onnx.is_in_onnx_export():
+        return _by_tensors(ends, roll, rerolls)
+    planned: th.Tensor = _Planned.apply(ends, roll, rerolls)  # type: ignore[no-untyped-call]
+    return planned
+
+
+def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
+    """Do what `planned_holds` does with operations that ONNX knows, ten times slower."""
+    chances = th.from_numpy(_chances())
+    stop = ends[:, th.from_numpy(OFFERS)].amax(2)
+    last = stop @ chances
+    best = last[:, th.from_numpy(SIZES[0])]
+    for size in range(1, DICE + 1):
+        fewer = th.from_numpy(FEWER[SIZES[size]].astype(np.int64) - SIZES[size - 1][0])
+        own = stop if size == DICE else last[:, th.from_numpy(SIZES[size])]
+        best = th.maximum(own, best[:, fewer].amax(2))
+    first = best @ chances
+    kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
+    worth = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
+    worth = th.cat([worth[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
+    return worth * (rerolls[:, None] > 0)
+
+
+class _Planned(th.autograd.Function):
+    """`planned_holds`, by the passes of the turn planner, sixteen positions side by side."""
 
     @staticmethod
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:  # type: ignore[override]
+        """Return what holds are worth, see `planned_holds`."""
         ctx.save_for_backward(ends, roll, rerolls)
         out = np.zeros((len(ends), NUM_HOLDS), np.float32)
-        value_holds(_array(ends), _array(roll), _array(rerolls), scratch(NUM_KEEPS + ENDS), out)
+        value_holds(_array(ends), _array(roll), _array(rerolls), new_rows(NUM_KEEPS + ENDS), out)
         return th.from_numpy(out).to(ends.device)
 
     @staticmethod
     def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:  # type: ignore[override]
+        """Return the gradients of the ends."""
         ends, roll, rerolls = ctx.saved_tensors
         out = np.zeros((len(ends), ENDS), np.float32)
-        work = scratch(NUM_KEEPS + ENDS), scratch(), scratch()
+        work = new_rows(NUM_KEEPS + ENDS), new_rows(), new_rows()
         credit_ends(_array(ends), _array(roll), _array(rerolls), _array(gradient), *work, out)
         return th.from_numpy(out).to(ends.device), None, None
 

@@ -1,11 +1,13 @@
 """The policy network: it treats the five paths alike, as the rules do.
 
-A permutation of the elements leaves the basic game as it is, so one small network reads every path and one small
-network answers for it; what the paths have in common passes through a mean and a maximum over them. A plain MLP would
-have to learn everything 120 times over.
+A permutation of the elements leaves the basic game as it is. So one small network reads every path, and one small
+network answers for each of them; what the whole game says passes through the mean and the maximum over the paths. A
+plain MLP would have to learn everything for each of the 120 permutations.
 
-A hold is scored by what it keeps: for each face a number that depends on how many of its dice are kept, plus one for
-how many dice and one for how many different elements are kept in all.
+A hold is scored by what it leads to: the network says what each end of the turn is worth, and the turn planner, which
+is a layer of it (`agents.holds`), what every hold is worth then. Moves are scored by the same ends. To the score of a
+hold is added what it keeps: for each face a number that depends on how many of its dice are kept, one for how many dice
+are kept in all, and one for how many different elements they show.
 """
 
 from __future__ import annotations
@@ -18,16 +20,15 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from agents.holds import PlannedHolds
+from agents.holds import OTHER_ENDS, PATH_ENDS, planned_holds
 from wotd_env.core.actions import Action, pairs
 from wotd_env.core.dice import NUM_HOLDS, RANK
 from wotd_env.core.observation import DEADLINE, layout
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Phase, Rules
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, REROLLS, Phase, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
-PLAIN = (
-    Action.FIRST_SWAP - Action.EQUILIBRIUM
-)  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
+IMPOSSIBLE = -1e3  # the score of an end that no roll can bring about
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
@@ -61,12 +62,10 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        self.path_out = nn.Linear(
-            width, COUNTS + 3 + self.pairs + DICE + 1
-        )  # kept dice; move, wild, jump; swaps; ends
-        self.game_out = nn.Linear(
-            2 * width, 3 * COUNTS + PLAIN + 3
-        )  # kept dragons, dice, elements; plain actions; ends
+        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps; its ends.
+        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs + PATH_ENDS)
+        # Of the game: dragons, dice and elements that are kept; plain actions; the other ends.
+        self.game_out = nn.Linear(2 * width, 3 * COUNTS + PLAIN + OTHER_ENDS)
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
             nn.init.normal_(last.weight, std=0.01)
@@ -77,7 +76,7 @@ class PathNetwork(nn.Module):
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
         self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
         self.register_buffer("ranks", th.tensor(RANK[:, : DRAGON + 1].astype(np.int64)), persistent=False)
-        self.scale = nn.Parameter(th.tensor(10.0))
+        self.scale = nn.Parameter(th.tensor(10.0))  # of the ends
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -105,18 +104,18 @@ class PathNetwork(nn.Module):
         game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
         paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
 
-        kept, moves, swaps, ends = self.path_out(paths).split((COUNTS, 3, self.pairs, DICE + 1), 2)
-        kept_in_all, plain, other_ends = self.game_out(game).split((3 * COUNTS, PLAIN, 3), 1)
+        kept, moves, swaps, ends = self.path_out(paths).split((COUNTS, 3, self.pairs, PATH_ENDS), 2)
+        kept_in_all, plain, other_ends = self.game_out(game).split((3 * COUNTS, PLAIN, OTHER_ENDS), 1)
+        ends = self.scale * ends
+        ends = th.cat([ends[..., :DICE].masked_fill(free == 0, IMPOSSIBLE), ends[..., DICE:]], 2)
+        all_ends = th.cat([ends.flatten(1), self.scale * other_ends], 1)
+        rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
-        ends = ends * self.scale
-        ends = th.cat([ends[..., :DICE].masked_fill(free == 0, -1e3), ends[..., DICE:]], 2)
-        ends = th.cat([ends.flatten(1), other_ends * self.scale], 1)
-        rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[:3])
-        holds = holds + PlannedHolds.apply(ends, self.roll_numbers(dice), rerolls.long())
-        # the same ends score the moves
-        shown = (dice[:, :DRAGON] @ self.number).long()  # (N, 5)
-        index = th.arange(PATHS, device=shown.device) * (DICE + 1) + (shown - 1).clamp(min=0)
-        moves = th.cat([moves[..., :1] + ends.gather(1, index)[..., None], moves[..., 1:]], 2)
+        holds = holds + planned_holds(all_ends, self.roll_numbers(dice), rerolls.long())
+        # A move is worth what the turn is that ends so.
+        shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
+        worth = ends.gather(2, shown[..., None])
+        moves = th.cat([moves[..., :1] + worth, moves[..., 1:]], 2)
         logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
         return logits, self.value(game)
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from rich.table import Table
 
-from agents.evaluate import Shares, interval
+from agents.evaluate import Counts
 from wotd_env import Rules
+from wotd_env.core.intervals import proportion_confint
 
 COLUMNS = ("decisions", "seconds", "opponent", "games", "wins", "ties", "losses")
 """The columns of curve.csv."""
@@ -45,7 +46,9 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
     table = list(rows)
     for opponent in dict.fromkeys(row[2] for row in table):
         points = [
-            (row[0] / 1e6, row[4] / row[3], *interval(row[4], row[3])) for row in table if row[2] == opponent
+            (row[0] / 1e6, row[4] / row[3], *proportion_confint(row[4], row[3]))
+            for row in table
+            if row[2] == opponent
         ]
         decisions, share, low, high = zip(*points, strict=True)
         (line,) = axes.plot(decisions, share, label=f"against {opponent}")
@@ -60,7 +63,7 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
     return picture.getvalue()
 
 
-def table(results: dict[str, Shares], players: int) -> Table:
+def table(results: dict[str, Counts], players: int) -> Table:
     """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
     out = Table(
         title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
@@ -69,14 +72,14 @@ def table(results: dict[str, Shares], players: int) -> Table:
     out.add_column("against")
     for column in ("games", "won, %", "tied, %", "lost, %"):
         out.add_column(column, justify="right")
-    for opponent, shares in results.items():
-        out.add_row(opponent, f"{shares.games:,}", *(in_percent(count, shares.games) for count in shares[1:]))
+    for opponent, counts in results.items():
+        out.add_row(opponent, f"{counts.games:,}", *(in_percent(count, counts.games) for count in counts[1:]))
     return out
 
 
 def in_percent(count: int, total: int) -> str:
     """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
-    low, high = interval(count, total)
+    low, high = proportion_confint(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
 

@@ -31,22 +31,22 @@ from typing import Any, Literal
 import numpy as np
 import torch as th
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
 import wotd_env
-from agents import checkpoint, report, trained
+from agents import checkpoint, evaluate, report, trained
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Shares, play
 from agents.network import PathPolicy
 from agents.selfplay import SelfPlayVecEnv
-from agents.trained import Trained
 from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
+from wotd_env.core.state import States
+from wotd_env.policies.sb3 import Trained
 
 REFERENCES = ("greedy", "planner")
 """The opponents that strength is measured against."""
@@ -127,19 +127,17 @@ class Settings:
     def __post_init__(self) -> None:
         self._check("preset", self.preset in ("quick", "full"), "must be quick or full")
         for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
-            self._check(name, getattr(self, name) >= 1, "must be at least 1")
+            check_integer(name, getattr(self, name), 1)
         for name in ("milestone_games", "final_games"):
-            self._check(
-                name, getattr(self, name) >= self.rules.players, "must be at least the number of players"
-            )
+            check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
         for name in ("past", "greedy", "gae_lambda", "clip"):
             self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
         self._check("learning_rate", self.learning_rate > 0, "must be positive")
         self._check("entropy", self.entropy >= 0, "must not be negative")
-        self._check("seed", 0 <= self.seed < 2**32, "must be from 0 to 2**32 - 1")
+        check_integer("seed", self.seed, 0, 2**32 - 1)
         self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
         rollout = self.games * self.steps
-        self._check("batch_size", self.batch_size > 1, "must be at least 2, to normalise advantages")
+        check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
         self._check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
 
     def _check(self, name: str, right: bool, what: str) -> None:
@@ -187,6 +185,7 @@ class Run:
         self.references = {name: make_policy(name) for name in REFERENCES}
         # The opponents are set below: most of them are made of the model.
         import os
+
         from wotd_env.planning.values import hand_made
 
         self.env = SelfPlayVecEnv(
@@ -291,9 +290,9 @@ class Run:
         if self._milestones_reached() > self.milestone:
             self.milestone = self._milestones_reached()
             self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
-            for name, shares in self.measure(self.settings.milestone_games).items():
-                self.curve.append((self.model.num_timesteps, self.seconds, name, *shares))
-                self.model.logger.record(f"strength/wins_against_{name}", shares.wins / shares.games)
+            for name, counts in self.measure(self.settings.milestone_games).items():
+                self.curve.append((self.model.num_timesteps, self.seconds, name, *counts))
+                self.model.logger.record(f"strength/wins_against_{name}", counts.wins / counts.games)
             self.save()
         elif self.stop:
             self.save()
@@ -308,11 +307,12 @@ class Run:
     def _milestones_reached(self) -> int:
         return self.model.num_timesteps * self.settings.milestones // self.settings.decisions
 
-    def measure(self, games: int) -> dict[str, Shares]:
-        """Play at least so many games, as well as the network can, against each of the references."""
+    def measure(self, games: int) -> dict[str, evaluate.Counts]:
+        """Play at least so many games, by the network's most likely actions, against each of the references."""
         player = Trained(self.model.policy)
         return {
-            name: play(self.game, player, other, games, MEASURING) for name, other in self.references.items()
+            name: evaluate.measure(self.game, player, other, games, MEASURING)
+            for name, other in self.references.items()
         }
 
     # ------------------------------------------------------------------------------------------------ the folder
@@ -376,7 +376,7 @@ class Run:
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()
 
-    def _checked(self, saved: dict[str, Any]) -> NDArray[np.void]:
+    def _checked(self, saved: dict[str, Any]) -> States:
         """Make sure that a checkpoint fits this run; return its games, STATE (N,).
 
         Raises:
@@ -405,11 +405,11 @@ class Run:
                 raise CheckpointError(f"{name} must be a list with an entry for each milestone")
             for i, entry in enumerate(saved[name]):
                 checkpoint.check(f"{name}[{i}]", entry, like)
-        for i, (decisions, seconds, opponent, games, *shares) in enumerate(saved["curve"]):
+        for i, (decisions, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
             if (
-                min(decisions, seconds, *shares) < 0
+                min(decisions, seconds, *counts) < 0
                 or opponent not in REFERENCES
-                or not 0 < games == sum(shares)
+                or not 0 < games == sum(counts)
             ):
                 raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
 
@@ -419,7 +419,7 @@ class Run:
             raise CheckpointError("state has games that wait for no decision")
         if (state["player"] != saved["seat"].numpy()).any():
             raise CheckpointError("seat must be that of the player to act in every game")
-        checked: NDArray[np.void] = state
+        checked: States = state
         return checked
 
 
@@ -486,9 +486,9 @@ def _settings(path: Path, saved: dict[str, Any]) -> Settings:
         values: Any = saved.get("settings")
         rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
         checkpoint.check("settings", values, {**_plain(Settings()), "rules": rules})
-        changed = {"rules": Rules(**rules), "resume": path.parent, "folder": path.parent}
+        changed = {"rules": Rules.from_dict(rules), "resume": path.parent, "folder": path.parent}
         return Settings(**values | changed)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
 
 

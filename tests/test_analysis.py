@@ -13,7 +13,7 @@ from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after,
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
-from wotd_env.core.dice import HOLD_KEEP, rank
+from wotd_env.core.dice import HOLD_KEEP, keep_number
 
 SPACES = 0
 
@@ -85,7 +85,7 @@ def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
         state["rolls_left"] = rolls_left
         result = analysis.analyze(game, state, table)
         legal = game.legal_actions(state)[:, :32].astype(bool)
-        number = [rank(sorted(dice)) for dice in state["dice"].tolist()]
+        number = [keep_number(sorted(dice)) for dice in state["dice"].tolist()]
         assert result.actions[:, :32][legal] == pytest.approx(held[number][legal], abs=2e-6)
         assert result.equity == pytest.approx(held[number].max(1), abs=2e-6)
 
@@ -204,6 +204,8 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
     assert moves
     assert all(", to number " in note.words for note in moves)  # this board has no plain spaces
 
+    assert analysis.read_game(file) == (rules, 21, actions)
+
     analysis.write_game(file, rules, 21, [*actions, 0])
     with pytest.raises(ValueError, match="over"):
         analysis.annotate(file, table)
@@ -213,7 +215,20 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"rules": {"spaces": 99}, "seed": 1, "actions": []}', "PK\x03"]
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"rules": {"spaces": 99}, "seed": 1, "actions": []}',
+        '{"rules": {"dice": 5}, "seed": 1, "actions": []}',
+        '{"rules": [], "seed": 1, "actions": []}',
+        '{"rules": {}, "seed": 1.5, "actions": []}',
+        '{"rules": {}, "seed": 1, "actions": [31.5]}',
+        '{"rules": {}, "seed": 1, "actions": [60]}',
+        "[" * 100_000,
+        "PK\x03",
+    ],
 )
 def test_files_that_are_no_games_are_named(table, tmp_path, content):
     file = tmp_path / "broken.json"

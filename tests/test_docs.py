@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import tables
+from tools import pages, tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -64,7 +64,22 @@ def test_links_lead_to_files_of_the_project(page):
     assert not missing
 
 
+def test_what_the_page_on_changing_a_rule_names_is_in_the_files_that_it_links_to():
+    page = ROOT / "docs" / "changing-a-rule.md"
+    text = page.read_text()
+    files = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)", text)}
+    words = {word for file in files if file.is_file() for word in re.findall(r"\w+", file.read_text())}
+    named = {part for name in re.findall(r"`([A-Za-z_][\w.-]*)`", text) for part in re.findall(r"\w+", name)}
+    assert not named - words
+    for change in blocks(page, "diff"):
+        head, *lines = change.splitlines()
+        old = "\n".join(line[1:] for line in lines if line[0] in "- ")
+        assert old in (ROOT / head.removeprefix("--- ")).read_text(), (
+            f"{head} has other lines now than the page shows"
+        )
+
+
 def test_generated_tables_are_those_of_the_code():
     text = tables.PAGE.read_text()
     assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.TABLES)
-    assert tables.renewed(text) == text, "run `make docs-tables`"
+    assert pages.renew(text, tables.TABLES) == text, "run `make docs-tables`"

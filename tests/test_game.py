@@ -1,5 +1,10 @@
 """What `Game` answers in plain words and numbers, and kernels from outside the package."""
 
+import dataclasses
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -39,6 +44,18 @@ def test_who_stops_rolling_moves_nothing_yet():
     game = Game()
     state = at(game, {}, "wwwww", Phase.KEEP)  # the move that follows is forced, and taken at once
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(colors=("wood", "fire"), start=1)], ids=str)
+def test_rules_become_plain_values_and_come_back(rules):
+    values = json.loads(json.dumps(dataclasses.asdict(rules)))
+    assert Rules.from_dict(values) == Rules.from_dict(dataclasses.asdict(rules)) == rules
+
+
+@pytest.mark.parametrize("values", [None, [], "players", {"dice": 5}, {3: 5}])
+def test_what_are_no_rules_is_named(values):
+    with pytest.raises(ValueError, match=r"rules must be a dict with keys among players, spaces, .*, got "):
+        Rules.from_dict(values)
 
 
 def test_new_games_are_those_of_reset():
@@ -207,6 +224,21 @@ def test_apply_checks_records_and_writes_back_what_a_kernel_changes():
     assert state["turn"].tolist() == [1, 0, 2, 0, 3, 0]
     with pytest.raises(ValueError, match="state must be a one-dimensional array"):
         game.apply(count_turn, np.zeros((2, 2), STATE), 1)
+
+
+def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
+    program = (
+        "import numpy as np\n"
+        "from wotd_env import Game\n"
+        "game = Game(num_threads=2)\n"
+        "state = game.new(2000)\n"
+        "def observe(states, config, out):\n"
+        "    out[:] = game.observe(states)\n"
+        "out = np.zeros((2000, game.observation_size), np.int8)\n"
+        "game.apply(observe, state, out)\n"
+        "assert np.array_equal(out, game.observe(state))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 def test_pairs_of_seats_follow_the_paths():

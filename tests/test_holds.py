@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch as th
 
-from agents.holds import ENDS, OFFERS, PlannedHolds
+from agents.holds import ENDS, OFFERS, _by_tensors, planned_holds
 from wotd_env.core.dice import (
     HOLD_KEEP,
     LEGAL_HOLDS,
@@ -40,13 +40,13 @@ def test_holds_are_worth_the_mean_of_what_follows(rerolls):
     expected = worth[HOLD_KEEP]
     expected[:, -1] = stop
     rolls = th.arange(NUM_ROLLS)
-    found = PlannedHolds.apply(th.tensor(ends).expand(NUM_ROLLS, -1), rolls, th.full((NUM_ROLLS,), rerolls))
+    found = planned_holds(th.tensor(ends).expand(NUM_ROLLS, -1), rolls, th.full((NUM_ROLLS,), rerolls))
     assert np.allclose(found.numpy(), expected, atol=1e-5)
 
 
 def test_without_rerolls_there_is_nothing_to_hold():
     ends = th.randn(5, ENDS, requires_grad=True)
-    found = PlannedHolds.apply(ends, th.arange(5), th.zeros(5, dtype=th.int64))
+    found = planned_holds(ends, th.arange(5), th.zeros(5, dtype=th.int64))
     found.sum().backward()
     assert not found.any()
     assert not ends.grad.any()
@@ -57,9 +57,19 @@ def test_the_gradient_of_a_hold_is_the_distribution_of_the_ends_it_leads_to(rero
     generator = th.Generator().manual_seed(1)
     ends = th.randn(40, ENDS, generator=generator).requires_grad_()
     rolls = th.randint(NUM_ROLLS, (40,), generator=generator)
-    found = PlannedHolds.apply(ends, rolls, th.full((40,), rerolls))
+    found = planned_holds(ends, rolls, th.full((40,), rerolls))
     for hold in range(NUM_HOLDS):
         (gradient,) = th.autograd.grad(found[:, hold].sum(), ends, retain_graph=True)
         assert (gradient >= 0).all()
         assert th.allclose(gradient.sum(1), th.ones(40), atol=1e-5)
         assert th.allclose((gradient * ends).sum(1), found[:, hold], atol=1e-5)
+
+
+def test_what_onnx_is_given_is_the_same():
+    generator = th.Generator().manual_seed(2)
+    ends = th.randn(300, ENDS, generator=generator)
+    rolls, rerolls = (
+        th.randint(NUM_ROLLS, (300,), generator=generator),
+        th.randint(3, (300,), generator=generator),
+    )
+    assert th.allclose(_by_tensors(ends, rolls, rerolls), planned_holds(ends, rolls, rerolls), atol=1e-5)

@@ -15,10 +15,12 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from tests.exact import before_roll, one_turn, random_positions
-from wotd_env import Game, Phase, Rules, make_policy, solver
+from wotd_env import Action, Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
-from wotd_env.solver.evaluate import ENDS, ends_of
-from wotd_env.solver.positions import layer_codes
+from wotd_env.core import dice
+from wotd_env.solver import turns
+from wotd_env.solver.evaluate import write_ends
+from wotd_env.solver.positions import write_layer_codes
 from wotd_env.solver.table import (
     DIGEST,
     HEADER,
@@ -57,6 +59,28 @@ def test_values_satisfy_the_engines_rules(table, late, player):
     assert table.value(mine, theirs) == pytest.approx(expected, abs=1e-6)
 
 
+def test_rolls_offer_the_ends_that_the_engine_has():
+    """What the solver takes for granted about R3 and R6 to R8, asked of the engine roll by roll."""
+    game = Game(Rules(), skip_forced=False)
+    offered = set()
+    # All pieces can move; all can be swapped; five dice can move none.
+    for mine, theirs in (([0] * 5, [0] * 5), ([1] * 5, [2] * 5), ([0] * 5, [5] * 5)):
+        state = np.repeat(before_roll([mine], [theirs]), dice.NUM_ROLLS)
+        game.roll(state, dice.KEEPS[: dice.NUM_ROLLS])
+        game.decide(state, np.full(dice.NUM_ROLLS, Action.STOP_ROLLING))
+        rolls, actions = np.nonzero(game.legal_actions(state))
+        after = state[rolls]
+        game.decide(after, actions)
+        ends = turns.ends_after(rolls, actions)
+        extra = game.legal_actions(after)[:, Action.PERFECTION_TURN] == 1
+        assert not np.isin(turns.End.PASS, ends[extra])
+        offered |= set(zip(rolls.tolist(), ends.tolist(), strict=True))
+        offered |= set(zip(rolls[extra].tolist(), turns.perfect(ends[extra]).tolist(), strict=True))
+    moves = {(roll, int(end)) for roll, n in enumerate(turns.NUM_MOVES) for end in turns.MOVES[roll, :n]}
+    swaps = {(int(roll), int(end)) for roll, end in turns.SWAPS}
+    assert {(roll, end) for roll, end in offered if end != turns.End.PASS} == moves | swaps
+
+
 def test_value_of_a_finished_game_is_its_result(table):
     s = table.spaces
     # More points; fewer points; equal points, more numbered pieces; a tie, which no play reaches.
@@ -86,18 +110,17 @@ def test_to_be_on_turn_is_worth_something(table):
 
 
 def test_no_game_of_two_players_is_tied(table):
-    b = table.board
+    board = table.board
     tied, ended = [], []
-    for total in range(len(b.sizes)):
-        codes = np.empty((int(b.sizes[total]), 5), np.uint64)
-        layer_codes(b, total, codes)
-        after, results = np.empty((len(codes), ENDS), np.int64), np.empty(len(codes))
-        ends_of(b, codes, table.layout.base, after, results)
+    for total in range(len(board.sizes)):
+        codes = np.empty((int(board.sizes[total]), 5), np.uint64)
+        write_layer_codes(board, total, codes)
+        after, results = np.empty((len(codes), turns.ENDS), np.int64), np.empty(len(codes))
+        write_ends(board, codes, total, table.layout.base, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
         ended.append(np.unique(after[np.isnan(results)]))
-    assert (
-        len(np.concatenate(tied)) > 100
-    )  # they have numbers, though both players' five pieces stand on numbers
+    # They have values, though both players' five pieces stand on numbered spaces.
+    assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()
 
 

@@ -37,8 +37,8 @@ def rolls():
     return np.random.default_rng(1).normal(size=(dice.NUM_ROLLS, turn.LANES))
 
 
-def scratch(rolls, dtype=np.float64):
-    values = turn.scratch(dtype=dtype)
+def filled(rolls, dtype=np.float64):
+    values = turn.new_rows(dtype=dtype)
     values[:] = np.nan
     values[: dice.NUM_ROLLS] = rolls
     return values
@@ -46,28 +46,28 @@ def scratch(rolls, dtype=np.float64):
 
 @pytest.mark.parametrize("rerolls", [0, 1, 2, 3])
 def test_value_of_a_turn_is_that_of_expectimax(rolls, rerolls):
-    values = scratch(rolls)
+    values = filled(rolls)
     for _ in range(rerolls):
         turn.reroll(values)
     turn.expect(values)
     for lane in (0, turn.LANES - 1):
-        expected = brute_force(lambda faces, lane=lane: rolls[dice.rank(faces), lane], (), rerolls)
+        expected = brute_force(lambda faces, lane=lane: rolls[dice.keep_number(faces), lane], (), rerolls)
         assert values[turn.NOTHING, lane] == pytest.approx(expected, abs=1e-12)
 
 
 def test_value_of_every_hold_is_that_of_expectimax(rolls):
-    values = scratch(rolls)
+    values = filled(rolls)
     turn.reroll(values)
     turn.expect(values)
     for roll in (0, 17, dice.EQUILIBRIUM, 251):
         for hold in range(31):
             kept = tuple(int(f) for i, f in enumerate(dice.KEEPS[roll]) if hold >> i & 1)
-            expected = brute_force(lambda faces: rolls[dice.rank(faces), 3], kept, 1)
+            expected = brute_force(lambda faces: rolls[dice.keep_number(faces), 3], kept, 1)
             assert values[dice.HOLD_KEEP[roll, hold], 3] == pytest.approx(expected, abs=1e-12)
 
 
 def test_lanes_do_not_touch_each_other(rolls):
-    values, changed = scratch(rolls), scratch(rolls)
+    values, changed = filled(rolls), filled(rolls)
     changed[:, 5] += 1
     for array in (values, changed):
         turn.reroll(array)
@@ -77,7 +77,7 @@ def test_lanes_do_not_touch_each_other(rolls):
 
 
 def test_single_precision_agrees(rolls):
-    exact, rough = scratch(rolls), scratch(rolls, np.float32)
+    exact, rough = filled(rolls), filled(rolls, np.float32)
     for array in (exact, rough):
         turn.reroll(array)
         turn.reroll(array)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, show_dice
+from wotd_env.core.intervals import margin_of_error
 from wotd_env.core.policy import Policy, ask, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
@@ -245,7 +246,7 @@ class _Tally:
             worst=tuple(self.worst),
             stages=stages,
             result=float(self.results.mean()),
-            result_error=_error(self.results),
+            result_error=margin_of_error(self.results),
         )
 
     def _grade(self, name: str, columns: list[int]) -> Grade:
@@ -254,19 +255,14 @@ class _Tally:
         each = max(count, 1)
         mean = regret.sum() / each
         # Decisions of one game are not independent, so the interval of the ratio goes by games.
-        error = _error(regret - mean * decisions) * len(regret) / each
+        error = margin_of_error(regret - mean * decisions) * len(regret) / each
         return Grade(
             kind=name,
             decisions=int(count),
             regret=float(mean),
             regret_error=float(error),
             per_game=float(regret.mean() / self.seats),
-            per_game_error=_error(regret / self.seats),
+            per_game_error=margin_of_error(regret / self.seats),
             errors=float(self.errors[columns].sum() / each),
             blunders=float(self.blunders[columns].sum() / each),
         )
-
-
-def _error(sample: NDArray[np.float64]) -> float:
-    """Return half the width of the 95 % interval of a mean."""
-    return float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("inf")

@@ -28,7 +28,7 @@ NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
 
-def _rank_table() -> NDArray[np.uint16]:
+def _number_parts() -> NDArray[np.uint16]:
     """Return uint16 (5, 8): the number of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
     table = np.zeros((DICE, 8), np.uint16)
     for i in range(DICE):
@@ -38,19 +38,19 @@ def _rank_table() -> NDArray[np.uint16]:
     return table
 
 
-RANK = _rank_table()
+NUMBER_PARTS = _number_parts()
 
 
-def rank(symbols: list[int] | tuple[int, ...]) -> int:
+def keep_number(symbols: list[int] | tuple[int, ...]) -> int:
     """Return the number of a keep given as ascending symbols (6 or -1: unrolled)."""
-    return int(sum(RANK[i, symbol] for i, symbol in enumerate(symbols)))
+    return int(sum(NUMBER_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
 def _keeps() -> NDArray[np.int8]:
     """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
     keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
     for symbols in combinations_with_replacement(range(FACES + 1), DICE):
-        keeps[rank(symbols)] = symbols
+        keeps[keep_number(symbols)] = symbols
     return keeps
 
 
@@ -65,13 +65,13 @@ COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
 """uint8 (462,): dice still to be rolled."""
 
-EQUILIBRIUM = rank((0, 1, 2, 3, 4))
+EQUILIBRIUM = keep_number((0, 1, 2, 3, 4))
 """The roll with five different elements."""
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
 """uint8 (462,): the element that a roll with one dragon lacks for an equilibrium; 5 where there is no such element."""
 for _element in range(5):
-    MISSING[rank(sorted({*range(5), DRAGON} - {_element}))] = _element
+    MISSING[keep_number(sorted({*range(5), DRAGON} - {_element}))] = _element
 
 
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
@@ -85,7 +85,7 @@ def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
         seen = set()
         for hold in range(NUM_HOLDS):
             kept = [int(KEEPS[roll, die]) for die in range(DICE) if hold >> die & 1]
-            keep = rank(kept + [UNROLLED] * (DICE - len(kept)))
+            keep = keep_number(kept + [UNROLLED] * (DICE - len(kept)))
             left[roll, hold] = keep
             if keep not in seen:
                 seen.add(keep)
@@ -105,7 +105,9 @@ def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint
         unrolled = int(UNROLLED_DICE[keep])
         kept = KEEPS[keep, : DICE - unrolled].tolist()
         start[keep], size[keep] = len(rolls), FACES**unrolled
-        rolls.extend(rank(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled))
+        rolls.extend(
+            keep_number(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled)
+        )
     return start, size, np.array(rolls, np.uint8)
 
 

@@ -27,7 +27,7 @@ from wotd_env.core.dice import (
     LEGAL_HOLDS,
     MISSING,
     NUM_KEEPS,
-    RANK,
+    NUMBER_PARTS,
     THROW_ROLL,
     THROW_SIZE,
     THROW_START,
@@ -128,11 +128,11 @@ def below(s: Record, bound: Any) -> Any:
 def shown(s: Record) -> Roll:
     """Return the number of the roll or keep that the dice of the record show."""
     return np.uint64(
-        RANK[0, s.dice[0] & 7]
-        + RANK[1, s.dice[1] & 7]
-        + RANK[2, s.dice[2] & 7]
-        + RANK[3, s.dice[3] & 7]
-        + RANK[4, s.dice[4] & 7]
+        NUMBER_PARTS[0, s.dice[0] & 7]
+        + NUMBER_PARTS[1, s.dice[1] & 7]
+        + NUMBER_PARTS[2, s.dice[2] & 7]
+        + NUMBER_PARTS[3, s.dice[3] & 7]
+        + NUMBER_PARTS[4, s.dice[4] & 7]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
 _MIN_SLICE = 256  # games a thread is worth starting for
 _BEYOND = 1 << 62  # no action
+_THREADS = "wotd_env"  # what the names of the threads begin with
 
 
 class IllegalActionError(ValueError):
@@ -466,8 +468,10 @@ class Game:
         return [slice(*edge) for edge in itertools.pairwise(edges)]
 
     def _threads(self, state: States) -> int:
-        """Return how many threads a batch is worth."""
-        return 1 if self.num_threads == 1 else max(1, min(self.num_threads, len(state) // _MIN_SLICE))
+        """Return how many threads a batch is worth: one inside of `apply`, where all others may be waiting."""
+        if self.num_threads == 1 or threading.current_thread().name.startswith(_THREADS):
+            return 1
+        return max(1, min(self.num_threads, len(state) // _MIN_SLICE))
 
     def _plain(self, state: States) -> States:
         """Return the batch, or a copy of it where it is no plain block of memory that can be written."""
@@ -547,7 +551,9 @@ class Game:
                 f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
                 f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
             )
-        rolls: NDArray[np.uint64] = dice.RANK[np.arange(DICE), np.sort(given, 1)].sum(1, dtype=np.uint64)
+        rolls: NDArray[np.uint64] = dice.NUMBER_PARTS[np.arange(DICE), np.sort(given, 1)].sum(
+            1, dtype=np.uint64
+        )
         return rolls
 
 
@@ -607,4 +613,4 @@ def show_dice(faces: ArrayLike) -> str:
 @functools.cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     """Return the process's own pool: made when first needed, and again after a fork."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="wotd_env")
+    return ThreadPoolExecutor(threads, thread_name_prefix=_THREADS)

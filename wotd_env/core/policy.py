@@ -19,7 +19,7 @@ __all__ = ["Policy", "ask", "play_out"]
 class Policy(Protocol):
     """What chooses actions."""
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action for the seat to act in every game.
 
         Args:

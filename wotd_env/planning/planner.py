@@ -1,16 +1,19 @@
 """The turn planner: the exact best holds and moves of a turn, given a value of the positions it may end in.
 
-An *afterstate* is a state at the end of a turn: nothing of the next turn is rolled yet, or the game is over. What a
-move leads to depends on the roll by one number at most, the dice that show its element. So all 252 rolls together
-lead to few afterstates (about 33 in the basic game of two), one for every *slot*: an action and that number. To plan,
+An *afterstate* is a state at the end of a turn: nothing of the next turn is rolled yet, or the game is over. Where an
+action leads depends on the roll by one number at most, that of the dice that show its element. So all 252 rolls lead to
+few afterstates together (about 33 in the basic game of two), one for every *slot*: an action and that number. A plan is
+made in three steps:
 
-1. write the afterstates of a batch of states (`_afterstates`);
+1. write the afterstates of a batch of states (`_write_slots`);
 2. have them valued in one call, by any function: `value(game, afterstates)`, float (M, n), a value for each seat;
-3. give every roll the value of its best slot (`_fill`), and go through the re-rolls (`wotd_env.planning.turn`).
+3. give every roll the value of its best slot (`_fill_rolls`), and go through the re-rolls (`wotd_env.planning.turn`).
 
 In a turn only the seat to act decides, so every player maximises its own value, whether two or five play. All powers
-are planned: the tiger as one more re-roll, after which no power is left, the others as slots; so are extra turns.
-A plan is a function of the state alone: nothing is kept between decisions, and no stream is looked at.
+are planned: the tiger as one more re-roll, after which no power is left, and the others as slots. Extra turns are
+planned too. A plan depends on the state alone: nothing is kept between decisions, and no stream is read.
+
+Where the slots take something about the rules for granted, the number of the ruling stands; the engine does the rest.
 """
 
 from __future__ import annotations
@@ -37,8 +40,10 @@ __all__ = ["Value", "plan"]
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Values afterstates, STATE (M,), for every seat: float (M, n), expected rewards. Those of ended games are not used."""
 
-TOGETHER = 128  # states whose afterstates are valued in one call
-CHOICES = 3  # ends of a turn after one move: no extra turn, that of perfection, that of rebirth
+TOGETHER = 128
+"""States whose afterstates are valued in one call."""
+MOST_ENDS = 3
+"""Ends of a turn after one action: without an extra turn, with that of perfection (R8), with that of rebirth (R12)."""
 
 
 def plan(
@@ -67,57 +72,72 @@ def plan(
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan for a part of a batch; states that need the same passes go side by side."""
+    """Plan for a part of a batch; states with as many rolls to come go side by side."""
     slots = _slots(game.rules.players, game.rules.powers != "none")
     stages = np.empty(len(states), np.int64)
     _stages(states, config, stages)
     for stage in np.unique(stages):
         same = np.flatnonzero(stages == stage)
-        for lanes in np.array_split(same, -(-len(same) // TOGETHER)):
-            batch = states[lanes]
+        for games in np.array_split(same, -(-len(same) // TOGETHER)):
+            batch = states[games]
             if stage == ENDED:
-                values[lanes] = game.rewards(batch)[np.arange(len(lanes)), batch["player"]]
+                values[games] = game.rewards(batch)[np.arange(len(games)), batch["player"]]
             elif stage == LAST:
-                choices = _valued(game, value, batch, _choices, game.num_actions)
-                action_values[lanes] = choices.T
-                values[lanes] = choices.max(0)
+                worth = _valued(game, value, batch, _write_actions, game.num_actions)
+                action_values[games] = worth.T
+                values[games] = worth.max(0)
             else:
-                _plan_rolls(game, value, batch, slots, *divmod(int(stage), 2), lanes, action_values, values)
+                _plan_rolls(game, value, batch, slots, *divmod(int(stage), 2), games, action_values, values)
 
 
 def _plan_rolls(
     game: Game,
     value: Value,
-    batch: Any,
+    batch: Records,
     slots: _Slots,
-    levels: int,
+    rolls: int,
     tiger: int,
-    lanes: Any,
+    games: NDArray[np.int64],
     action_values: Any,
     values: Any,
 ) -> None:
-    """Plan for states with `levels` rolls to come, of which the tiger may give the last."""
-    moves = functools.partial(_valued, game, value, batch, _afterstates, slots.action.size)
-    stop = moves(slots, False)
-    after_tiger = moves(slots, True) if tiger else stop
-    table = turn.scratch(SLOTS + slots.action.size)
-    _roll(batch, slots, levels, tiger, stop, after_tiger, table, lanes, action_values, values)
+    """Plan for states with a number of rolls to come, of which the tiger may give the last."""
+    of_slots = functools.partial(_valued, game, value, batch, _write_slots, slots.action.size)
+    worth = of_slots(slots, False)
+    worth_after_tiger = of_slots(slots, True) if tiger else worth
+    rows = turn.new_rows(SLOTS + slots.action.size)
+    _go_through_rolls(
+        batch, slots, rolls, tiger, worth, worth_after_tiger, rows, games, action_values, values
+    )
 
 
 def _valued(
-    game: Game, value: Value, batch: Any, write: Any, rows: int, *arguments: Any
+    game: Game, value: Value, batch: Records, write: Callable[..., int], choices: int, *arguments: Any
 ) -> NDArray[np.float32]:
-    """Return the values of what `write` reaches for the seats to act: float32 (rows, lanes), -inf where nothing is."""
-    most = len(batch) * rows * CHOICES
-    leaves, lane, row = np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = write(batch, game.config, *arguments, scratch(), leaves, lane, row)
-    leaves = leaves[:count]
-    valued = np.asarray(value(game, leaves))
+    """Return what choices are worth to the seats to act: float32 (choices, N), -inf for those not open to a state.
+
+    `write` is `_write_slots` or `_write_actions`, and the choices are slots or actions.
+    """
+    most = len(batch) * choices * MOST_ENDS
+    afterstates = np.empty(most, STATE)
+    reached = _Reached(np.empty(most, np.int64), np.empty(most, np.int64))
+    count = write(batch, game.config, *arguments, scratch(), afterstates, reached)
+    afterstates = afterstates[:count]
+    valued = np.asarray(value(game, afterstates))
     if valued.shape != (count, game.rules.players):
         raise ValueError(f"value must return an array {(count, game.rules.players)}, got {valued.shape}")
-    best = np.full((rows, len(batch)), -np.inf, np.float32)
-    _collect(batch, game.config, leaves, lane, row, valued, best)
-    return best
+    worth = np.full((choices, len(batch)), -np.inf, np.float32)
+    _collect(batch, game.config, afterstates, reached, valued, worth)
+    return worth
+
+
+class _Reached(NamedTuple):
+    """How the afterstates are reached."""
+
+    state: NDArray[np.int64]
+    """(M,): from which state of the batch"""
+    choice: NDArray[np.int64]
+    """(M,): by which slot or action"""
 
 
 # --------------------------------------------------------------------------------------------------------------- slots
@@ -126,28 +146,36 @@ def _valued(
 class _Slots(NamedTuple):
     """The K slots, ordered by the roll that stands for them; the first ones are those of PASSING."""
 
-    action: NDArray[np.int64]  # (K,)
-    roll: NDArray[np.int64]  # (K,) a roll that offers the slot
-    free: NDArray[np.int64]  # the slots of the power-free moves of every roll, roll by roll
-    free_end: NDArray[np.int64]  # (252,) where those of a roll end
-    other: NDArray[np.int64]  # likewise the slots of the moves with powers, and of the swaps
+    action: NDArray[np.int64]
+    """(K,)"""
+    roll: NDArray[np.int64]
+    """(K,): a roll that offers the slot"""
+    free: NDArray[np.int64]
+    """the slots of the power-free moves of every roll, roll by roll"""
+    free_end: NDArray[np.int64]
+    """(252,): where those of a roll end"""
+    other: NDArray[np.int64]
+    """the slots of the moves with powers, and of the swaps, of every roll, roll by roll"""
     other_end: NDArray[np.int64]
+    """(252,): where those of a roll end"""
 
 
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots: to stay put, which no roll changes (R5, R8, R12)."""
+"""The actions of the first slots: nothing moves (R5, R12), and no extra turn is earned whatever the dice show (R8)."""
 
 
 @functools.cache
 def _slots(players: int, powers: bool) -> _Slots:
     """Number what the rolls offer."""
     offers = [
-        [(action, _number(action, roll)) for action in a] for roll, a in enumerate(_offers(players, powers))
+        [(action, _dice_of(action, roll)) for action in actions]
+        for roll, actions in enumerate(_offers(players, powers))
     ]
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    while missing:  # few rolls that offer many slots each: what is legal is asked once for each
+    # Rolls that offer many slots stand for them, so that there are few: what is legal is asked once for each.
+    while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
         index.update(zip(found, range(len(rolls), len(rolls) + len(found)), strict=True))
@@ -166,12 +194,16 @@ def _slots(players: int, powers: bool) -> _Slots:
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Ask the engine, for every roll, which actions of phase MOVE (but PASSING) are legal in some position."""
+    """Ask the engine, for every roll, which actions of phase MOVE (but PASSING) are legal in some position.
+
+    The positions are three: one in which every piece can move, one in which all that enters is blocked and can jump,
+    and one in which all pieces can be swapped.
+    """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
     probes["color"] = np.arange(PATHS)
-    probes["dead"][1] = 0b111110  # here all that enters is blocked, and can jump
-    probes["pieces"][2, :players] = np.arange(1, players + 1)[:, None]  # here all pieces can be swapped
+    probes["dead"][1] = 0b111110
+    probes["pieces"][2, :players] = np.arange(1, players + 1)[:, None]
     game = Game(Rules(players, powers="any" if powers else "none"))
     offers = []
     for roll in range(NUM_ROLLS):
@@ -182,8 +214,8 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
     return offers
 
 
-def _number(action: int, roll: int) -> int:
-    """Return the number of dice on which the effect of an action depends."""
+def _dice_of(action: int, roll: int) -> int:
+    """Return the number of dice on which the effect of an action depends (R3, R8, R12, R13), 0 if on none (R6, R7)."""
     dice = COUNTS[roll].tolist()
     if Action.MOVE_ON <= action < Action.WOOD_ON:
         return int(dice[action - Action.MOVE_ON])
@@ -195,24 +227,27 @@ def _number(action: int, roll: int) -> int:
 
 
 def _is_free(action: int) -> bool:
-    """Return whether an action is a power-free move (R5)."""
+    """Return whether an action is a power-free move, which obliges (R5): a move (R3) or an equilibrium (R7)."""
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
 
-STOPS = (
-    NUM_KEEPS  # rows of the table: after those of `turn` what rolls are worth where the rolling stops, ...
-)
-SLOTS = STOPS + NUM_ROLLS  # ... then the slots
-PASSED, FEARED = range(len(PASSING))
+# The rows of a plan: after those of `turn` comes what the rolls are worth where the rolling stops, then the slots.
+STOPS = NUM_KEEPS
+SLOTS = STOPS + NUM_ROLLS
+PASS, FEAR = range(SLOTS, SLOTS + len(PASSING))
 
-ENDED, LAST = -1, 0  # stages without rolls to come: games that are over; phases MOVE and EXTRA
+# The stages without rolls to come: games that are over; phases MOVE and EXTRA.
+ENDED, LAST = -1, 0
 
 
 @kernel
 def _stages(states: Records, config: Configs, stages: Any) -> None:
-    """Write for every state ENDED, LAST, or 2 * rolls to come (the tiger's too) + whether the tiger is held."""
+    """Write the stage of every state: ENDED, LAST, or twice the rolls to come, and one more if the tiger is held.
+
+    The roll that the tiger gives is among the rolls to come.
+    """
     for i in range(states.shape[0]):
         s = states[i]
         tiger = engine.powers_of(s, config[0], s.player) >> Power.TIGER & 1
@@ -225,20 +260,19 @@ def _stages(states: Records, config: Configs, stages: Any) -> None:
 
 
 @kernel
-def _afterstates(
+def _write_slots(
     states: Records,
     config: Configs,
-    slots: Any,
+    slots: _Slots,
     tiger_used: Any,
     scratch: Records,
-    leaves: Records,
-    lane: Any,
-    row: Any,
+    afterstates: Records,
+    reached: _Reached,
 ) -> Any:
-    """Write the afterstates of every slot open to a state, with their lanes and slots; return their number."""
+    """Write the afterstates of every slot that is open to a state, and how they are reached; return their number."""
     rules = config[0]
     s, moved = scratch[0], scratch[1]
-    count = np.int64(0)
+    count: Any = np.int64(0)
     for i in range(states.shape[0]):
         scratch[0] = states[i]
         s.phase = Phase.MOVE
@@ -260,16 +294,18 @@ def _afterstates(
             if is_open:
                 scratch[1] = s
                 engine.move(moved, rules, roll, action)
-                count = _finish(moved, rules, i, slot, leaves, lane, row, count)
+                count = _write_ends(moved, rules, i, slot, afterstates, reached, count)
     return count
 
 
 @kernel
-def _choices(states: Records, config: Configs, scratch: Records, leaves: Records, lane: Any, row: Any) -> Any:
-    """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_afterstates` does."""
+def _write_actions(
+    states: Records, config: Configs, scratch: Records, afterstates: Records, reached: _Reached
+) -> Any:
+    """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_write_slots` does for slots."""
     rules = config[0]
     after = scratch[0]
-    count = np.int64(0)
+    count: Any = np.int64(0)
     for i in range(states.shape[0]):
         s = states[i]
         actions, swaps = engine.legal(s, rules, engine.shown(s))
@@ -277,111 +313,126 @@ def _choices(states: Records, config: Configs, scratch: Records, leaves: Records
             if engine.contains(actions, swaps, action):
                 scratch[0] = s
                 engine.decide(after, rules, action)
-                count = _finish(after, rules, i, action, leaves, lane, row, count)
+                count = _write_ends(after, rules, i, action, afterstates, reached, count)
     return count
 
 
 @kernel
-def _finish(
-    s: Record, rules: Config, i: Any, k: Any, leaves: Records, lane: Any, row: Any, count: Any
+def _write_ends(
+    s: Record, rules: Config, state: Any, choice: Any, afterstates: Records, reached: _Reached, count: Any
 ) -> Any:
-    """Append to the leaves of lane i and row k the states in which the turn of `s` may end; return their number."""
+    """Append the states in which the turn of `s` may end to `count` afterstates; return how many there are then."""
     if s.phase != Phase.EXTRA:
-        leaves[count] = s
-        lane[count], row[count] = i, k
+        afterstates[count] = s
+        reached.state[count], reached.choice[count] = state, choice
         return count + 1
     actions = engine.legal(s, rules, engine.shown(s))[0]
-    for choice in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
-        if engine.contains(actions, np.uint64(0), choice):
-            leaves[count] = s
-            engine.decide(leaves[count], rules, choice)
-            lane[count], row[count] = i, k
+    for action in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
+        if engine.contains(actions, np.uint64(0), action):
+            afterstates[count] = s
+            engine.decide(afterstates[count], rules, action)
+            reached.state[count], reached.choice[count] = state, choice
             count += 1
     return count
 
 
 @kernel
 def _collect(
-    states: Records, config: Configs, leaves: Records, lane: Any, row: Any, valued: Any, best: Any
+    states: Records, config: Configs, afterstates: Records, reached: _Reached, valued: Any, worth: Any
 ) -> None:
-    """Raise `best` (rows, lanes) to the values (leaves, n) of the leaves for the seats to act."""
+    """Raise what choices are worth, (choices, N), to the values (M, n) of their afterstates for the seats to act."""
     reward = np.empty(config[0].players, np.float32)
-    for j in range(leaves.shape[0]):
-        seat = states[lane[j]].player
-        if leaves[j].phase == Phase.OVER:
-            engine.rewards(leaves[j], config[0], reward)
+    for i in range(afterstates.shape[0]):
+        state, choice = reached.state[i], reached.choice[i]
+        seat = states[state].player
+        if afterstates[i].phase == Phase.OVER:
+            engine.rewards(afterstates[i], config[0], reward)
             value = reward[seat]
         else:
-            value = np.float32(valued[j, seat])
-        best[row[j], lane[j]] = max(best[row[j], lane[j]], value)
+            value = np.float32(valued[i, seat])
+        worth[choice, state] = max(worth[choice, state], value)
 
 
 @kernel
-def _roll(
+def _go_through_rolls(
     states: Records,
-    slots: Any,
-    levels: Any,
+    slots: _Slots,
+    rolls: Any,
     tiger: Any,
-    stop: Any,
-    after_tiger: Any,
-    table: Any,
-    lanes: Any,
+    worth: Any,
+    worth_after_tiger: Any,
+    rows: turn.Rows,
+    games: Any,
     action_values: Any,
     values: Any,
 ) -> None:
-    """Go through the re-rolls, given what the slots (K, lanes) are worth, also after the tiger was used."""
+    """Write the values of states and of their holds, from what the slots are worth, (K, N).
+
+    Args:
+        states: STATE (N,).
+        slots: the K slots.
+        rolls: how many are to come, that of the tiger among them.
+        tiger: whether it is held.
+        worth: float32 (K, N), of the slots.
+        worth_after_tiger: the same after the tiger was used.
+        rows: to work in.
+        games: int64 (N,), the rows of `action_values` and `values` to be written.
+        action_values: float32 (..., A).
+        values: float32 (...).
+    """
     for first in range(0, states.shape[0], turn.LANES):
         if tiger:
-            _lay(after_tiger, first, slots, table)
+            _fill_rolls(worth_after_tiger, first, slots, rows)
             for roll in range(NUM_ROLLS):
-                turn.largest(table, roll, (STOPS + roll,))
-        _lay(stop, first, slots, table)
-        for level in range(levels):
+                turn.largest(rows, roll, (STOPS + roll,))
+        _fill_rolls(worth, first, slots, rows)
+        for level in range(rolls):
             if level or not tiger:
                 for roll in range(NUM_ROLLS):
-                    turn.largest(table, roll, (STOPS + roll,))
+                    turn.largest(rows, roll, (STOPS + roll,))
             if level:
-                turn.best(table)
-            turn.expect(table)
+                turn.best(rows)
+            turn.expect(rows)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
-            _read(states[first + lane], table, lane, lanes[first + lane], action_values, values)
+            _read_values(states[first + lane], rows, lane, games[first + lane], action_values, values)
 
 
 @kernel
-def _lay(best: Any, first: Any, slots: Any, table: Any) -> None:
-    """Lay into the table what the slots and, from row STOPS, the rolls are worth where the rolling stops."""
-    for slot in range(best.shape[0]):
-        for lane in range(min(turn.LANES, best.shape[1] - first)):
-            table[SLOTS + slot, lane] = best[slot, first + lane]
+def _fill_rolls(worth: Any, first: Any, slots: _Slots, rows: turn.Rows) -> None:
+    """Fill the rows of the slots, and those from STOPS on: what the rolls are worth where the rolling stops."""
+    for slot in range(worth.shape[0]):
+        for lane in range(min(turn.LANES, worth.shape[1] - first)):
+            rows[SLOTS + slot, lane] = worth[slot, first + lane]
     free = other = 0
     for roll in range(NUM_ROLLS):
         row = STOPS + roll
-        table[row] = -np.inf
+        rows[row] = -np.inf
         while free < slots.free_end[roll]:
-            turn.largest(table, row, (row, SLOTS + slots.free[free]))
+            turn.largest(rows, row, (row, SLOTS + slots.free[free]))
             free += 1
-        for lane in range(turn.LANES):  # R5: pass where no power-free move is possible; fear needs one
-            if table[row, lane] == -np.inf:
-                table[row, lane] = table[SLOTS + PASSED, lane]
+        # Who has no power-free move may pass (R5), and fear needs one (R12).
+        for lane in range(turn.LANES):
+            if rows[row, lane] == -np.inf:
+                rows[row, lane] = rows[PASS, lane]
             else:
-                table[row, lane] = max(table[row, lane], table[SLOTS + FEARED, lane])
+                rows[row, lane] = max(rows[row, lane], rows[FEAR, lane])
         while other < slots.other_end[roll]:
-            turn.largest(table, row, (row, SLOTS + slots.other[other]))
+            turn.largest(rows, row, (row, SLOTS + slots.other[other]))
             other += 1
 
 
 @kernel
-def _read(s: Record, table: Any, lane: Any, i: Any, action_values: Any, values: Any) -> None:
-    """Write the values of the holds in phase KEEP, and that of the state."""
+def _read_values(s: Record, rows: turn.Rows, lane: Any, game: Any, action_values: Any, values: Any) -> None:
+    """Write the value of a state and, in phase KEEP, those of its holds."""
     shown = np.int64(engine.shown(s))
     if s.phase == Phase.CHANCE:
-        values[i] = table[shown, lane]
+        values[game] = rows[shown, lane]
         return
-    best = table[STOPS + shown, lane]
-    action_values[i, Action.STOP_ROLLING] = best
+    best = rows[STOPS + shown, lane]
+    action_values[game, Action.STOP_ROLLING] = best
     for hold in range(Action.STOP_ROLLING):
         if LEGAL_HOLDS[shown] >> np.uint64(hold) & engine.BIT:
-            value = table[HOLD_KEEP[shown, hold], lane]
-            action_values[i, hold] = value
+            value = rows[HOLD_KEEP[shown, hold], lane]
+            action_values[game, hold] = value
             best = max(best, value)
-    values[i] = best
+    values[game] = best

@@ -1,18 +1,20 @@
 """A turn as arithmetic: what the best holds make of the values of rolls, for LANES positions side by side.
 
-`values` is a C-contiguous float array (462, LANES): a row for each keep of `core.dice`, a column (a lane) for each
-position. The caller fills rows 0..251 with what each *roll* is worth if the rolling stops there; the other rows are
-scratch. Then
+`rows` is a C-contiguous float array (462, LANES): a row for each keep of `core.dice`, a column (a lane) for each
+position. The caller fills rows 0..251 with what each *roll* is worth if the rolling stops there. The other rows need
+not be filled. Then
 
-    expect(values)    row of every partial keep: its mean over the dice still to be rolled (W in docs/solution.md)
-    best(values)      row of every keep: the best of it and of all it holds (U); of a roll: its value before a hold
+- `expect(rows)` gives the row of every partial keep its mean over the dice still to be rolled (W in docs/solution.md);
+- `best(rows)` gives the row of every keep the best of itself and of all keeps that it contains (U in the same place).
+  For a roll that is its value before a hold.
 
-`reroll` is both: one re-roll. A turn is `reroll` twice (three times with the tiger) and `expect`, after which row
-NOTHING, the keep of no dice, is the value before the first roll. Decisions are read off between `expect` and `best`:
-row HOLD_KEEP[roll, hold] is the value of that hold. For maximisers only; the passes allocate nothing.
+`reroll` does both, which is one re-roll. A turn is `reroll` twice (three times with the tiger) and `expect`; then row
+NOTHING, that of the keep without dice, is the value before the first roll. The values of decisions can be read between
+`expect` and `best`: row HOLD_KEEP[roll, hold] is the value of that hold. All this is for players who maximise the
+values. Nothing is allocated on the way.
 
-`scratch` makes such an array where the machine reads it fastest. It may have more rows: `row_operation` makes functions
-over them.
+`new_rows` makes such an array where the machine reads it fastest. It may have more rows: `row_operation` makes
+functions over them.
 """
 
 from __future__ import annotations
@@ -27,32 +29,44 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, rank
+from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_number
 from wotd_env.core.rules import DICE
 
-__all__ = ["LANES", "NOTHING", "best", "expect", "largest", "reroll", "row_operation", "scratch"]
+__all__ = ["LANES", "NOTHING", "Rows", "best", "expect", "largest", "new_rows", "reroll", "row_operation"]
 
 LANES = 16
-"""Positions side by side: an AVX-512 register of float32 (other machines take two or four); `values` then fits L1."""
+"""Positions side by side: one AVX-512 register of float32 holds them (other machines take two or four).
+
+The rows of a turn then fit into the L1 cache.
+"""
 
 NOTHING = NUM_KEEPS - 1
+"""The row of the keep without dice."""
+
+Rows = Any
+"""The values of a turn in compiled code: float (rows, LANES), at least a row for each keep."""
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6): the row of partial keep 252 + i with one more die that shows a face."""
+    """Return uint16 (210, 6), [i, face] -> row: partial keep 252 + i with one more die, which shows that face."""
     table = np.zeros((NUM_KEEPS - NUM_ROLLS, FACES), np.uint16)
     for i, keep in enumerate(KEEPS[NUM_ROLLS:].tolist()):
         for face in range(FACES):
-            table[i, face] = rank(sorted([*keep[:-1], face]))
+            table[i, face] = keep_number(sorted([*keep[:-1], face]))
     return table
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): the rows of a keep with one die less, for each face it shows; the last one repeated."""
+    """Return uint16 (462, 5): the rows of every keep with one die less.
+
+    There is one for each face that the keep shows; the last one is repeated.
+    """
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
-            rank([*keep[:die], *keep[die + 1 :], UNROLLED]) for die in range(DICE) if keep[die] != UNROLLED
+            keep_number([*keep[:die], *keep[die + 1 :], UNROLLED])
+            for die in range(DICE)
+            if keep[die] != UNROLLED
         }
         rows = sorted(less) or [i]
         table[i] = rows + [rows[-1]] * (DICE - len(rows))
@@ -64,37 +78,40 @@ FEWER = _fewer()
 FACES_SHOWN = (COUNTS > 0).sum(1).astype(np.uint8)
 
 
-def scratch(rows: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return an uninitialised array (rows, LANES) whose rows begin on cache lines, which halves the time of a pass."""
+def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
+    """Return rows (count, LANES), not filled.
+
+    They begin on cache lines, which halves the time of `expect` and `best`.
+    """
     itemsize = np.dtype(dtype).itemsize
-    memory = np.empty(rows * LANES + 64 // itemsize, dtype)
+    memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
-    return memory[skip : skip + rows * LANES].reshape(rows, LANES)
+    return memory[skip : skip + count * LANES].reshape(count, LANES)
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return f(values, out, rows), usable in kernels: write to row `out` what `reduce` makes of a tuple of rows.
+    """Return `f(rows, out, sources)` for kernels: write to row `out` what `reduce` makes of the rows in a tuple.
 
     `reduce` is given an LLVM builder and the rows as vectors, and returns a vector.
 
-    Written in LLVM's vectors, not as a loop over lanes: before each such loop LLVM checks whether its rows overlap,
-    which takes five times as long as the loop.
+    It is written in LLVM's vectors and not as a loop over lanes, because LLVM checks before each such loop whether the
+    rows overlap, and that takes five times as long as the loop.
     """
 
     @intrinsic
-    def operation(typing: Any, values: Any, out: Any, rows: Any) -> Any:
+    def operation(typing: Any, rows: Any, out: Any, sources: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            data = context.make_array(values)(context, builder, arguments[0]).data
-            vector = ir.VectorType(context.get_data_type(values.dtype), LANES)
+            data = context.make_array(rows)(context, builder, arguments[0]).data
+            vector = ir.VectorType(context.get_data_type(rows.dtype), LANES)
             first = builder.bitcast(data, vector.as_pointer())
-            align = values.dtype.bitwidth // 8
-            sources = cgutils.unpack_tuple(builder, arguments[2])  # type: ignore[no-untyped-call]
-            loaded = [builder.load(builder.gep(first, [source]), align=align) for source in sources]
+            align = rows.dtype.bitwidth // 8
+            numbers = cgutils.unpack_tuple(builder, arguments[2])  # type: ignore[no-untyped-call]
+            loaded = [builder.load(builder.gep(first, [number]), align=align) for number in numbers]
             builder.store(reduce(builder, loaded), builder.gep(first, [arguments[1]]), align=align)
             return context.get_dummy_value()
 
         row = types.uint64
-        return types.void(values, row, types.UniTuple(row, len(rows))), emit  # type: ignore[no-untyped-call]
+        return types.void(rows, row, types.UniTuple(row, len(sources))), emit  # type: ignore[no-untyped-call]
 
     return operation
 
@@ -105,8 +122,9 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # Fifteen means make a turn, and dozens of turns a game: the error of a single-precision sixth would add up. One
-    # fused operation (where the machine has it) rounds only once: total * rounded + (total * rest).
+    # A turn takes fifteen means after one another, and a game dozens of turns, so the error of a sixth in single
+    # precision would add up. Therefore this is total * rounded + (total * rest), with one rounding where the machine
+    # has a fused operation.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -122,36 +140,38 @@ def _emit_largest(builder: Any, rows: list[Any]) -> Any:
 
 _mean = row_operation(_emit_mean)
 largest = row_operation(_emit_largest)
-"""Kernel `largest(values, out, rows)`: write the largest of the given rows, a tuple, to row `out`."""
+"""Kernel `largest(rows, out, sources)`: write the largest of the rows in a tuple to row `out`."""
 
 
 @kernel
-def expect(values: Any) -> None:
-    """Fill the rows of the partial keeps with their means over the dice to be rolled, from those of the rolls."""
-    for i in range(NUM_KEEPS - NUM_ROLLS):  # a die more lowers the row: the rows needed are there
+def expect(rows: Rows) -> None:
+    """Fill the rows of the partial keeps with their means over the dice to be rolled, from the rows of the rolls."""
+    # A keep with one more die has a lower number, so the rows that are needed are filled before.
+    for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
-        _mean(values, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
+        _mean(rows, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
 
 
 @kernel
-def best(values: Any) -> None:
-    """Raise the row of every keep to the best among its sub-multisets, after `expect`."""
+def best(rows: Rows) -> None:
+    """Raise the row of every keep to the best of all keeps that it contains, after `expect`."""
+    # From the fewest dice to the most.
     for i in range(NUM_KEEPS):
-        row = NOTHING - i  # from the fewest dice to the most
+        row = NOTHING - i
         fewer = FEWER[row]
         faces = FACES_SHOWN[row]
         if faces <= 1:
-            largest(values, row, (row, fewer[0]))
+            largest(rows, row, (row, fewer[0]))
         elif faces == 2:
-            largest(values, row, (row, fewer[0], fewer[1]))
+            largest(rows, row, (row, fewer[0], fewer[1]))
         elif faces == 3:
-            largest(values, row, (row, fewer[0], fewer[1], fewer[2]))
+            largest(rows, row, (row, fewer[0], fewer[1], fewer[2]))
         else:
-            largest(values, row, (row, fewer[0], fewer[1], fewer[2], fewer[3], fewer[4]))
+            largest(rows, row, (row, fewer[0], fewer[1], fewer[2], fewer[3], fewer[4]))
 
 
 @kernel
-def reroll(values: Any) -> None:
-    """Turn the values of rolls into those of rolls with one more re-roll to come."""
-    expect(values)
-    best(values)
+def reroll(rows: Rows) -> None:
+    """Make the values of rolls before a re-roll out of their values after it."""
+    expect(rows)
+    best(rows)

@@ -1,16 +1,17 @@
 """The hand-made value of a position, by which the `planner` policy plays.
 
-Every seat has a strength, a sum in units of one plain space:
+Every seat has a strength, which is a sum in units of one plain space:
 
 - *progress*: a piece on plain space t is worth t;
-- *points*: a piece on number k is worth S - 1 + 1.25 k, so number 1 is hardly more than the space before it;
+- *points*: a piece on number k is worth S - 1 + NUMBER * k, so number 1 is hardly more than the space before it;
 - *tempo*: to be the next to act is worth TEMPO;
-- *blocking*: a piece loses BLOCKED[c] for every space at 1..5 = c dice that is occupied, most for three dice;
-- *power*: a power not yet used is worth POWER, one of the seat's choice ANY_POWER;
-- *lead*: with four numbered pieces a seat may end the game. That is worth CLOSING, by how far it is behind.
+- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space that c = 1..5 dice would bring it to;
+- *power*: a power that is not yet used is worth POWER, or ANY_POWER where the seat may choose which;
+- *lead*: a seat with four numbered pieces may end the game, which is worth CLOSING, by how far it is behind.
 
-A space counts for more the nearer the end is, measured by the largest number of numbered pieces of any seat. The
-chances to win are the softmax of the strengths so weighted, and the value is the reward expected from them.
+The nearer the end is, the more a space counts (WEIGHT). What tells how near it is, is the largest number of numbered
+pieces that a seat has. The chances to win are the softmax of the strengths times that weight, and the value is the
+reward expected from them.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ from wotd_env.core.state import Record, Records
 
 __all__ = ["hand_made"]
 
-WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the most numbered pieces of a seat
+WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
+"""Of a space, by the largest number of numbered pieces that a seat has."""
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # by the dice, less one, that would bring it to the space
-POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by colour
-ANY_POWER = 4.0  # of one's choice
-CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the points behind the best other seat, 3 or more the same
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
+"""By the dice, less one, that would bring the piece to the occupied space."""
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
+"""By colour."""
+ANY_POWER = 4.0
+CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
+"""By the points behind the best other seat; the last entry is for three points and more."""
 
-NEXT_FIVE = np.uint64(31)
-BLOCKED_BY = (
-    np.arange(32)[:, None] >> np.arange(DICE) & 1
-) @ BLOCKED  # by which of the next five spaces are taken
+NEXT_FIVE = np.uint64((1 << DICE) - 1)
+BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
+"""What a piece loses by which of its next five spaces are occupied, as bits."""
 
 
 def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
@@ -52,16 +56,16 @@ def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
 
 @kernel
 def _hand_made(states: Records, config: Configs, values: Any) -> None:
-    """Write the values of a batch."""
+    """Write the values of a batch, (N, n)."""
     for i in range(states.shape[0]):
-        evaluate(states[i], config[0], values[i])
+        write_value(states[i], config[0], values[i])
 
 
 @kernel
-def evaluate(s: Record, rules: Config, out: Any) -> None:
+def write_value(s: Record, rules: Config, out: Any) -> None:
     """Write the value of a state for each seat, whatever the dice show."""
     n = rules.players
-    most = 0  # numbered pieces of one seat
+    most_numbered = 0
     for seat in range(n):
         strength = TEMPO if seat == s.player else 0.0
         numbered = 0
@@ -81,9 +85,9 @@ def evaluate(s: Record, rules: Config, out: Any) -> None:
             strength += CLOSING[min(behind, CLOSING.size - 1)]
         if engine.powers_of(s, rules, seat):
             strength += POWER[s.color[seat]] if rules.powers == engine.OWN_POWERS else ANY_POWER
-        most = max(most, numbered)
+        most_numbered = max(most_numbered, numbered)
         out[seat] = strength
-    weight = WEIGHT[min(most, WEIGHT.size - 1)] * 2 / n
+    weight = WEIGHT[min(most_numbered, WEIGHT.size - 1)] * 2 / n
     total = 0.0
     for seat in range(n):
         out[seat] = np.exp(weight * out[seat])

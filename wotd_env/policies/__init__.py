@@ -70,7 +70,7 @@ POLICIES = {
     ),
     "sb3": Named(
         "sb3:FILE plays the best action of a MaskablePPO model",
-        "wotd_env.policies.sb3:Sb3",
+        "wotd_env.policies.sb3:load",
         argument="FILE",
         needs_argument=True,
         needs_trust=True,

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
+from wotd_env.core.rules import DICE
 from wotd_env.solver.families import Block, check_families, new_block, solve_families
-from wotd_env.solver.positions import Board, board
+from wotd_env.solver.positions import Board, board_of
 from wotd_env.solver.table import (
     LOG,
     PART,
     RULINGS,
     VALUE,
+    Progress,
     Table,
     TableError,
     alone,
@@ -28,7 +30,7 @@ from wotd_env.solver.table import (
     finish,
     is_compact,
     layer_checksums,
-    layout,
+    layout_of,
     load,
     read_checksums,
     read_header,
@@ -39,15 +41,13 @@ from wotd_env.solver.table import (
 
 __all__ = ["Progress", "solve", "verify"]
 
-Progress = Callable[[int, int], None]
-"""Is called as the work goes on with the number of positions done and that of all."""
-
-TOLERANCE = (
-    5e-7  # a change in the last round; the residual is a fraction of it, and single precision adds its own
-)
+TOLERANCE = 5e-7
+"""The largest change in the last round; the residual is a fraction of it, and single precision adds its own."""
 ROUNDS = 1000
-REACH = 6  # a turn makes progress of at most five, so six layers hold all that solving one needs
-CHUNK = 1024  # families for one call: some tens of milliseconds
+REACH = DICE + 1
+"""Layers that solving one needs: a turn makes progress of at most five."""
+CHUNK = 1024
+"""Families for one call, which takes some tens of milliseconds."""
 MOST_THREADS = 1024
 
 
@@ -71,12 +71,14 @@ def solve(spaces: int, file: str | Path, threads: int = 2, progress: Progress | 
         OSError: if it cannot be written; finished layers are kept.
         ImportError: if filelock is not installed.
     """
-    b, threads, file = board(spaces), check_integer("threads", threads, 1, MOST_THREADS), Path(file)
+    board, file = board_of(spaces), Path(file)
+    threads = check_integer("threads", threads, 1, MOST_THREADS)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with alone(file):
-            if not file.exists():  # now: another process may have made it
-                _make(b, file, threads, progress)
+            # Another process may have made it meanwhile.
+            if not file.exists():
+                _make(board, file, threads, progress)
     table = load(file)
     if table.spaces != spaces:
         raise TableError(
@@ -99,16 +101,16 @@ def verify(file: str | Path, threads: int = 2, progress: Progress | None = None)
     table = load(file)
     if is_compact(table.header):
         raise TableError(f"{file} is compact; verify the table that it was made of")
-    b, values = table.board, table.values
+    board, values = table.board, table.values
     residual, done = 0.0, 0
     with ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
-        for total in reversed(range(len(b.sizes))):
-            errors = team.run(check_families, b, total, values, table.layout.base)
+        for total in reversed(range(len(board.sizes))):
+            errors = team.run(check_families, board, total, values, table.layout.base)
             residual = max([residual, *errors])
-            done += int(b.sizes[total])
+            done += int(board.sizes[total])
             if progress:
-                progress(done, b.positions)
+                progress(done, board.positions)
     return residual
 
 
@@ -118,7 +120,7 @@ def _new_header(spaces: int) -> dict[str, Any]:
         "rules": rules_of(spaces),
         "rulings": RULINGS,
         "version": __version__,
-        "positions": board(spaces).positions,
+        "positions": board_of(spaces).positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # that solving took, interruptions not counted
         "cpu_seconds": 0.0,  # of all threads
@@ -150,14 +152,14 @@ class _Team:
         self._pool = pool
         self._blocks: list[Block] = [new_block() for _ in range(threads)]
 
-    def run(self, kernel: Callable[..., Any], b: Board, total: int, *arguments: Any) -> Iterator[Any]:
+    def run(self, kernel: Callable[..., Any], board: Board, total: int, *arguments: Any) -> Iterator[Any]:
         """Call a kernel of `families` on every chunk of a layer and yield what it returns, chunk after chunk."""
-        families = int(b.families[total])
+        families = int(board.families[total])
 
         def work(first: int) -> Any:
             block = self._blocks.pop()
             try:
-                return kernel(b, block, total, first, min(first + CHUNK, families), *arguments)
+                return kernel(board, block, total, first, min(first + CHUNK, families), *arguments)
             finally:
                 self._blocks.append(block)
 
@@ -165,49 +167,53 @@ class _Team:
         try:
             for job in jobs:
                 yield job.result()
-        finally:  # after an interrupt too, no thread is left at work
+        finally:
+            # No thread is left at work, not even after an interrupt.
             for job in jobs:
                 job.cancel()
 
 
-def _make(b: Board, file: Path, threads: int, progress: Progress | None) -> None:
+def _make(board: Board, file: Path, threads: int, progress: Progress | None) -> None:
     """Begin or go on with the unfinished file, and give it its name once it is a table."""
     part = file.with_name(file.name + PART)
     part.touch()
-    header = _read_part(part, b.spaces) if part.stat().st_size else None
+    header = _read_part(part, board.spaces) if part.stat().st_size else None
     with part.open("r+b", buffering=0) as stream, ThreadPoolExecutor(threads) as pool:
         if header is None:
-            header = _new_header(b.spaces)
+            header = _new_header(board.spaces)
             try:
                 write_header(stream, header)
             except BaseException:
                 stream.truncate(0)
                 raise
-        _solve_layers(b, stream, header, _Team(pool, threads), progress)
-        stream.truncate(layout(b).bytes + b.positions * VALUE.itemsize)
+        _solve_layers(board, stream, header, _Team(pool, threads), progress)
+        layout = layout_of(board)
+        stream.truncate(layout.bytes + board.positions * VALUE.itemsize)
         header["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-        finish(stream, layout(b), header)
+        finish(stream, layout, header)
     part.replace(file)
 
 
 def _solve_layers(
-    b: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress | None
+    board: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress | None
 ) -> None:
     """Solve the layers that are not yet in the file, and append each to it."""
-    at, last = layout(b), len(b.sizes) - 1
-    longest = int(b.sizes.max())
+    layout, last = layout_of(board), len(board.sizes) - 1
+    longest = int(board.sizes.max())
     values = np.empty(REACH * longest, VALUE)
-    base = np.arange(len(b.sizes), dtype=np.int64) % REACH * longest
+    base = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest
 
     def layer(total: int) -> NDArray[np.float32]:
-        return values[base[total] : base[total] + b.sizes[total]]
+        return values[base[total] : base[total] + board.sizes[total]]
 
-    sums = read_checksums(stream, at)
+    sums = read_checksums(stream, layout)
     for total in range(last, last - header["layers"], -1):
-        stream.seek(at.bytes + at.base[total] * VALUE.itemsize)
-        read = np.fromfile(stream, VALUE, b.sizes[total])
-        whole = len(read) == b.sizes[total]
-        if not (whole and np.array_equal(layer_checksums(at, total, read), sums[at.blocks_of(total)])):
+        stream.seek(layout.bytes + layout.base[total] * VALUE.itemsize)
+        read = np.fromfile(stream, VALUE, board.sizes[total])
+        whole = len(read) == board.sizes[total]
+        if not (
+            whole and np.array_equal(layer_checksums(layout, total, read), sums[layout.blocks_of(total)])
+        ):
             LOG.warning(
                 "layer %d of the %d in %s is damaged: it and those after it are solved again",
                 last - total + 1,
@@ -219,10 +225,10 @@ def _solve_layers(
         layer(total)[:] = read
     for total in range(last - header["layers"], -1, -1):
         began, cpu_began = time.perf_counter(), time.process_time()
-        done, chunks = int(at.base[total]), -(-int(b.families[total]) // CHUNK)
+        done, chunks = int(layout.base[total]), -(-int(board.families[total]) // CHUNK)
         solved = team.run(
             solve_families,
-            b,
+            board,
             total,
             values,
             base,
@@ -232,9 +238,10 @@ def _solve_layers(
         )
         for chunk, _ in enumerate(solved, 1):
             if progress:
-                progress(done + int(b.sizes[total]) * chunk // chunks, b.positions)
+                progress(done + int(board.sizes[total]) * chunk // chunks, board.positions)
         try:
-            write_layer(stream, at, total, layer(total))  # on the disk before the header that counts it
+            # The layer is on the disk before the header that counts it.
+            write_layer(stream, layout, total, layer(total))
             header["layers"] += 1
             header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
             header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)

@@ -3,9 +3,9 @@
 Positions do not name paths or seats, so the policy is asked as seat 0, the paths in ascending order of their codes.
 What is evaluated is the policy played that way; one that treats paths and seats alike plays so anyway.
 
-All that a policy does in a turn is summed up by how likely each of 37 *ends* of the turn is, so its value is linear in
-the values after the turn. As in solving, layers go from the end backwards, and passes and swaps, which stay in a layer,
-are iterated.
+All that a policy does in a turn is summed up by how likely each of the 37 ends of the turn is (`turns.End`), so its
+value is linear in the values after the turn. As in solving, layers go from the end backwards, and passes and swaps,
+which stay in a layer, are iterated.
 """
 
 from __future__ import annotations
@@ -18,44 +18,46 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import (
-    COUNTS,
-    EQUILIBRIUM,
-    FACES,
-    HOLD_KEEP,
-    KEEPS,
-    LEGAL_HOLDS,
-    NUM_KEEPS,
-    NUM_ROLLS,
-    THROW_ROLL,
-    Roll,
-)
+from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
 from wotd_env.core.game import Game
-from wotd_env.core.policy import Policy
-from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Rules
-from wotd_env.planning.turn import LANES, MORE, NOTHING, best, expect, scratch
-from wotd_env.solver import families
-from wotd_env.solver.families import NEVER, OPTIONS, result, work_out
-from wotd_env.solver.positions import NONE, layer_codes
-from wotd_env.solver.table import Table, check_table, index
+from wotd_env.core.policy import Policy, ask
+from wotd_env.core.rules import DICE, PATHS, Phase, Rules
+from wotd_env.core.state import States
+from wotd_env.planning.turn import LANES, MORE, NOTHING, Rows, best, expect, new_rows
+from wotd_env.solver.positions import (
+    NONE,
+    Bases,
+    Board,
+    index_of,
+    number_with,
+    sort_codes,
+    write_layer_codes,
+    write_mirror,
+)
+from wotd_env.solver.table import Progress, Table, check_table
+from wotd_env.solver.turns import (
+    AGAIN,
+    ENDS,
+    NEVER,
+    PROGRESS,
+    End,
+    best_end,
+    ends_after,
+    final_result,
+    is_over,
+    perfect,
+    work_out,
+    write_indices,
+)
 
 __all__ = ["Evaluation", "evaluate"]
 
-# Ends of a turn. The moves of five dice come twice: the second time an extra turn follows (R8).
-END_MOVE = 0  # 5 * path + dice - 1
-END_MOVE_AGAIN = 25  # + path
-END_ADVANCE = 30
-END_PASS = 31
-END_SWAP = 32  # + path
-ENDS = 37
-AGAIN = np.zeros(ENDS, np.bool_)
-AGAIN[END_MOVE_AGAIN:END_ADVANCE] = True
-STAYS = slice(END_PASS, ENDS)  # ends that make no progress
-
-CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
+ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
+"""float64 (252,): the probabilities of the rolls of five dice."""
 TOLERANCE = 1e-10
 ROUNDS = 100_000
-ASKED = 256  # positions about which the policy is asked in one call
+ASKED = 256
+"""Positions about which the policy is asked in one call."""
 
 
 class Evaluation(NamedTuple):
@@ -89,7 +91,7 @@ def evaluate(
     policy: Policy,
     table: Table,
     position: tuple[list[int], list[int]] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Return the exact results of a policy.
 
@@ -105,65 +107,71 @@ def evaluate(
         ValueError: if the position cannot be.
     """
     check_table(table)
-    b = table.board
+    board = table.board
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it cannot be
-    codes = b.code[mine, theirs].astype(np.uint64)
-    first = int(b.progress[codes].sum())
-    start = int(index(b, codes, table.layout.base))
+    codes = board.code[mine, theirs].astype(np.uint64)
+    first = int(sort_codes(board, codes))
+    start = int(index_of(board, codes, first, table.layout.base))
     layers = _reachable(table, first, start)
-    asker = _Asker(policy, b)
+    asker = _Asker(policy, board)
 
-    perfect = np.asarray(table.values, np.float64) * table.unit
-    against, oracle = (
-        np.full(b.positions, np.nan) for _ in range(2)
-    )  # the policy, and perfect play, to move
-    itself = np.full(b.positions, np.nan)
-    victim, enemy = (
-        np.full(b.positions, np.nan) for _ in range(2)
-    )  # the policy, and the best response, to move
+    # Values of positions for the player to move. The policy plays perfect play, then itself, then the best response.
+    against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
+    perfect_play = np.asarray(table.values, np.float64) * table.unit
     done = 0
-    for rows, codes, over, results, after in reversed(layers):
+    for layer in reversed(layers):
         for values in (against, oracle, itself, victim, enemy):
-            values[rows[over]] = results[over]
-        rows, codes, after = rows[~over], codes[~over], after[~over]
-        own = asker.ends(codes)
-        best = _perfect_ends(_values_of_ends(after, perfect, perfect))
-        _settle(rows, _linear(own, after, against, oracle), _linear(best, after, oracle, against))
-        _settle(rows, _linear(own, after, itself, itself))
-        _settle(rows, _linear(own, after, victim, enemy), _greedy(after, enemy, victim))
-        done += len(over)
+            values[layer.indices[layer.over]] = layer.result[layer.over]
+        indices, after = layer.indices[~layer.over], layer.after[~layer.over]
+        own = asker.ends(layer.codes[~layer.over])
+        best_ends = _best_ends(_values_of_ends(after, perfect_play, perfect_play))
+        _iterate(indices, _played(own, after, against, oracle), _played(best_ends, after, oracle, against))
+        _iterate(indices, _played(own, after, itself, itself))
+        _iterate(indices, _played(own, after, victim, enemy), _played_best(after, enemy, victim))
+        done += len(layer.indices)
         if progress:
-            progress(done, sum(len(layer[0]) for layer in layers))
+            progress(done, sum(len(each.indices) for each in layers))
     return Evaluation(
         begins=float(against[start]),
         follows=-float(oracle[start]),
         itself=float(itself[start]),
         enemy_begins=float(enemy[start]),
         enemy_follows=-float(victim[start]),
-        perfect=float(perfect[start]),
+        perfect=float(perfect_play[start]),
     )
 
 
-def _reachable(table: Table, first: int, start: int) -> list[tuple[Any, ...]]:
-    """Return for every layer the positions that can be reached from a start.
+class _Layer(NamedTuple):
+    """The positions of a layer that can be reached."""
 
-    They come as places in the table, codes (n, 5), whether the game is over, its result then, and the places after
-    each end of the turn (n, ENDS), -1 where it is not possible.
-    """
-    b = table.board
-    reached = np.zeros(b.positions, np.bool_)
+    indices: NDArray[np.int64]
+    """(N,): where in the table they are"""
+    codes: NDArray[np.uint64]
+    """(N, 5)"""
+    over: NDArray[np.bool_]
+    """(N,): whether the game has ended"""
+    result: NDArray[np.float64]
+    """(N,): of the ended games, otherwise nan"""
+    after: NDArray[np.int64]
+    """(N, ENDS): where in the table each end of the turn leads, -1 where it is not possible"""
+
+
+def _reachable(table: Table, first: int, start: int) -> list[_Layer]:
+    """Return all layers from the first one on in which positions can be reached from a start."""
+    board = table.board
+    reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
-    for total in range(first, len(b.sizes)):
-        low, size = int(table.layout.base[total]), int(b.sizes[total])
+    for total in range(first, len(board.sizes)):
+        low, size = int(table.layout.base[total]), int(board.sizes[total])
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
-        layer_codes(b, total, codes)
+        write_layer_codes(board, total, codes)
         after = np.empty((size, ENDS), np.int64)
-        results = np.empty(size)
-        ends_of(b, codes, table.layout.base, after, results)
+        result = np.empty(size)
+        write_ends(board, codes, total, table.layout.base, after, result)
         while True:
             found = after[reached[low : low + size]]
             found = np.unique(found[found >= 0])
@@ -171,59 +179,63 @@ def _reachable(table: Table, first: int, start: int) -> list[tuple[Any, ...]]:
                 break
             reached[found] = True
         here = np.flatnonzero(reached[low : low + size])
-        layers.append((here + low, codes[here], results[here] == results[here], results[here], after[here]))
+        layers.append(_Layer(here + low, codes[here], ~np.isnan(result[here]), result[here], after[here]))
     return layers
 
 
 def _values_of_ends(
     after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what each end of the turn is worth to the player to move (n, ENDS)."""
+    """Return what each end of the turn is worth to the player to move, (n, ENDS)."""
     values = np.where(AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
 
 
-def _linear(
-    ends: NDArray[np.float64], after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]:
-    """Return the values of the player to move, and what updates them if its turns end with these probabilities."""
-    moved = _values_of_ends(after, own, other)
-    progress = ends[:, : STAYS.start] * np.where(ends[:, : STAYS.start] > 0, moved[:, : STAYS.start], 0)
-    fixed = progress.sum(1)
-    stays, where = ends[:, STAYS], after[:, STAYS]
-
-    def update() -> Any:
-        return fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
-
-    return own, update
+_Player = tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]
+"""The values of all positions for a player to move, and a function that returns new values of those of a layer."""
 
 
-def _greedy(
-    after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]:
-    """Return the values of the player to move, and what updates them if it plays its turns as well as possible."""
+def _played(
+    chances: NDArray[np.float64],
+    after: NDArray[np.int64],
+    own: NDArray[np.float64],
+    other: NDArray[np.float64],
+) -> _Player:
+    """Return the player whose turns end with these probabilities, (n, ENDS)."""
+    values = _values_of_ends(after, own, other)[:, :PROGRESS]
+    ends = chances[:, :PROGRESS]
+    fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
+    # After the ends that make no progress the other player is to move: only a move earns an extra turn (R8).
+    stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
 
     def update() -> NDArray[np.float64]:
-        out = np.empty(len(after))
-        best_turns(
-            np.nan_to_num(_values_of_ends(after, own, other)), scratch(NUM_KEEPS + OPTIONS, np.float64), out
-        )
-        return out
+        new: NDArray[np.float64] = fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
+        return new
 
     return own, update
 
 
-def _settle(
-    rows: NDArray[np.int64], *players: tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]
-) -> None:
-    """Iterate the values of a layer, of one player and the other in turn, until they stay as they are."""
+def _played_best(after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]) -> _Player:
+    """Return the player who plays its turns as well as possible."""
+
+    def update() -> NDArray[np.float64]:
+        new = np.empty(len(after))
+        values = np.nan_to_num(_values_of_ends(after, own, other))
+        best_turns(values, new_rows(NUM_KEEPS + ENDS, np.float64), new)
+        return new
+
+    return own, update
+
+
+def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
+    """Iterate the values of a layer's positions, of one player and the other in turn, until they stay as they are."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
             new = update()
-            change = max(change, float(np.abs(new - np.nan_to_num(values[rows], nan=9.0)).max(initial=0)))
-            values[rows] = new
+            change = max(change, float(np.abs(new - np.nan_to_num(values[indices], nan=9.0)).max(initial=0)))
+            values[indices] = new
         if change < TOLERANCE:
             return
     raise ArithmeticError(
@@ -234,18 +246,18 @@ def _settle(
 class _Asker:
     """Asks a policy for all its decisions in a position."""
 
-    def __init__(self, policy: Policy, board: Any) -> None:
+    def __init__(self, policy: Policy, board: Board) -> None:
         self._policy = policy
         self._board = board
         self._game = Game(Rules(spaces=board.spaces), skip_forced=False)
         self._rng = np.random.default_rng(0)
-        holds = np.repeat(self._game.reset(1, starting_player=0, roll=False), NUM_ROLLS)
-        self._game.roll(holds, KEEPS[:NUM_ROLLS])
-        moves = holds.copy()
-        self._game.decide(moves, np.full(NUM_ROLLS, Action.STOP_ROLLING))
-        second = holds.copy()
-        second["rolls_left"] = 1
-        self._phases = (holds, second, moves)
+        first_hold = np.repeat(self._game.reset(1, starting_player=0, roll=False), NUM_ROLLS)
+        self._game.roll(first_hold, KEEPS[:NUM_ROLLS])
+        move = first_hold.copy()
+        self._game.decide(move, np.full(NUM_ROLLS, Action.STOP_ROLLING))
+        second_hold = first_hold.copy()
+        second_hold["rolls_left"] = 1
+        self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return the probabilities with which turns in positions (n, 5) end, (n, ENDS)."""
@@ -253,203 +265,149 @@ class _Asker:
         return np.concatenate(parts) if parts else np.empty((0, ENDS))
 
     def _ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        first, second, moves = (self._act(phase, codes) for phase in self._phases)
+        first, second, moves = (self._decide(decision, codes) for decision in self._decisions)
         rolls = np.arange(NUM_ROLLS)
-        action = moves[1]
-        number = COUNTS[rolls, np.clip(action - Action.MOVE_ON, 0, PATHS - 1)].astype(np.int64)
-        end = np.select(
-            [action >= Action.FIRST_SWAP, action == Action.PASS, action == Action.EQUILIBRIUM],
-            [END_SWAP + action - Action.FIRST_SWAP, END_PASS, END_ADVANCE],
-            END_MOVE + DICE * (action - Action.MOVE_ON) + number - 1,
-        )
-        asked = (moves[0]["phase"] == Phase.EXTRA).reshape(end.shape)  # R8: after a move of five dice alone
+        ends = ends_after(rolls, moves[1])
+        asked = (moves[0]["phase"] == Phase.EXTRA).reshape(ends.shape)
         if asked.any():
-            again = self._policy.act(self._game, moves[0][asked.ravel()], self._rng) == Action.PERFECTION_TURN
-            end[asked] = np.where(again, END_MOVE_AGAIN + end[asked] // DICE, end[asked])
-        out = np.zeros((len(codes), ENDS))
-        flow(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], end, out)
-        return out
+            extra = ask(self._policy, self._game, moves[0][asked.ravel()], self._rng)
+            ends[asked] = np.where(extra == Action.PERFECTION_TURN, perfect(ends[asked]), ends[asked])
+        chances = np.zeros((len(codes), ENDS))
+        add_chances(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], ends, chances)
+        return chances
 
-    def _act(
-        self, phase: NDArray[np.void], codes: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-        """Return the states after the policy's decisions in all rolls, and the decisions (n, 252)."""
-        state = np.tile(phase, len(codes))
+    def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
+        """Return the states after the policy's decisions in all rolls, and the decisions, (n, 252)."""
+        state = np.tile(decision, len(codes))
         for seat, spaces in enumerate((self._board.mine, self._board.theirs)):
             state["pieces"][:, seat] = np.repeat(spaces[codes], NUM_ROLLS, axis=0)
-        actions = self._policy.act(self._game, state, self._rng)
+        actions = ask(self._policy, self._game, state, self._rng)
         self._game.decide(state, actions)
         return state, actions.reshape(len(codes), NUM_ROLLS)
 
 
-def _perfect_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities with which turns end that are played best for values of the ends, (n, ENDS)."""
     n = len(values)
     holds = np.empty((2, n, NUM_ROLLS), np.uint16)
-    end = np.empty((n, NUM_ROLLS), np.int64)
-    best_choices(values, scratch(NUM_KEEPS + NUM_ROLLS, np.float64), holds, end)
-    out = np.zeros((n, ENDS))
-    flow(holds[0], holds[1], end, out)
-    return out
+    ends = np.empty((n, NUM_ROLLS), np.int64)
+    best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
+    chances = np.zeros((n, ENDS))
+    add_chances(holds[0], holds[1], ends, chances)
+    return chances
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
 
 
 @kernel
-def ends_of(b: Any, all_codes: Any, base: Any, after: Any, results: Any) -> None:
-    """Write where positions (n, 5) are kept after each end of the turn, and results, nan where the game goes on."""
-    codes = np.empty(PATHS, np.uint64)
-    for i in range(all_codes.shape[0]):
-        position = all_codes[i]
-        after[i] = -1
-        over = 3
-        for path in range(PATHS):
-            over &= b.numbered[position[path]]
-        results[i] = result(b, position) if over else np.nan
-        if over:
-            continue
-        for path in range(PATHS):
-            for count in range(1, DICE + 1):
-                code = b.after[position[path], count]
+def write_ends(board: Board, codes: Any, total: Any, base: Bases, after: Any, result: Any) -> None:
+    """Write where in the values each end of the turn leads, and the results of ended games, nan where it goes on.
+
+    Args:
+        board: for the board's positions.
+        codes: uint64 (n, 5), of positions of one layer.
+        total: the layer.
+        base: where in the values the layers begin.
+        after: int64 (n, ENDS), is written; -1 for an end that is not possible.
+        result: float64 (n,), is written.
+    """
+    n = codes.shape[0]
+    mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
+    over = np.empty(n, np.bool_)
+    for i in range(n):
+        write_mirror(board, codes[i], mirrors[i], partners[i])
+        over[i] = is_over(board, codes[i])
+        result[i] = final_result(board, codes[i]) if over[i] else np.nan
+    write_indices(board, codes, mirrors, partners, over, total, base, np.empty(PATHS, np.uint64), after)
+    for i in range(n):
+        after[i, PROGRESS:] = -1
+        if not over[i]:
+            after[i, np.uint64(End.PASS)] = index_of(board, mirrors[i], total, base)
+            for path in range(PATHS):
+                code = board.swapped[codes[i, path]]
                 if code != NONE:
-                    codes[:] = position
-                    codes[path] = code
-                    if count == DICE:
-                        after[i, END_MOVE_AGAIN + path] = index(b, codes, base)
-                        codes[:] = position
-                        codes[path] = code
-                    after[i, END_MOVE + DICE * path + count - 1] = seen_by_other(b, codes, base)
-            code = b.swapped[position[path]]
-            if code != NONE:
-                codes[:] = position
-                codes[path] = code
-                after[i, END_SWAP + path] = seen_by_other(b, codes, base)
-        codes[:] = position
-        after[i, END_PASS] = seen_by_other(b, codes, base)
-        for path in range(PATHS):
-            code = b.after[position[path], 1]
-            codes[path] = position[path] if code == NONE else code
-        if (codes != position).any():
-            after[i, END_ADVANCE] = seen_by_other(b, codes, base)
+                    flipped = np.uint64(board.flip[code])
+                    number = number_with(board, total, mirrors[i], partners[i, path], flipped)
+                    after[i, np.uint64(End.SWAP_ON + path)] = base[total] + number
 
 
 @kernel
-def seen_by_other(b: Any, codes: Any, base: Any) -> Any:
-    """Return where the position of five codes, which are overwritten, is kept with the players exchanged."""
-    for path in range(PATHS):
-        codes[path] = b.flip[codes[path]]
-    return index(b, codes, base)
-
-
-@kernel
-def flow(first: Any, second: Any, end: Any, out: Any) -> None:
+def add_chances(first: Any, second: Any, ends: Any, chances: Any) -> None:
     """Add up the probabilities of the ends of turns, (n, ENDS).
 
-    `first` and `second` (n, 252) are the keeps that the holds leave of each roll, the roll itself if it stands; `end`
-    (n, 252) is what is made of each roll that stands.
+    A turn has two holds (R2). `first` and `second` (n, 252) are the keeps that they leave of each roll, which is the
+    roll itself if the rolling stops; `ends` (n, 252) is what is made of each roll then.
     """
-    mass = np.empty((2, NUM_KEEPS))
-    for i in range(out.shape[0]):
-        mass[:] = 0
-        stands = np.zeros(NUM_ROLLS)
+    keeps = np.empty((2, NUM_KEEPS))
+    for i in range(chances.shape[0]):
+        keeps[:] = 0
+        stops = np.zeros(NUM_ROLLS)
         for roll in range(NUM_ROLLS):
             keep = first[i, roll]
             if keep == roll:
-                stands[roll] += CHANCES[roll]
+                stops[roll] += ROLL_CHANCES[roll]
             else:
-                mass[0, keep] += CHANCES[roll]
-        spread(mass[0])
+                keeps[0, keep] += ROLL_CHANCES[roll]
+        roll_keeps(keeps[0])
         for roll in range(NUM_ROLLS):
             keep = second[i, roll]
             if keep == roll:
-                stands[roll] += mass[0, roll]
+                stops[roll] += keeps[0, roll]
             else:
-                mass[1, keep] += mass[0, roll]
-        spread(mass[1])
+                keeps[1, keep] += keeps[0, roll]
+        roll_keeps(keeps[1])
         for roll in range(NUM_ROLLS):
-            out[i, end[i, roll]] += stands[roll] + mass[1, roll]
+            chances[i, ends[i, roll]] += stops[roll] + keeps[1, roll]
 
 
 @kernel
-def spread(mass: Any) -> None:
-    """Let the probabilities of partial keeps flow on to rolls."""
+def roll_keeps(keeps: Any) -> None:
+    """Share the probability of every partial keep, (462,), among the keeps with one die more, down to the rolls."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         for face in range(FACES):
-            mass[MORE[i - NUM_ROLLS, face]] += mass[i] / FACES
+            keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
 
 
 @kernel
-def best_turns(values: Any, work: Any, out: Any) -> None:
+def best_turns(values: Any, rows: Rows, out: Any) -> None:
     """Write what turns are worth whose ends have these values, (n, ENDS)."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
-            ends = values[first + lane]
-            for path in range(PATHS):
-                for i in range(DICE * path, DICE * path + DICE):
-                    work[families.MOVE + i, lane] = ends[END_MOVE + i]
-                five = families.MOVE + DICE * path + DICE - 1
-                work[five, lane] = max(work[five, lane], ends[END_MOVE_AGAIN + path])
-                work[families.SWAP + path, lane] = ends[END_SWAP + path]
-            work[families.ADVANCE, lane] = ends[END_ADVANCE]
-            work[families.PASS, lane] = ends[END_PASS]
-        work_out(work, np.uint64(0))
+            for end in range(ENDS):
+                rows[NUM_KEEPS + end, lane] = values[first + lane, end]
+        work_out(rows, np.uint64(NUM_KEEPS))
         for lane in range(lanes):
-            out[first + lane] = work[NOTHING, lane]
+            out[first + lane] = rows[NOTHING, lane]
 
 
 @kernel
-def best_choices(values: Any, work: Any, holds: Any, end: Any) -> None:
-    """Write the holds (2, n, 252) and the ends (n, 252) that are best for values of the ends, the lowest of equals."""
+def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
+    """Write the best holds (2, n, 252) and ends (n, 252) for values of the ends; of equal holds the lowest one.
+
+    The holds are given by the keeps that they leave.
+    """
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):
             for roll in range(NUM_ROLLS):
-                chosen = best_end(values[first + lane], roll)
-                end[first + lane, roll] = chosen
-                work[roll, lane] = values[first + lane, chosen]
-                work[NUM_KEEPS + roll, lane] = work[roll, lane]  # where the rolling stops
+                end = best_end(values[first + lane], roll)
+                ends[first + lane, roll] = end
+                rows[roll, lane] = values[first + lane, end]
+                # What it is worth where the rolling stops is needed again.
+                rows[NUM_KEEPS + roll, lane] = rows[roll, lane]
         for stage in range(1, -1, -1):
-            expect(work)
+            expect(rows)
             for lane in range(lanes):
                 for roll in range(NUM_ROLLS):
                     keep, most = NUM_KEEPS, -np.inf
                     for hold in range(Action.STOP_ROLLING + 1):
                         if LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
                             left = HOLD_KEEP[roll, hold]
-                            value = (
-                                work[NUM_KEEPS + roll, lane]
-                                if hold == Action.STOP_ROLLING
-                                else work[left, lane]
-                            )
+                            stops = hold == Action.STOP_ROLLING
+                            value = rows[NUM_KEEPS + roll if stops else left, lane]
                             if value > most:
                                 keep, most = left, value
                     holds[stage, first + lane, roll] = keep
-            best(work)
-
-
-@kernel
-def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end of a turn with a roll that stands."""
-    chosen, most = END_PASS, NEVER / 2
-    if roll == EQUILIBRIUM:
-        if values[END_ADVANCE] > most:
-            chosen, most = END_ADVANCE, values[END_ADVANCE]
-    else:
-        for path in range(PATHS):
-            count = COUNTS[roll, path]
-            if count:
-                move = END_MOVE + DICE * path + count - 1
-                if values[move] > most:
-                    chosen, most = move, values[move]
-    if chosen == END_PASS:
-        most = values[END_PASS]
-    elif chosen < END_MOVE_AGAIN and (chosen - END_MOVE) % DICE == DICE - 1:  # R8: moved by five dice
-        again = END_MOVE_AGAIN + (chosen - END_MOVE) // DICE
-        return again if values[again] > most else chosen
-    if COUNTS[roll, DRAGON] >= DICE - 1:
-        for path in range(PATHS):
-            if (COUNTS[roll, path] or COUNTS[roll, DRAGON] == DICE) and values[END_SWAP + path] > most:
-                chosen, most = END_SWAP + path, values[END_SWAP + path]
-    return chosen
+            best(rows)

@@ -32,10 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.compilation import kernel
+from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
 from wotd_env.core.state import Records
-from wotd_env.solver.positions import NONE, Board, board, rank
+from wotd_env.solver.positions import NONE, Board, Values, board_of, index_of, sort_codes
 
 __all__ = [
     "Table",
@@ -70,6 +71,9 @@ MICROSECONDS = 1.2
 
 LOG = logging.getLogger("wotd_env")
 
+Progress = Callable[[int, int], None]
+"""Is called as the work goes on with the number of positions done and that of all."""
+
 
 class TableError(ValueError):
     """A file that is no complete and intact table."""
@@ -100,12 +104,12 @@ class Layout(NamedTuple):
         return slice(self.block[total], self.block[total - 1] if total else self.blocks)
 
 
-def layout(b: Board) -> Layout:
+def layout_of(board: Board) -> Layout:
     """Return where the layers of a board are."""
-    base = np.append(np.cumsum(b.sizes[::-1])[::-1][1:], 0).astype(np.int64)
-    layers = zip(base[::-1], b.sizes[::-1], strict=True)
+    base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
+    layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
-    cuts.append(np.array([b.positions]))
+    cuts.append(np.array([board.positions]))
     cut = np.concatenate(cuts)
     return Layout(base, np.searchsorted(cut, base), cut)
 
@@ -119,7 +123,7 @@ class Table:
     Attributes:
         file: where the values are.
         header: what the file says of itself.
-        board: the numbering of positions.
+        board: the positions and their numbers.
         layout: where the layers are.
         unit: what a 1 in `values` is worth.
     """
@@ -130,8 +134,8 @@ class Table:
         self.file = file
         self.header = header
         self.unit = np.float32(1 / UNITS if is_compact(header) else 1)
-        self.board: Board = board(header["rules"]["spaces"])
-        self.layout = layout(self.board)
+        self.board = board_of(header["rules"]["spaces"])
+        self.layout = layout_of(self.board)
         self._values = values
         self._checksums = checksums
         self._checked = np.zeros(len(checksums), np.bool_)
@@ -196,7 +200,7 @@ class Table:
             )
         out, blocks = np.empty(pieces.shape[1], np.float32), np.empty(pieces.shape[1], np.int64)
         pieces = np.ascontiguousarray(pieces, np.int8)
-        look_up_pieces(self.board, pieces, self._values, self.layout.base, self.layout.block, out, blocks)
+        look_up_pieces(self.board, pieces, self._values, self.layout, out, blocks)
         self._check(blocks)
         return out * self.unit
 
@@ -215,11 +219,14 @@ class Table:
             raise ValueError(
                 f"the table {self.file} is for {self.spaces} plain spaces, the game has {game.rules.spaces}"
             )
-        state = game._readable(state, validate=False)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
-        at = self.layout
-        wrong = look_up_states(self.board, state, self._values, at.base, at.block, out, blocks)
-        if wrong >= 0:
+
+        def look_up_part(states: Records, config: Configs, out: Any, blocks: Any) -> None:
+            look_up_states(self.board, states, self._values, self.layout, out, blocks)
+
+        game.apply(look_up_part, state, out, blocks, validate=False)
+        if (blocks < 0).any():
+            wrong = int(np.argmax(blocks < 0))
             player, pieces = state[wrong]["player"], state[wrong]["pieces"][:2].tolist()
             raise ValueError(
                 f"game {wrong}: player must be 0 or 1, and pieces on spaces of their own from 0 to "
@@ -230,33 +237,33 @@ class Table:
 
 
 @kernel
-def look_up_states(b: Any, states: Records, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> Any:
+def look_up_states(
+    board: Board, states: Records, values: Values, layout: Layout, out: Any, blocks: Any
+) -> None:
     """Write the values of states for both seats, (N, 2), and the blocks that they are in, (N,).
 
-    Return the first state that has no value, or -1; those after it are left out.
+    The block of a state that has no value is -1, and so are those of the states after it.
     """
     codes = np.empty(PATHS, np.uint64)
-    top = b.code.shape[0] - 1
+    top = board.code.shape[0] - 1
+    blocks[:] = -1
     for i in range(states.shape[0]):
         s = states[i]
         if s.player < 0 or s.player > 1:
-            return i
+            return
         for path in range(PATHS):
             mine, theirs = s.pieces[s.player, path], s.pieces[1 - s.player, path]
-            if min(mine, theirs) < 0 or max(mine, theirs) > top or b.code[mine, theirs] == NONE:
-                return i
-            codes[path] = b.code[mine, theirs]
-        total = sort(b, codes)
-        number = rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
-        value = values[base[total] + number]
+            if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
+                return
+            codes[path] = board.code[mine, theirs]
+        value, block = look_up(board, codes, values, layout)
         out[i, s.player] = value
         out[i, 1 - s.player] = -value
-        blocks[i] = block[total] + (number >> BLOCK_BITS)
-    return -1
+        blocks[i] = block
 
 
 @kernel
-def look_up_pieces(b: Any, pieces: Any, values: Any, base: Any, block: Any, out: Any, blocks: Any) -> None:
+def look_up_pieces(board: Board, pieces: Any, values: Values, layout: Layout, out: Any, blocks: Any) -> None:
     """Write the values (N,), and the blocks that they are in, (N,), of positions.
 
     These are given as int8 (2, N, 5): the spaces of the mover's pieces and of the other's.
@@ -264,33 +271,16 @@ def look_up_pieces(b: Any, pieces: Any, values: Any, base: Any, block: Any, out:
     codes = np.empty(PATHS, np.uint64)
     for i in range(out.size):
         for path in range(PATHS):
-            codes[path] = b.code[pieces[0, i, path], pieces[1, i, path]]
-        total = sort(b, codes)
-        number = rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
-        out[i] = values[base[total] + number]
-        blocks[i] = block[total] + (number >> BLOCK_BITS)
+            codes[path] = board.code[pieces[0, i, path], pieces[1, i, path]]
+        out[i], blocks[i] = look_up(board, codes, values, layout)
 
 
 @kernel
-def sort(b: Any, codes: Any) -> Any:
-    """Sort five codes in place and return their progress."""
-    total = np.uint64(b.progress[codes[0]])
-    for path in range(1, PATHS):
-        code = codes[path]
-        total += np.uint64(b.progress[code])
-        i = path
-        while i > 0 and codes[i - 1] > code:
-            codes[i] = codes[i - 1]
-            i -= 1
-        codes[i] = code
-    return total
-
-
-@kernel
-def index(b: Any, codes: Any, base: Any) -> Any:
-    """Return where the value of five codes, which get sorted in place, is kept."""
-    total = sort(b, codes)
-    return base[total] + rank(b, total, codes[0], codes[1], codes[2], codes[3], codes[4])
+def look_up(board: Board, codes: Any, values: Values, layout: Layout) -> Any:
+    """Return the value of the position with these codes, which get sorted, and the block that it is in."""
+    total = sort_codes(board, codes)
+    index = index_of(board, codes, total, layout.base)
+    return values[index], layout.block[total] + ((index - layout.base[total]) >> BLOCK_BITS)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -307,22 +297,26 @@ def load(file: str | Path) -> Table:
     if not file.exists():
         raise FileNotFoundError(f"there is no table {file}; make one with: {command(file, 'S')}")
     header = read_header(file)
-    b = board(header["rules"]["spaces"])
-    at = layout(b)
+    board = board_of(header["rules"]["spaces"])
+    layout = layout_of(board)
     if header["sha256"] is None:
-        how = f"go on with: {command(file, b.spaces)}" if file.suffix == PART else cure(file, b.spaces)
-        raise TableError(f"{file} is unfinished ({header['layers']} of {len(b.sizes)} layers); {how}")
+        how = (
+            f"go on with: {command(file, board.spaces)}" if file.suffix == PART else cure(file, board.spaces)
+        )
+        raise TableError(f"{file} is unfinished ({header['layers']} of {len(board.sizes)} layers); {how}")
     value = COMPACT if is_compact(header) else VALUE
-    size = at.bytes + b.positions * value.itemsize
+    size = layout.bytes + board.positions * value.itemsize
     if file.stat().st_size != size:
         raise TableError(
-            f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure(file, b.spaces)}"
+            f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure(file, board.spaces)}"
         )
     with file.open("rb") as stream:
-        sums = read_checksums(stream, at)
+        sums = read_checksums(stream, layout)
     if digest(sums.data) != header["sha256"]:
-        raise TableError(f"the checksums in {file} are damaged: {cure(file, b.spaces)}")
-    return Table(file, header, sums, np.memmap(file, value, "r", at.bytes, (b.positions,)).view(np.ndarray))
+        raise TableError(f"the checksums in {file} are damaged: {cure(file, board.spaces)}")
+    return Table(
+        file, header, sums, np.memmap(file, value, "r", layout.bytes, (board.positions,)).view(np.ndarray)
+    )
 
 
 def is_compact(header: dict[str, Any]) -> bool:
@@ -348,7 +342,7 @@ def read_header(file: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
         rulings, spaces, layers = header["rulings"], header["rules"]["spaces"], header["layers"]
         known = header["rules"] == rules_of(spaces)
-        if not (0 <= layers <= len(board(spaces).sizes) and header.keys() >= {"sha256", "compact_error"}):
+        if not (0 <= layers <= len(board_of(spaces).sizes) and header.keys() >= {"sha256", "compact_error"}):
             raise ValueError("it has wrong entries")
     except (ValueError, KeyError, TypeError) as error:
         raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
@@ -388,16 +382,16 @@ def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint3
     return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
 
 
-def layer_checksums(at: Layout, total: int, values: NDArray[Any]) -> NDArray[np.uint32]:
+def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray[np.uint32]:
     """Return the checksums of the blocks of a layer with these values."""
-    blocks = at.blocks_of(total)
-    return checksums(values, at.cuts[blocks.start : blocks.stop + 1] - at.base[total])
+    blocks = layout.blocks_of(total)
+    return checksums(values, layout.cuts[blocks.start : blocks.stop + 1] - layout.base[total])
 
 
-def read_checksums(stream: BinaryIO, at: Layout) -> NDArray[np.uint32]:
+def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
     """Return the checksums in an open file, uint32 (B,), or fewer where it is cut short."""
     stream.seek(HEADER)
-    content = stream.read(at.blocks * CHECKSUM.itemsize)
+    content = stream.read(layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content[: len(content) // CHECKSUM.itemsize * CHECKSUM.itemsize], CHECKSUM)
 
 
@@ -442,11 +436,11 @@ def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
     write(stream, 0, text + f"{digest(text)}\n".encode())
 
 
-def write_layer(stream: BinaryIO, at: Layout, total: int, values: NDArray[Any]) -> None:
+def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[Any]) -> None:
     """Write the values of a layer and their checksums to an open file, and onto the disk."""
-    write(stream, at.bytes + int(at.base[total]) * values.itemsize, values.data)
-    sums = layer_checksums(at, total, values)
-    write(stream, HEADER + int(at.block[total]) * CHECKSUM.itemsize, sums.data)
+    write(stream, layout.bytes + int(layout.base[total]) * values.itemsize, values.data)
+    sums = layer_checksums(layout, total, values)
+    write(stream, HEADER + int(layout.block[total]) * CHECKSUM.itemsize, sums.data)
     os.fsync(stream.fileno())
 
 
@@ -465,14 +459,14 @@ def write(stream: BinaryIO, where: int, content: bytes | memoryview) -> None:
         raise OSError(error.errno, error.strerror, stream.name) from error
 
 
-def finish(stream: BinaryIO, at: Layout, header: dict[str, Any]) -> None:
+def finish(stream: BinaryIO, layout: Layout, header: dict[str, Any]) -> None:
     """Write the header that makes a file of layers a table."""
-    header["sha256"] = digest(read_checksums(stream, at).data)
+    header["sha256"] = digest(read_checksums(stream, layout).data)
     write_header(stream, header)
     os.fsync(stream.fileno())
 
 
-def compact(file: str | Path, out: str | Path, progress: Callable[[int, int], None] | None = None) -> Table:
+def compact(file: str | Path, out: str | Path, progress: Progress | None = None) -> Table:
     """Make a table of half the size, and return it; its header has the largest difference as `compact_error`.
 
     Args:
@@ -502,18 +496,18 @@ def compact(file: str | Path, out: str | Path, progress: Callable[[int, int], No
     return load(out)
 
 
-def _write_compact(table: Table, stream: BinaryIO, progress: Callable[[int, int], None] | None) -> None:
-    at, values, error = table.layout, table.values, 0.0
+def _write_compact(table: Table, stream: BinaryIO, progress: Progress | None) -> None:
+    layout, values, error = table.layout, table.values, 0.0
     write_header(stream, table.header | {"sha256": None, "compact_error": error})
-    for total in reversed(range(len(at.base))):
-        done = int(at.base[total] + table.board.sizes[total])
-        exact = values[at.base[total] : done]
+    for total in reversed(range(len(layout.base))):
+        done = int(layout.base[total] + table.board.sizes[total])
+        exact = values[layout.base[total] : done]
         rounded = np.rint(exact * np.float32(UNITS)).astype(COMPACT)
         error = max(error, float(np.abs(rounded * np.float32(1 / UNITS) - exact).max()))
-        write_layer(stream, at, total, rounded)
+        write_layer(stream, layout, total, rounded)
         if progress:
             progress(done, table.board.positions)
-    finish(stream, at, table.header | {"compact_error": error})
+    finish(stream, layout, table.header | {"compact_error": error})
 
 
 # ---------------------------------------------------------------------------------------------------------------- else
@@ -530,7 +524,7 @@ def cache_file(spaces: int) -> Path:
 
 def describe_missing(spaces: int, file: Path) -> str:
     """Say that a table is missing, and what making it takes."""
-    positions = board(spaces).positions
+    positions = board_of(spaces).positions
     minutes = positions * MICROSECONDS / 6e7
     return (
         f"there is no table {file} of the game with {spaces} plain spaces; make it once with: "
