@@ -8,7 +8,7 @@ of the dice: of a turn from position s to position s',
 
 where `value` is the network, and `plan` the planner's exact expectation of `value(s')`. For lambda = 1 that is the
 result of the game less the luck of its dice. It is `plan(s)` alone at the end of a game, in the last turn of a round
-and after an exploring move. The planner's expectation is that of the seat to act; the other seats share the rest.
+and after an exploring move.
 
 A *round* is a number of turns in all games, then a number of gradient steps on the turns of the last rounds. The next
 round is played meanwhile, by the average of the weights as it was before these steps. That average makes the targets
@@ -209,7 +209,7 @@ def self_play(
         td_lambda: lambda.
         rng: draws these turns; dice come from the games' own streams.
     """
-    n, seats = game.rules.players, np.arange(len(state))
+    n = game.rules.players
     active = np.empty((turns, len(state), value.features.active), np.int32)
     player = np.empty((turns, len(state)), np.int64)
     goes_on = np.empty((turns, len(state), 1), np.float32)
@@ -222,10 +222,7 @@ def self_play(
         over = state["phase"] == Phase.OVER
         game.reset(state, where=over, roll=False)
         goes_on[t, :, 0] = ~(over | at_random)
-        after[t] = played.after
-        luck = played.after[seats, player[t]] - played.before
-        target[t] = played.after + luck[:, None] / (n - 1)
-        target[t, seats, player[t]] = played.before
+        target[t], after[t] = played
     for t in range(turns - 2, -1, -1):
         target[t] += td_lambda * goes_on[t] * (target[t + 1] - after[t])
     from_player = (player[:, :, None] + np.arange(n)) % n

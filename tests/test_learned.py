@@ -257,7 +257,8 @@ def test_a_turn_is_played_as_the_planner_plays_it(rules: Rules):
         stepped, before = state.copy(), state.copy()
         worth = plan(game, state, value)[1]
         turns = play_turns(game, state, value)
-        np.testing.assert_array_equal(turns.before, worth)
+        np.testing.assert_array_equal(turns.before[np.arange(120), before["player"]], worth)
+        np.testing.assert_allclose(turns.before.sum(1), 0, atol=1e-5)
         while True:
             due = (stepped["turn"] == before["turn"]) & (stepped["phase"] != Phase.OVER)
             if not due.any():
@@ -271,6 +272,20 @@ def test_a_turn_is_played_as_the_planner_plays_it(rules: Rules):
         np.testing.assert_array_equal(turns.after[over], game.rewards(state)[over])
         np.testing.assert_array_equal(turns.after[~over], value(game, state)[~over])
         game.reset(state, where=over, roll=False)
+
+
+def test_what_a_turn_is_worth_to_the_others_is_a_mean_over_turns():
+    rules = Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood"))
+    game, value = Game(rules), some_value(rules)
+    start = game.reset(1, seed=8, roll=False)
+    state = np.repeat(start, 2000)
+    state["rng"] = np.arange(2000) << 32
+    turns = play_turns(game, state, value)
+    error = turns.after.std(0) / np.sqrt(2000)
+    assert (error > 0).all()
+    assert (np.abs(turns.before.mean(0) - turns.after.mean(0)) < 5 * error).all()
+    others = np.arange(3) != start["player"][0]
+    assert turns.before.std(0)[others].max() < 0.3 * turns.after.std(0)[others].max()
 
 
 def test_turns_do_not_depend_on_the_number_of_threads():

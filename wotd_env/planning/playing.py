@@ -19,7 +19,7 @@ from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import STATE, Records, States, scratch
+from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning import turn
 from wotd_env.planning.planner import (
     FEAR,
@@ -40,11 +40,17 @@ from wotd_env.planning.planner import (
 __all__ = ["Turns", "play_turns"]
 
 
+SAMPLES = 16
+
+
 class Turns(NamedTuple):
     """What turns were worth; N games, n players."""
 
     before: NDArray[np.float32]
-    """(N,): to the seat whose turn it was, before the first roll, if it plays by the plan"""
+    """(N, n): to every seat before the first roll, if the turn is played by the plan; zero-sum if the value is.
+
+    It is exact for the seat whose turn it was, and so for both of two. For the others it is a mean over SAMPLES turns
+    that were played for nothing else."""
     after: NDArray[np.float32]
     """(N, n): to every seat after the turn; the rewards if the game has ended"""
 
@@ -64,7 +70,8 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
     """
     if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
         raise ValueError("state must be games before the first roll of a turn")
-    turns = Turns(np.empty(len(state), np.float32), np.empty((len(state), game.rules.players), np.float32))
+    shape = len(state), game.rules.players
+    turns = Turns(np.empty(shape, np.float32), np.empty(shape, np.float32))
     drawn = np.zeros(len(state), np.bool_) if at_random is None else at_random
     game.apply(functools.partial(_play_part, game, value), state, drawn, turns)
     return turns
@@ -183,29 +190,83 @@ def _play(
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             i = first + lane
             s = states[i]
-            turns.before[i] = rows[turn.NOTHING, lane]
-            last: Any = np.int64(engine.throw(s, engine.NOTHING_KEPT))
-            used = False
-            for level in range(expected.shape[0] - 2, -1, -1):
-                keep = _hold(last, rows, expected[level], lane)
-                if keep == last:
-                    break
-                used = tiger and level == 0
-                last = np.int64(engine.throw(s, np.uint64(keep)))
-            to_come = ends_after_tiger if used else ends
-            count = _write_open(slots, to_come.worth, i, last, candidates)
-            if at_random[i]:
-                slot = candidates[engine.below(s, count)]
-            else:
-                slot = _best(slots, to_come.worth, i, candidates[:count])
-            end = to_come.best[slot, i]
             stream = s.rng
-            states[i] = to_come.afterstates[end]
+            s.rng = engine.mix(stream)
+            _estimate(s, slots, tiger, ends, ends_after_tiger, i, lane, rows, expected, candidates, turns)
+            s.rng = stream
+            used, slot, roll = _play_lane(
+                s, slots, tiger, ends, ends_after_tiger, i, lane, at_random[i], rows, expected, candidates
+            )
+            taken = ends_after_tiger if used else ends
+            end = taken.best[slot, i]
+            stream = s.rng
+            states[i] = taken.afterstates[end]
             s.rng = stream
             if s.phase == Phase.OVER:
-                engine.show(s, np.uint64(last))
-            for seat in range(to_come.valued.shape[1]):
-                turns.after[i, seat] = to_come.valued[end, seat]
+                engine.show(s, roll)
+            turns.after[i] = taken.valued[end]
+
+
+@kernel
+def _estimate(
+    s: Record,
+    slots: _Slots,
+    tiger: Any,
+    ends: _Ends,
+    ends_after_tiger: _Ends,
+    i: Any,
+    lane: Any,
+    rows: turn.Rows,
+    expected: Any,
+    candidates: Any,
+    turns: Turns,
+) -> None:
+    """Write what the turn is worth to every seat before the first roll."""
+    n = turns.before.shape[1]
+    own = rows[turn.NOTHING, lane]
+    mean = turns.before[i]
+    mean[:] = 0
+    if n > 2:
+        for _ in range(SAMPLES):
+            used, slot, _ = _play_lane(
+                s, slots, tiger, ends, ends_after_tiger, i, lane, False, rows, expected, candidates
+            )
+            taken = ends_after_tiger if used else ends
+            for seat in range(n):
+                mean[seat] += taken.valued[taken.best[slot, i], seat] / SAMPLES
+    surprise = (mean[s.player] - own) / (n - 1)
+    for seat in range(n):
+        mean[seat] += surprise
+    mean[s.player] = own
+
+
+@kernel
+def _play_lane(
+    s: Record,
+    slots: _Slots,
+    tiger: Any,
+    ends: _Ends,
+    ends_after_tiger: _Ends,
+    i: Any,
+    lane: Any,
+    at_random: Any,
+    rows: turn.Rows,
+    expected: Any,
+    candidates: Any,
+) -> Any:
+    """Roll and hold by the plan; return whether the tiger was used, the slot that is chosen then, and the last roll."""
+    used = False
+    roll: Any = np.int64(engine.throw(s, engine.NOTHING_KEPT))
+    for level in range(expected.shape[0] - 2, -1, -1):
+        keep = _hold(roll, rows, expected[level], lane)
+        if keep == roll:
+            break
+        used = tiger and level == 0
+        roll = np.int64(engine.throw(s, np.uint64(keep)))
+    worth = (ends_after_tiger if used else ends).worth
+    count = _write_open(slots, worth, i, roll, candidates)
+    slot = candidates[engine.below(s, count)] if at_random else _best(slots, worth, i, candidates[:count])
+    return used, slot, np.uint64(roll)
 
 
 @kernel
