@@ -19,26 +19,26 @@ from agents.evaluate import Counts
 from wotd_env import Rules
 from wotd_env.core.intervals import proportion_confint
 
-COLUMNS = ("decisions", "seconds", "opponent", "games", "wins", "ties", "losses")
-"""The columns of curve.csv."""
+COLUMNS = ("seconds", "opponent", "games", "wins", "ties", "losses")
+"""The columns of curve.csv, after what the learner has learnt from."""
 
 
-def curve(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Return the learning curve as CSV, one row for each measurement."""
+def curve(rows: Iterable[tuple[Any, ...]], unit: str) -> str:
+    """Return the learning curve as CSV, one row for each measurement; `unit` is what the learner learns from."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    writer.writerows((decisions, f"{seconds:.1f}", *rest) for decisions, seconds, *rest in rows)
+    writer.writerow((unit, *COLUMNS))
+    writer.writerows((done, f"{seconds:.1f}", *rest) for done, seconds, *rest in rows)
     return out.getvalue()
 
 
-def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
+def draw_curve(rows: Iterable[tuple[Any, ...]], unit: str, players: int) -> bytes:
     """Return a picture (PNG) of the learning curve: share of games won by opponent, with its 95 % interval."""
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
     axes = figure.add_subplot(
-        xlabel="decisions of the learner (millions)",
+        xlabel=f"{unit} of the learner (millions)",
         ylabel="games won",
         ylim=(0, 1),
         title="Strength in training",
@@ -50,9 +50,9 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
             for row in table
             if row[2] == opponent
         ]
-        decisions, share, low, high = zip(*points, strict=True)
-        (line,) = axes.plot(decisions, share, label=f"against {opponent}")
-        axes.fill_between(decisions, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+        done, share, low, high = zip(*points, strict=True)
+        (line,) = axes.plot(done, share, label=f"against {opponent}")
+        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.3)

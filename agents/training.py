@@ -16,30 +16,25 @@ snapshots, its strength is measured, and a checkpoint is written; the first one 
 from __future__ import annotations
 
 import copy
-import json
-import os
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch as th
-from filelock import FileLock, Timeout
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
-import wotd_env
-from agents import checkpoint, evaluate, report, trained
+from agents import checkpoint, evaluate, report, runs, trained
 from agents.checkpoint import CheckpointError
 from agents.network import PathPolicy
+from agents.runs import CHECKPOINT, Stopped
 from agents.selfplay import SelfPlayVecEnv
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.core.arguments import check_integer
@@ -155,12 +150,6 @@ PRESETS = {
 FIXED = ("preset", "folder", "rules", "games", "width", "seed")
 """Settings that cannot change when a run is resumed."""
 
-CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
-
-
-class Stopped(Exception):
-    """The training was stopped on request; its checkpoint is written."""
-
 
 class Run:
     """A training and its run folder.
@@ -175,7 +164,10 @@ class Run:
         curve: a row for each measurement: decisions, seconds, opponent, games, wins, ties, losses.
         seconds: time spent so far.
         stop: set it to have the training saved and stopped after the next update.
+        unit: what it learns from.
     """
+
+    unit = "decisions"
 
     def __init__(self, settings: Settings) -> None:
         assert settings.folder is not None
@@ -236,7 +228,7 @@ class Run:
             OSError: if it cannot be made.
         """
         assert settings.folder is not None
-        make_folder(settings.folder)
+        runs.make_folder(settings.folder)
         run = cls(settings)
         run.save()
         run._write_config()
@@ -253,12 +245,7 @@ class Run:
         assert settings.resume is not None
         path = settings.resume / CHECKPOINT
         saved = checkpoint.load(path)
-        before = _settings(path, saved)
-        for name in FIXED:
-            if getattr(settings, name) != getattr(before, name):
-                raise CheckpointError(
-                    f"{name} cannot change when the run in {settings.resume} is resumed: it is {getattr(before, name)}"
-                )
+        runs.check_unchanged(settings, runs.read_settings(Settings, path, saved), FIXED)
         run = cls(settings)
         run._restore(path, saved)
         run.save()
@@ -266,6 +253,20 @@ class Run:
         return run
 
     # ------------------------------------------------------------------------------------------------ the run
+
+    @property
+    def done(self) -> int:
+        """Decisions learnt from."""
+        return self.model.num_timesteps
+
+    @property
+    def total(self) -> int:
+        """Decisions to learn from."""
+        return self.settings.decisions
+
+    def what_next(self) -> list[str]:
+        """Return the commands that make a player of the network and measure it, for a shell where we are."""
+        return report.what_next(self.folder, self.settings.rules)
 
     def train(self, progress: Callable[[Run], None]) -> None:
         """Train up to the number of decisions set.
@@ -320,17 +321,7 @@ class Run:
     def _write_config(self) -> None:
         """Write down what the run is made with."""
         packages = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
-        config = {
-            "settings": asdict(self.settings),
-            "versions": {
-                "wotd-env": wotd_env.__version__,
-                "python": platform.python_version(),
-                **{package: version(package) for package in packages},
-            },
-            "machine": {"system": platform.platform(), "cores": os.cpu_count()},
-        }
-        text = json.dumps(config, indent=2, default=str) + "\n"
-        checkpoint.write(self.folder / "config.json", text.encode())
+        runs.write_config(self.folder, self.settings, packages)
 
     def save(self) -> None:
         """Write the checkpoint, the model and the curve; each file is the old or the new one at any time.
@@ -340,12 +331,12 @@ class Run:
         """
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         trained.save(self.folder / "model.zip", self.model)
-        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve).encode())
+        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:
         """Return what a checkpoint holds: tensors and plain values."""
         return {
-            "settings": _plain(self.settings),
+            "settings": runs.plain(self.settings),
             "decisions": self.model.num_timesteps,
             "updates": self.model._n_updates,
             "seconds": self.seconds,
@@ -477,57 +468,4 @@ def read_settings(folder: Path) -> Settings:
         CheckpointError: if its checkpoint cannot be used.
     """
     path = folder / CHECKPOINT
-    return _settings(path, checkpoint.load(path))
-
-
-def _settings(path: Path, saved: dict[str, Any]) -> Settings:
-    """Return the settings in a checkpoint, to go on with it."""
-    try:
-        values: Any = saved.get("settings")
-        rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
-        checkpoint.check("settings", values, {**_plain(Settings()), "rules": rules})
-        changed = {"rules": Rules.from_dict(rules), "resume": path.parent, "folder": path.parent}
-        return Settings(**values | changed)
-    except ValueError as error:
-        raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    """Return settings as plain values; where the folder is does not belong to them."""
-    return {name: value for name, value in asdict(settings).items() if name not in ("resume", "folder")}
-
-
-def make_folder(folder: Path) -> None:
-    """Make an empty run folder, or take one that is empty but for what a start cut short leaves behind.
-
-    Raises:
-        FileExistsError: if there is something in it.
-        OSError: if it cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / CHECKPOINT).exists():
-        raise FileExistsError(f"there is a run in folder {folder}; --resume {folder} goes on with it")
-    if found := {path.name for path in folder.iterdir()} - {LOCK, f"new-{CHECKPOINT}"}:
-        raise FileExistsError(
-            f"folder {folder} is not empty, choose another one; there is {min(found)} in it"
-        )
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a run folder.
-
-    Raises:
-        CheckpointError: if another one is at work in it.
-    """
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout as error:
-        raise CheckpointError(
-            f"another training is at work in {folder}; wait for its end or stop it"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
+    return runs.read_settings(Settings, path, checkpoint.load(path))

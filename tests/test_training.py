@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from typer.testing import CliRunner
 
 import train
-from agents import checkpoint, export, report, training
+from agents import checkpoint, export, report, runs, training
 from agents.checkpoint import CheckpointError
 from agents.evaluate import Counts, measure
 from agents.network import PathNetwork
@@ -798,7 +798,7 @@ def test_a_start_cut_short_can_be_begun_again(tmp_path: Path, capsys: pytest.Cap
     folder.mkdir()
     (folder / ".lock").write_bytes(b"")
     (folder / "new-checkpoint.pt").write_bytes(b"half")
-    training.make_folder(folder)
+    runs.make_folder(folder)
     run = Run.begin(dataclasses.replace(TINY, folder=folder))
     assert "new-checkpoint.pt" not in contents(folder)
     with pytest.raises(FileExistsError, match=r"there is a run in folder .* --resume .* goes on with it"):
@@ -817,11 +817,11 @@ def test_a_second_training_in_a_folder_is_an_error(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
-    with training.alone(folder):
+    with runs.alone(folder):
         assert "another training is at work in" in refusal(folder, capsys)
     empty = tmp_path / "new"
     empty.mkdir()
-    with training.alone(empty):
+    with runs.alone(empty):
         assert train.main(arguments(empty)) == 2
         assert "another training is at work in" in capsys.readouterr().err
     assert contents(empty) == {".lock": b""}
@@ -863,7 +863,7 @@ def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
     assert message.startswith("train.py: error: ")
     assert str(tmp_path / "checkpoint.pt") in message
     assert contents(tmp_path) == {".lock": b""}
-    training.make_folder(tmp_path)
+    runs.make_folder(tmp_path)
 
 
 @pytest.mark.parametrize("size", [0, 40_000])  # the latter is too little for a checkpoint, not for the rest

@@ -13,7 +13,7 @@ from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, k
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, show_dice
 from wotd_env.core.intervals import margin_of_error
-from wotd_env.core.policy import Policy, ask, play_out
+from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import make_policy
@@ -132,7 +132,7 @@ def grade(
 
     Raises:
         TypeError: if the table is none.
-        ValueError: for a wrong number of games, seed or name of a policy.
+        ValueError: for a wrong number of games, seed or name of a policy, or one that does not play these rules.
         IllegalActionError: if a policy is wrong about what is legal.
     """
     check_table(table)
@@ -141,6 +141,8 @@ def grade(
     seed = check_integer("seed", seed, 0, 2**64 - games)
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
     players = (policy, opponent) if opponent else (policy,)
+    for player in players:
+        check_rules(player, game.rules)
     tally = _Tally(games, 1 if opponent else 2)
     for first in range(0, games, BLOCK):
         numbers = np.arange(first, min(first + BLOCK, games))

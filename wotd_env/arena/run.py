@@ -16,7 +16,7 @@ from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Matchup, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, check_rules
 from wotd_env.policies import check_policy, make_policy
 
 __all__ = ["run"]
@@ -56,7 +56,8 @@ def run(
             games there are.
 
     Raises:
-        ValueError: for an unknown policy, a wrong option, or a file that is no tournament file or is damaged.
+        ValueError: for an unknown policy or one that does not play these rules, a wrong option, or a file that is no
+            tournament file or is damaged.
         BrokenPolicyError: if a policy fails in all games of its first call: it would only collect forfeits.
         sqlite3.Error: if the file cannot be read or written; what has been written before is kept.
     """
@@ -69,6 +70,8 @@ def run(
     made = {
         name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
     }
+    for policy in made.values():
+        check_rules(policy, tournament.rules)
     if pool is None and workers:
         pool = Processes(tournament, workers, time_limit, given, trust)
     elif pool is None:
