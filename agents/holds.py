@@ -118,7 +118,7 @@ class _Planned(th.autograd.Function):
     """`planned_holds`, by the passes of the turn planner, sixteen positions side by side."""
 
     @staticmethod
-    def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:  # type: ignore[override]
+    def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
         """Return what holds are worth, see `planned_holds`."""
         ctx.save_for_backward(ends, roll, rerolls)
         out = np.zeros((len(ends), NUM_HOLDS), np.float32)
@@ -126,7 +126,7 @@ class _Planned(th.autograd.Function):
         return th.from_numpy(out).to(ends.device)
 
     @staticmethod
-    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:
         """Return the gradients of the ends."""
         ends, roll, rerolls = ctx.saved_tensors
         out = np.zeros((len(ends), ENDS), np.float32)

@@ -49,6 +49,7 @@ def test_without_rerolls_there_is_nothing_to_hold():
     found = planned_holds(ends, th.arange(5), th.zeros(5, dtype=th.int64))
     found.sum().backward()
     assert not found.any()
+    assert ends.grad is not None
     assert not ends.grad.any()
 
 
