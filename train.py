@@ -1,7 +1,9 @@
-"""Train MaskablePPO on Way of the Dragon by self-play: `python train.py`, see `--help`."""
+"""Train on Way of the Dragon by self-play: `python train.py`, or `python train.py td`; see `--help`."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import signal
 import sys
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Literal
+from typing import Any
 
 import tyro
 from rich.console import Console
@@ -19,40 +21,60 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.training import PRESETS, Run, Settings, Stopped, alone, make_folder, read_settings
+from agents.runs import CHECKPOINT, Stopped, alone, make_folder
+
+LEARNERS = {"ppo": "agents.training", "td": "agents.td"}
+"""The modules that learn, each with `Settings`, `PRESETS`, `read_settings` and `Run`; the first one is the default."""
 
 
 @dataclass
 class _Origin:
     """Where the defaults of the settings come from."""
 
-    preset: Literal["quick", "full"] = "quick"
+    preset: str = "quick"
     resume: Path | None = None
 
 
-def parse(arguments: Sequence[str] | None) -> Settings:
-    """Return the settings that the command line asks for.
+def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
+    """Return the learner, a module, and the settings that the command line asks for.
 
     Raises:
-        CheckpointError: if there is no run to resume where it says.
+        CheckpointError: if there is no run to resume where it says, or one of another learner.
         SystemExit: for `--help` and for wrong arguments.
     """
-    origin, _ = tyro.cli(_Origin, args=arguments, add_help=False, return_unknown_args=True)
-    default = read_settings(origin.resume) if origin.resume else PRESETS[origin.preset]
-    settings = tyro.cli(Settings, args=arguments, default=default, config=(tyro.conf.OmitArgPrefixes,))
+    named = arguments[0] if arguments and arguments[0] in LEARNERS else None
+    options = arguments[1:] if named else arguments
+    origin, _ = tyro.cli(_Origin, args=options, add_help=False, return_unknown_args=True)
+    name = named or next(iter(LEARNERS))
+    if origin.resume:
+        name = str(checkpoint.load(origin.resume / CHECKPOINT).get("learner", name))
+        if (named or name) != name or name not in LEARNERS:
+            known = named or " or ".join(LEARNERS)
+            raise CheckpointError(f"the run in {origin.resume} is one of the learner {name}, not {known}")
+    learner: Any = importlib.import_module(LEARNERS[name])
+    presets = learner.PRESETS
+    default = learner.read_settings(origin.resume) if origin.resume else presets.get(origin.preset)
+    settings = tyro.cli(
+        learner.Settings,
+        prog=f"{Path(sys.argv[0]).name} {named or ''}",
+        description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(LEARNERS)}; this is {name}. "
+        "Its name may be the first argument.",
+        args=options,
+        default=default or presets["quick"],
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
     now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    return replace(settings, folder=settings.folder or Path("runs", now))
+    return learner, replace(settings, folder=settings.folder or Path("runs", now))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 1 if the disk is full, 2 for a user's mistake, 130 if interrupted."""
     try:
-        settings = parse(arguments)
-        assert settings.folder is not None
+        learner, settings = parse(sys.argv[1:] if arguments is None else arguments)
         if not settings.resume:
             make_folder(settings.folder)
         with alone(settings.resume or settings.folder):
-            return work(settings, Console())
+            return work(learner, settings, Console())
     except (CheckpointError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
@@ -61,10 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def work(settings: Settings, console: Console) -> int:
+def work(learner: Any, settings: Any, console: Console) -> int:
     """Begin or resume a run, train, and say what comes next; return the exit code."""
-    run = Run.resume(settings) if settings.resume else Run.begin(settings)
-    console.print(f"Run folder {run.folder}; tensorboard --logdir {run.folder}", soft_wrap=True)
+    run = learner.Run.resume(settings) if settings.resume else learner.Run.begin(settings)
+    console.print(f"Run folder {run.folder}", soft_wrap=True)
     resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder)
     try:
         train(run, console)
@@ -78,21 +100,19 @@ def work(settings: Settings, console: Console) -> int:
             file=sys.stderr,
         )
         return 1
-    console.print(
-        "What comes next:", *report.what_next(run.folder, settings.rules), sep="\n  ", soft_wrap=True
-    )
+    console.print("What comes next:", *run.what_next(), sep="\n  ", soft_wrap=True)
     return 0
 
 
 @contextmanager
-def stopping(run: Run, console: Console) -> Iterator[None]:
-    """Let Ctrl-C and a request to terminate stop the run after the update in progress."""
+def stopping(run: Any, console: Console) -> Iterator[None]:
+    """Let Ctrl-C and a request to terminate stop the run after what is in progress."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         if run.stop:
             raise KeyboardInterrupt
         run.stop = True
-        console.print("Stopping after this update; once more stops at once.")
+        console.print("Stopping soon; once more stops at once.")
 
     handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -102,27 +122,28 @@ def stopping(run: Run, console: Console) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def train(run: Run, console: Console) -> None:
+def train(run: Any, console: Console) -> None:
     """Train and measure, with progress; leave the results in the run folder."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[text]}"), *times, console=console) as progress:
-        task = progress.add_task("training", total=run.settings.decisions, text="")
+        task = progress.add_task("training", total=run.total, text="")
 
-        def show(run: Run) -> None:
+        def show(run: Any) -> None:
             wins = ", ".join(f"{row[2]} {row[4] / row[3]:.0%}" for row in run.curve[-2:])
-            speed = run.model.num_timesteps / max(run.seconds, 1)
-            progress.update(task, completed=run.model.num_timesteps, text=f"{speed:,.0f}/s, wins: {wins}")
+            speed = run.done / max(run.seconds, 1)
+            progress.update(task, completed=run.done, text=f"{speed:,.0f} {run.unit}/s, wins: {wins}")
 
         try:
             with stopping(run, console):
                 run.train(show)
         finally:
-            picture = report.draw_curve(run.curve, run.settings.rules.players)
+            picture = report.draw_curve(run.curve, run.unit, run.settings.rules.players)
             checkpoint.write(run.folder / "curve.png", picture)
-    with console.status(f"playing {run.settings.final_games:,} games against each of random and greedy"):
+    opponents = ", ".join(run.references)
+    with console.status(f"playing {run.settings.final_games:,} games against each of {opponents}"):
         results = run.measure(run.settings.final_games)
-    content = {name: shares._asdict() for name, shares in results.items()}
+    content = {name: counts._asdict() for name, counts in results.items()}
     checkpoint.write(run.folder / "result.json", (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
 

@@ -141,5 +141,5 @@ def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
 
 
 def _short(value: Any) -> str:
-    """Return a value in words, on one line that is not too long."""
+    """Return a value in words, in one line of at most 200 characters."""
     return " ".join(repr(value).split())[:200]

@@ -1,4 +1,4 @@
-"""Strength in numbers: seat-balanced games in one batch, and shares with their 95 % intervals."""
+"""How strong a policy is: games against an opponent, side by side, in which it has every seat equally often."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from wotd_env import Game
 from wotd_env.core.policy import Policy, ask, play_out
 
 
-class Shares(NamedTuple):
-    """What became of a number of games."""
+class Counts(NamedTuple):
+    """How many games ended how."""
 
     games: int
     wins: int
@@ -20,7 +20,7 @@ class Shares(NamedTuple):
     losses: int
 
 
-def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Shares:
+def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
     """Let a policy play against an opponent on all other seats; the policy has every seat equally often.
 
     Args:
@@ -31,7 +31,8 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
         seed: the result depends on it alone.
 
     Returns:
-        Shares: a game is won with the whole prize, tied with a share of it or when truncated, and lost otherwise.
+        How many games ended how. A game is won with the whole prize, tied with a share of it or if it is truncated, and
+        lost otherwise.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -47,12 +48,4 @@ def play(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) ->
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())
-    return Shares(len(state), wins, len(state) - wins - losses, losses)
-
-
-def interval(count: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the Wilson score interval of a share, for z = 1.96 at 95 % confidence."""
-    share, spread = count / total, z * z / total
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * np.sqrt(share * (1 - share) / total + spread / (4 * total))
-    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
+    return Counts(len(state), wins, len(state) - wins - losses, losses)

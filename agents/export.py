@@ -15,7 +15,8 @@ from torch import nn
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
-from agents.trained import Trained, load
+from agents.trained import load
+from wotd_env.policies.sb3 import Trained
 
 
 class _Logits(nn.Module):

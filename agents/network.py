@@ -1,11 +1,11 @@
 """The policy network: it treats the five paths alike, as the rules do.
 
-A permutation of the elements leaves the basic game as it is, so one small network reads every path and one small
-network answers for it; what the paths have in common passes through a mean and a maximum over them. A plain MLP would
-have to learn everything 120 times over.
+A permutation of the elements leaves the basic game as it is. So one small network reads every path, and one small
+network answers for each of them; what the whole game says passes through the mean and the maximum over the paths. A
+plain MLP would have to learn everything for each of the 120 permutations.
 
-A hold is scored by what it keeps: for each face a number that depends on how many of its dice are kept, plus one for
-how many dice and one for how many different elements are kept in all.
+A hold is scored by what it keeps. The score is a sum: for each face a number that depends on how many of its dice are
+kept, one for how many dice are kept in all, and one for how many different elements they show.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
-PLAIN = (
-    Action.FIRST_SWAP - Action.EQUILIBRIUM
-)  # actions without a path: equilibria, pass, fear, and those of phase EXTRA
+PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
@@ -60,10 +58,10 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)  # kept dice; move, wild, jump; swaps
-        self.game_out = nn.Linear(
-            2 * width, 3 * COUNTS + PLAIN
-        )  # kept dragons, dice, elements; plain actions
+        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps.
+        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)
+        # Of the game: dragons, dice and elements that are kept; plain actions.
+        self.game_out = nn.Linear(2 * width, 3 * COUNTS + PLAIN)
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
             nn.init.normal_(last.weight, std=0.01)

@@ -15,29 +15,30 @@ from typing import Any
 
 from rich.table import Table
 
-from agents.evaluate import Shares, interval
+from agents.evaluate import Counts
 from wotd_env import Rules
+from wotd_env.core.intervals import proportion_confint
 
-COLUMNS = ("decisions", "seconds", "opponent", "games", "wins", "ties", "losses")
-"""The columns of curve.csv."""
+COLUMNS = ("seconds", "opponent", "games", "wins", "ties", "losses")
+"""The columns of curve.csv, after what the learner has learnt from."""
 
 
-def curve(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Return the learning curve as CSV, one row for each measurement."""
+def curve(rows: Iterable[tuple[Any, ...]], unit: str) -> str:
+    """Return the learning curve as CSV, one row for each measurement; `unit` is what the learner learns from."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    writer.writerows((decisions, f"{seconds:.1f}", *rest) for decisions, seconds, *rest in rows)
+    writer.writerow((unit, *COLUMNS))
+    writer.writerows((done, f"{seconds:.1f}", *rest) for done, seconds, *rest in rows)
     return out.getvalue()
 
 
-def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
+def draw_curve(rows: Iterable[tuple[Any, ...]], unit: str, players: int) -> bytes:
     """Return a picture (PNG) of the learning curve: share of games won by opponent, with its 95 % interval."""
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
     axes = figure.add_subplot(
-        xlabel="decisions of the learner (millions)",
+        xlabel=f"{unit} of the learner (millions)",
         ylabel="games won",
         ylim=(0, 1),
         title="Strength in training",
@@ -45,11 +46,13 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
     table = list(rows)
     for opponent in dict.fromkeys(row[2] for row in table):
         points = [
-            (row[0] / 1e6, row[4] / row[3], *interval(row[4], row[3])) for row in table if row[2] == opponent
+            (row[0] / 1e6, row[4] / row[3], *proportion_confint(row[4], row[3]))
+            for row in table
+            if row[2] == opponent
         ]
-        decisions, share, low, high = zip(*points, strict=True)
-        (line,) = axes.plot(decisions, share, label=f"against {opponent}")
-        axes.fill_between(decisions, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+        done, share, low, high = zip(*points, strict=True)
+        (line,) = axes.plot(done, share, label=f"against {opponent}")
+        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.3)
@@ -60,7 +63,7 @@ def draw_curve(rows: Iterable[tuple[Any, ...]], players: int) -> bytes:
     return picture.getvalue()
 
 
-def table(results: dict[str, Shares], players: int) -> Table:
+def table(results: dict[str, Counts], players: int) -> Table:
     """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
     out = Table(
         title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
@@ -69,14 +72,14 @@ def table(results: dict[str, Shares], players: int) -> Table:
     out.add_column("against")
     for column in ("games", "won, %", "tied, %", "lost, %"):
         out.add_column(column, justify="right")
-    for opponent, shares in results.items():
-        out.add_row(opponent, f"{shares.games:,}", *(in_percent(count, shares.games) for count in shares[1:]))
+    for opponent, counts in results.items():
+        out.add_row(opponent, f"{counts.games:,}", *(in_percent(count, counts.games) for count in counts[1:]))
     return out
 
 
 def in_percent(count: int, total: int) -> str:
     """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
-    low, high = interval(count, total)
+    low, high = proportion_confint(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
 

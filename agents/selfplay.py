@@ -24,9 +24,9 @@ from wotd_env.core.policy import Policy, ask
 class SelfPlayVecEnv(VecEnv):
     """N games, in each of which the learner has one seat, drawn anew for every game.
 
-    Observations are int8 (N, D), rewards float32 (N,), action masks, by `action_masks()`, int8 (N, A). The info of a
-    finished game has its `terminal_observation`. Truncation (R16) is an end like any other, with the result 0, because
-    observations count down to it: a learner must not bootstrap there.
+    Observations are int8 (N, D), rewards float32 (N,), and action masks, which `action_masks()` returns, int8 (N, A).
+    The info of a finished game has its `terminal_observation`. Truncation (R16) is an end like any other, with the
+    result 0: observations count down to it, so a learner must not bootstrap there.
 
     Args:
         game: the game.
@@ -36,7 +36,7 @@ class SelfPlayVecEnv(VecEnv):
     Attributes:
         state: STATE (N,), every game at a decision of the learner's seat.
         seat: int8 (N,), the learner's seats.
-        rng: draws seats, and is what the opponents draw from; may be replaced between steps.
+        rng: draws the seats, and the opponents draw from it; may be replaced between steps.
     """
 
     render_mode = None
@@ -79,7 +79,7 @@ class SelfPlayVecEnv(VecEnv):
         self._reset_seeds()
         self._reset_options()
         self.seat[:] = self.rng.integers(self.game.rules.players, size=self.num_envs)
-        self._play()
+        self._until_learner()
         return self.game.observe(self.state)
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
@@ -88,18 +88,18 @@ class SelfPlayVecEnv(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Go on to the learner's next decisions; return observations, rewards, dones, infos."""
-        rewards, done, infos = self._play()
+        rewards, done, infos = self._until_learner()
         return self.game.observe(self.state), rewards, done, infos
 
-    def _play(self) -> tuple[NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Let the opponents play, and new games begin, until the learner is to act everywhere."""
+    def _until_learner(self) -> tuple[NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Let the opponents play, and new games begin, until the learner is to act in every game."""
         rewards = np.zeros(self.num_envs, np.float32)
         done = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         while True:
             over = self.state["phase"] == Phase.OVER
             if over.any():
-                # A second game may end before the learner is asked, if few turns are allowed: that one is not its own.
+                # If few turns are allowed, a second game may end before the learner is asked; the first one counts.
                 self._note(np.flatnonzero(over & ~done), rewards, infos)
                 done |= over
                 self.game.reset(self.state, where=over)
@@ -127,7 +127,7 @@ class SelfPlayVecEnv(VecEnv):
         """Return the learner's legal actions, int8 (N, A)."""
         return self.game.legal_actions(self.state)
 
-    # What else SB3 asks of a VecEnv. All environments are this object, so each has its attributes and methods.
+    # The other methods that SB3 asks of a VecEnv. All environments are this object, so each has its attributes.
 
     def close(self) -> None:
         """There is nothing to close."""

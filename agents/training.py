@@ -16,37 +16,32 @@ snapshots, its strength is measured, and a checkpoint is written; the first one 
 from __future__ import annotations
 
 import copy
-import json
-import os
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch as th
-from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
-import wotd_env
-from agents import checkpoint, report, trained
+from agents import checkpoint, evaluate, report, runs, trained
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Shares, play
 from agents.network import PathPolicy
+from agents.runs import CHECKPOINT, Stopped
 from agents.selfplay import SelfPlayVecEnv
-from agents.trained import Trained
 from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
+from wotd_env.core.state import States
+from wotd_env.policies.sb3 import Trained
 
 REFERENCES = ("random", "greedy")
 """The opponents that strength is measured against."""
@@ -127,19 +122,17 @@ class Settings:
     def __post_init__(self) -> None:
         self._check("preset", self.preset in ("quick", "full"), "must be quick or full")
         for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
-            self._check(name, getattr(self, name) >= 1, "must be at least 1")
+            check_integer(name, getattr(self, name), 1)
         for name in ("milestone_games", "final_games"):
-            self._check(
-                name, getattr(self, name) >= self.rules.players, "must be at least the number of players"
-            )
+            check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
         for name in ("past", "greedy", "gae_lambda", "clip"):
             self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
         self._check("learning_rate", self.learning_rate > 0, "must be positive")
         self._check("entropy", self.entropy >= 0, "must not be negative")
-        self._check("seed", 0 <= self.seed < 2**32, "must be from 0 to 2**32 - 1")
+        check_integer("seed", self.seed, 0, 2**32 - 1)
         self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
         rollout = self.games * self.steps
-        self._check("batch_size", self.batch_size > 1, "must be at least 2, to normalise advantages")
+        check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
         self._check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
 
     def _check(self, name: str, right: bool, what: str) -> None:
@@ -157,12 +150,6 @@ PRESETS = {
 FIXED = ("preset", "folder", "rules", "games", "width", "seed")
 """Settings that cannot change when a run is resumed."""
 
-CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
-
-
-class Stopped(Exception):
-    """The training was stopped on request; its checkpoint is written."""
-
 
 class Run:
     """A training and its run folder.
@@ -177,7 +164,10 @@ class Run:
         curve: a row for each measurement: decisions, seconds, opponent, games, wins, ties, losses.
         seconds: time spent so far.
         stop: set it to have the training saved and stopped after the next update.
+        unit: what it learns from.
     """
+
+    unit = "decisions"
 
     def __init__(self, settings: Settings) -> None:
         assert settings.folder is not None
@@ -229,7 +219,7 @@ class Run:
             OSError: if it cannot be made.
         """
         assert settings.folder is not None
-        make_folder(settings.folder)
+        runs.make_folder(settings.folder)
         run = cls(settings)
         run.save()
         run._write_config()
@@ -246,12 +236,7 @@ class Run:
         assert settings.resume is not None
         path = settings.resume / CHECKPOINT
         saved = checkpoint.load(path)
-        before = _settings(path, saved)
-        for name in FIXED:
-            if getattr(settings, name) != getattr(before, name):
-                raise CheckpointError(
-                    f"{name} cannot change when the run in {settings.resume} is resumed: it is {getattr(before, name)}"
-                )
+        runs.check_unchanged(settings, runs.read_settings(Settings, path, saved), FIXED)
         run = cls(settings)
         run._restore(path, saved)
         run.save()
@@ -259,6 +244,20 @@ class Run:
         return run
 
     # ------------------------------------------------------------------------------------------------ the run
+
+    @property
+    def done(self) -> int:
+        """Decisions learnt from."""
+        return self.model.num_timesteps
+
+    @property
+    def total(self) -> int:
+        """Decisions to learn from."""
+        return self.settings.decisions
+
+    def what_next(self) -> list[str]:
+        """Return the commands that make a player of the network and measure it, for a shell where we are."""
+        return report.what_next(self.folder, self.settings.rules)
 
     def train(self, progress: Callable[[Run], None]) -> None:
         """Train up to the number of decisions set.
@@ -283,9 +282,9 @@ class Run:
         if self._milestones_reached() > self.milestone:
             self.milestone = self._milestones_reached()
             self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
-            for name, shares in self.measure(self.settings.milestone_games).items():
-                self.curve.append((self.model.num_timesteps, self.seconds, name, *shares))
-                self.model.logger.record(f"strength/wins_against_{name}", shares.wins / shares.games)
+            for name, counts in self.measure(self.settings.milestone_games).items():
+                self.curve.append((self.model.num_timesteps, self.seconds, name, *counts))
+                self.model.logger.record(f"strength/wins_against_{name}", counts.wins / counts.games)
             self.save()
         elif self.stop:
             self.save()
@@ -300,11 +299,12 @@ class Run:
     def _milestones_reached(self) -> int:
         return self.model.num_timesteps * self.settings.milestones // self.settings.decisions
 
-    def measure(self, games: int) -> dict[str, Shares]:
-        """Play at least so many games, as well as the network can, against each of the references."""
+    def measure(self, games: int) -> dict[str, evaluate.Counts]:
+        """Play at least so many games, by the network's most likely actions, against each of the references."""
         player = Trained(self.model.policy)
         return {
-            name: play(self.game, player, other, games, MEASURING) for name, other in self.references.items()
+            name: evaluate.measure(self.game, player, other, games, MEASURING)
+            for name, other in self.references.items()
         }
 
     # ------------------------------------------------------------------------------------------------ the folder
@@ -312,17 +312,7 @@ class Run:
     def _write_config(self) -> None:
         """Write down what the run is made with."""
         packages = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
-        config = {
-            "settings": asdict(self.settings),
-            "versions": {
-                "wotd-env": wotd_env.__version__,
-                "python": platform.python_version(),
-                **{package: version(package) for package in packages},
-            },
-            "machine": {"system": platform.platform(), "cores": os.cpu_count()},
-        }
-        text = json.dumps(config, indent=2, default=str) + "\n"
-        checkpoint.write(self.folder / "config.json", text.encode())
+        runs.write_config(self.folder, self.settings, packages)
 
     def save(self) -> None:
         """Write the checkpoint, the model and the curve; each file is the old or the new one at any time.
@@ -332,12 +322,12 @@ class Run:
         """
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         trained.save(self.folder / "model.zip", self.model)
-        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve).encode())
+        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:
         """Return what a checkpoint holds: tensors and plain values."""
         return {
-            "settings": _plain(self.settings),
+            "settings": runs.plain(self.settings),
             "decisions": self.model.num_timesteps,
             "updates": self.model._n_updates,
             "seconds": self.seconds,
@@ -368,7 +358,7 @@ class Run:
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()
 
-    def _checked(self, saved: dict[str, Any]) -> NDArray[np.void]:
+    def _checked(self, saved: dict[str, Any]) -> States:
         """Make sure that a checkpoint fits this run; return its games, STATE (N,).
 
         Raises:
@@ -397,11 +387,11 @@ class Run:
                 raise CheckpointError(f"{name} must be a list with an entry for each milestone")
             for i, entry in enumerate(saved[name]):
                 checkpoint.check(f"{name}[{i}]", entry, like)
-        for i, (decisions, seconds, opponent, games, *shares) in enumerate(saved["curve"]):
+        for i, (decisions, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
             if (
-                min(decisions, seconds, *shares) < 0
+                min(decisions, seconds, *counts) < 0
                 or opponent not in REFERENCES
-                or not 0 < games == sum(shares)
+                or not 0 < games == sum(counts)
             ):
                 raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
 
@@ -411,7 +401,7 @@ class Run:
             raise CheckpointError("state has games that wait for no decision")
         if (state["player"] != saved["seat"].numpy()).any():
             raise CheckpointError("seat must be that of the player to act in every game")
-        checked: NDArray[np.void] = state
+        checked: States = state
         return checked
 
 
@@ -469,57 +459,4 @@ def read_settings(folder: Path) -> Settings:
         CheckpointError: if its checkpoint cannot be used.
     """
     path = folder / CHECKPOINT
-    return _settings(path, checkpoint.load(path))
-
-
-def _settings(path: Path, saved: dict[str, Any]) -> Settings:
-    """Return the settings in a checkpoint, to go on with it."""
-    try:
-        values: Any = saved.get("settings")
-        rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
-        checkpoint.check("settings", values, {**_plain(Settings()), "rules": rules})
-        changed = {"rules": Rules(**rules), "resume": path.parent, "folder": path.parent}
-        return Settings(**values | changed)
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    """Return settings as plain values; where the folder is does not belong to them."""
-    return {name: value for name, value in asdict(settings).items() if name not in ("resume", "folder")}
-
-
-def make_folder(folder: Path) -> None:
-    """Make an empty run folder, or take one that is empty but for what a start cut short leaves behind.
-
-    Raises:
-        FileExistsError: if there is something in it.
-        OSError: if it cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / CHECKPOINT).exists():
-        raise FileExistsError(f"there is a run in folder {folder}; --resume {folder} goes on with it")
-    if found := {path.name for path in folder.iterdir()} - {LOCK, f"new-{CHECKPOINT}"}:
-        raise FileExistsError(
-            f"folder {folder} is not empty, choose another one; there is {min(found)} in it"
-        )
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a run folder.
-
-    Raises:
-        CheckpointError: if another one is at work in it.
-    """
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout as error:
-        raise CheckpointError(
-            f"another training is at work in {folder}; wait for its end or stop it"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
+    return runs.read_settings(Settings, path, checkpoint.load(path))

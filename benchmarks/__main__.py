@@ -24,6 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.cases import BATCHES, CASES, Case
+from tools import pages
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
@@ -175,21 +176,34 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
         f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
         "time, each pinned to as many cores as it has threads.",
         "",
-        "| case | games | players | threads | decisions/s | environment alone | what a step is |",
-        "|---|---:|---:|---:|---:|---:|---|",
-        *(
-            f"| {name} | {row['batch']:,} | {row['players']} | {row['threads']} | {row['median']:,.0f} "
-            f"({row['least']:,.0f} to {row['most']:,.0f}) | {row['inside']:,.0f} | {row['what']} |"
-            for name, row in rows.items()
+        pages.table(
+            ("case", "games", "players", "threads", "decisions/s", "environment alone", "what a step is"),
+            (
+                (
+                    name,
+                    f"{row['batch']:,}",
+                    row["players"],
+                    row["threads"],
+                    f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})",
+                    f"{row['inside']:,.0f}",
+                    row["what"],
+                )
+                for name, row in rows.items()
+            ),
+            right=range(1, 6),
         ),
         "",
-        "| ratio, of the environments alone | value |",
-        "|---|---:|",
-        *(f"| {words} | {ratio:.2f} |" for words, ratio in ratios.items()),
+        pages.table(
+            ("ratio, of the environments alone", "value"),
+            ((words, f"{ratio:.2f}") for words, ratio in ratios.items()),
+            right=[1],
+        ),
         "",
-        "| where a decision's time goes, two players, 8192 games | ns |",
-        "|---|---:|",
-        *(f"| {words} | {nanoseconds:.1f} |" for words, nanoseconds in profile(rows)),
+        pages.table(
+            ("where a decision's time goes, two players, 8192 games", "ns"),
+            ((words, f"{nanoseconds:.1f}") for words, nanoseconds in profile(rows)),
+            right=[1],
+        ),
     ]
     begin, end = MARKERS
     page = PAGE.read_text()

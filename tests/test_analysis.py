@@ -204,6 +204,8 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
     assert moves
     assert all(", to number " in note.words for note in moves)  # this board has no plain spaces
 
+    assert analysis.read_game(file) == (rules, 21, actions)
+
     analysis.write_game(file, rules, 21, [*actions, 0])
     with pytest.raises(ValueError, match="over"):
         analysis.annotate(file, table)
@@ -213,7 +215,20 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"rules": {"spaces": 99}, "seed": 1, "actions": []}', "PK\x03"]
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"rules": {"spaces": 99}, "seed": 1, "actions": []}',
+        '{"rules": {"dice": 5}, "seed": 1, "actions": []}',
+        '{"rules": [], "seed": 1, "actions": []}',
+        '{"rules": {}, "seed": 1.5, "actions": []}',
+        '{"rules": {}, "seed": 1, "actions": [31.5]}',
+        '{"rules": {}, "seed": 1, "actions": [60]}',
+        "[" * 100_000,
+        "PK\x03",
+    ],
 )
 def test_files_that_are_no_games_are_named(table, tmp_path, content):
     file = tmp_path / "broken.json"

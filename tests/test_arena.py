@@ -25,10 +25,10 @@ from tools import ladder
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import BrokenPolicyError, Results, Tournament, replay, results_dtype, run, show
 from wotd_env.arena import tournament as tournament_module
+from wotd_env.arena.blocks import _Asker, play_block
 from wotd_env.arena.luck import make_equity
-from wotd_env.arena.play import _Asker, play
 from wotd_env.arena.results import share_error
-from wotd_env.arena.store import Store, fingerprint
+from wotd_env.arena.store import Store, policy_digest
 from wotd_env.arena.tournament import Block, game_seed, seatings
 from wotd_env.arena.workers import Here
 from wotd_env.cli import WRONG_USE, app
@@ -40,24 +40,24 @@ QUICK = Rules(spaces=0)
 
 
 def played(tournament: Tournament, block: Block, **options):
-    policies = {name: make_policy(name) for name in block.table}
-    return play(tournament, policies, block, **options)
+    policies = {name: make_policy(name) for name in block.matchup}
+    return play_block(tournament, policies, block, **options)
 
 
 def same(one: Results, other: Results) -> bool:
     """Whether two runs have the same results, whatever each of them found in its file."""
     return (
         one.games.keys() == other.games.keys()
-        and all(one.games[table].tobytes() == other.games[table].tobytes() for table in one.games)
+        and all(one.games[matchup].tobytes() == other.games[matchup].tobytes() for matchup in one.games)
         and one.to_dict() | {"earlier": None} == other.to_dict() | {"earlier": None}
     )
 
 
-# ------------------------------------------------------------------------------------------------ tables and seats
+# ------------------------------------------------------------------------------------------------ matchups and seats
 
 
 @pytest.mark.parametrize(
-    ("policies", "players", "tables"),
+    ("policies", "players", "matchups"),
     [
         ("abc", 2, ["ab", "ac", "bc"]),
         ("cba", 3, ["abc"]),
@@ -67,9 +67,9 @@ def same(one: Results, other: Results) -> bool:
         ("a", 2, ["aa"]),
     ],
 )
-def test_every_choice_of_policies_meets(policies, players, tables):
+def test_every_choice_of_policies_meets(policies, players, matchups):
     tournament = Tournament(tuple(policies), Rules(players=players))
-    assert ["".join(table) for table in tournament.tables] == tables
+    assert ["".join(matchup) for matchup in tournament.matchups] == matchups
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
@@ -93,8 +93,8 @@ def test_every_neighbourhood_comes_up(players):
 )
 def test_the_games_of_a_duplicate_have_the_same_dice(rules):
     # a policy that meets only itself plays the same game from every seat
-    table = ("greedy",) * rules.players
-    games = played(Tournament(("greedy",), rules), Block(table, 0, 20)).games.reshape(20, rules.players)
+    matchup = ("greedy",) * rules.players
+    games = played(Tournament(("greedy",), rules), Block(matchup, 0, 20)).games.reshape(20, rules.players)
     for field in ("turns", "points", "share", "rank"):
         assert (games[field] == games[field][:, :1]).all()
     assert len(np.unique(games["points"][:, 0], axis=0)) > 5  # and another one in every duplicate
@@ -102,10 +102,10 @@ def test_the_games_of_a_duplicate_have_the_same_dice(rules):
 
 def test_a_game_can_be_started_again_from_its_seed():
     tournament = Tournament(("first", "greedy"), QUICK, seed=5)
-    table = tournament.tables[0]
-    games = played(tournament, Block(table, 256, 3)).games
-    game, policies = Game(QUICK), [make_policy(name) for name in table]
-    state = game.reset(1, seed=game_seed(5, table, 257))
+    matchup = tournament.matchups[0]
+    games = played(tournament, Block(matchup, 256, 3)).games
+    game, policies = Game(QUICK), [make_policy(name) for name in matchup]
+    state = game.reset(1, seed=game_seed(5, matchup, 257))
     seats = seatings([257], 2)[0, 1]  # its second game
     while state["phase"][0] != Phase.OVER:
         game.step(state, policies[seats[state["player"][0]]].act(game, state, np.random.default_rng(0)))
@@ -114,8 +114,10 @@ def test_a_game_can_be_started_again_from_its_seed():
     assert games[3]["turns"] == state["turn"][0]
 
 
-def test_tables_and_seeds_have_dice_of_their_own():
-    seeds = {game_seed(seed, table, 0) for seed in range(3) for table in (("a", "b"), ("a", "c"), ("ab",))}
+def test_matchups_and_seeds_have_dice_of_their_own():
+    seeds = {
+        game_seed(seed, matchup, 0) for seed in range(3) for matchup in (("a", "b"), ("a", "c"), ("ab",))
+    }
     assert len(seeds) == 9
     assert (
         min(abs(a - b) for a in seeds for b in seeds if a != b) > 10**12
@@ -143,15 +145,15 @@ def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
     for games in (40, 600):
         run(Tournament(_TOURNAMENT.policies, QUICK, games, seed=3), file)
     with Store(_TOURNAMENT, file) as store:
-        for table in _TOURNAMENT.tables:
-            assert [i for i, _, _ in store.stored(table)] == [0]
+        for matchup in _TOURNAMENT.matchups:
+            assert [i for i, _, _ in store.stored(matchup)] == [0]
     assert same(run(_TOURNAMENT, file), reference)
 
 
-def test_a_policy_more_leaves_the_other_tables_as_they_were(reference):
+def test_a_policy_more_leaves_the_other_matchups_as_they_were(reference):
     pair = Tournament((OWN + "Gambler", "random"), QUICK, games=1300, seed=3)
-    table = pair.tables[0]
-    assert np.array_equal(run(pair).games[table], reference.games[table])
+    matchup = pair.matchups[0]
+    assert np.array_equal(run(pair).games[matchup], reference.games[matchup])
 
 
 def test_the_size_of_blocks_does_not_matter_to_policies_that_draw_nothing(monkeypatch):
@@ -166,16 +168,17 @@ def test_seeds_differ(reference):
     assert not same(other, reference)
 
 
-def test_a_table_stops_when_its_interval_is_narrow_enough(reference):
+def test_a_matchup_stops_when_its_interval_is_narrow_enough(reference):
     tournament = Tournament(_TOURNAMENT.policies, QUICK, games=1300, seed=3, until=0.03)
     results = run(tournament)
-    sizes = {table: len(games) for table, games in results.games.items()}
+    sizes = {matchup: len(games) for matchup, games in results.games.items()}
     assert min(sizes.values()) < 1300
-    for table, games in results.games.items():
-        assert np.array_equal(games, reference.games[table][: len(games)])
-        assert len(games) == 1300 or share_error(table, games, luck=False) <= 0.03
+    for matchup, games in results.games.items():
+        assert np.array_equal(games, reference.games[matchup][: len(games)])
+        assert len(games) == 1300 or share_error(matchup, games, luck=False) <= 0.03
         assert (
-            len(games) == 512 or share_error(table, games[: (len(games) - 1) // 512 * 512], luck=False) > 0.03
+            len(games) == 512
+            or share_error(matchup, games[: (len(games) - 1) // 512 * 512], luck=False) > 0.03
         )
     assert same(run(tournament, workers=2), results)
 
@@ -267,28 +270,33 @@ def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch)
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     name = "changing.policy:Player"
-    before = fingerprint(name)
-    assert fingerprint(name) == before
+    before = policy_digest(name)
+    assert policy_digest(name) == before
     for name_of_source in sources:
         source = tmp_path / name_of_source
         text = source.read_text()
         source.write_text(text + "# changed\n")
-        assert fingerprint(name) != before, source
+        assert policy_digest(name) != before, source
         source.write_text(text)
     for unrelated in ("changing/other.py", "changing_tools/second.py"):
         (tmp_path / unrelated).write_text("# changed\n")
-    assert fingerprint(name) == before
+    assert policy_digest(name) == before
     assert "changing.policy" not in sys.modules
 
 
 def test_policies_of_this_package_have_the_digest_of_their_file_too(tmp_path):
     file = tmp_path / "model.onnx"
     file.write_bytes(b"a")
-    names = {fingerprint(f"onnx:{file}")}
+    names = {policy_digest(f"onnx:{file}")}
     file.write_bytes(b"b")
-    names.add(fingerprint(f"onnx:{file}"))
+    names.add(policy_digest(f"onnx:{file}"))
     (tmp_path / "model.onnx.data").write_bytes(b"weights")
-    names |= {fingerprint(f"onnx:{file}"), fingerprint("greedy"), fingerprint("random"), fingerprint(OWN)}
+    names |= {
+        policy_digest(f"onnx:{file}"),
+        policy_digest("greedy"),
+        policy_digest("random"),
+        policy_digest(OWN),
+    }
     assert len(names) == 6
 
 
@@ -433,11 +441,13 @@ def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
 def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
     truth = run(_KEPT)
     with Store(_KEPT, kept) as store, sqlite3.connect(kept) as connection:
-        table = _KEPT.tables[0]
+        matchup = _KEPT.matchups[0]
         row = connection.execute("SELECT games, forfeits, written FROM block WHERE first = 0").fetchone()
         games, forfeits, written = row
         games, forfeits = (value, forfeits) if column == "games" else (games, value)
-        checksum = store._checksum(store._policies(table), _KEPT.block(table, 0), games, forfeits, written)
+        checksum = store._checksum(
+            store._policies(matchup), _KEPT.block(matchup, 0), games, forfeits, written
+        )
         connection.execute(
             "UPDATE block SET games = ?, forfeits = ?, checksum = ? WHERE first = 0",
             (games, forfeits, checksum),
@@ -596,7 +606,7 @@ def test_a_hundred_kills_change_nothing(tmp_path):
 def _true_streams(tournament: Tournament, block: Block) -> set[int]:
     """The streams of all games of a block at all decisions, for policies that play the lowest action."""
     game = Game(tournament.rules)
-    state = game.reset(block.size, seed=game_seed(tournament.seed, block.table, block.first))
+    state = game.reset(block.size, seed=game_seed(tournament.seed, block.matchup, block.first))
     streams: set[int] = set()
     while (state["phase"] != Phase.OVER).any():
         streams |= set(state["rng"].tolist())
@@ -609,7 +619,7 @@ def test_peeking_is_impossible():
     tournament = Tournament(("cheat", "first"), rules, games=80, seed=8)
     block = Block(("cheat", "first"), 0, 40)
     cheat = Cheat()
-    play(tournament, {"cheat": cheat, "first": make_policy("first")}, block)
+    play_block(tournament, {"cheat": cheat, "first": make_policy("first")}, block)
     shown = np.concatenate(cheat.shown)
     assert len(shown) > 1000
     assert not set(shown["rng"].tolist()) & _true_streams(tournament, block)
@@ -632,9 +642,9 @@ def test_a_roll_foreseen_in_what_is_shown_does_not_come():
     arena, outside = Seer(), Seer()
     for first in range(100):
         block = Block(("seer", "seer"), first, 1)
-        play(tournament, {"seer": arena}, block)
+        play_block(tournament, {"seer": arena}, block)
         game = Game(QUICK)
-        state = game.reset(1, seed=game_seed(0, block.table, first))
+        state = game.reset(1, seed=game_seed(0, block.matchup, first))
         while state["phase"][0] != Phase.OVER:
             game.step(state, outside.act(game, state, np.random.default_rng(0)))
     assert np.mean(outside.right) == 1  # it sees the future where it is shown the stream
@@ -644,9 +654,9 @@ def test_a_roll_foreseen_in_what_is_shown_does_not_come():
 
 def test_what_a_policy_does_to_what_it_is_shown_changes_nothing():
     tournament = Tournament((OWN + "Vandal", "greedy"), QUICK)
-    vandal = played(tournament, Block(tournament.tables[0], 0, 50))
+    vandal = played(tournament, Block(tournament.matchups[0], 0, 50))
     policies = {OWN + "Vandal": make_policy(OWN + "Lowest"), "greedy": make_policy("greedy")}
-    honest = play(tournament, policies, Block(tournament.tables[0], 0, 50))
+    honest = play_block(tournament, policies, Block(tournament.matchups[0], 0, 50))
     assert np.array_equal(vandal.games, honest.games)
     assert not vandal.forfeits
 
@@ -668,14 +678,14 @@ def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, pl
     bad = OWN + name
     tournament = Tournament((bad, "greedy", "first")[:players], rules, games=120, seed=1)
     results = run(tournament)
-    games = results.games[tournament.tables[0]]
+    games = results.games[tournament.matchups[0]]
     lost = games["forfeit"] >= 0
     assert 0 < lost.sum() == len(results.forfeits)
     if name != "Malformed":
         assert lost.sum() < len(games)  # not those in which the fourth turn is another's
     for game in games[lost]:
         loser = int(game["forfeit"])
-        assert tournament.tables[0][game["place"][loser]] == bad
+        assert tournament.matchups[0][game["place"][loser]] == bad
         assert game["share"][loser] == 0
         assert game["rank"][loser] == players
         assert np.delete(game["share"], loser) == pytest.approx(np.full(players - 1, 1 / (players - 1)))
@@ -702,7 +712,7 @@ def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
         position = replay(QUICK, forfeit.game_seed, forfeit.moves)
         assert position["player"][0] == forfeit.seat
         assert position["turn"][0] <= 1
-    games = results.games[tournament.tables[0]]
+    games = results.games[tournament.matchups[0]]
     assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
     assert same(
         run(tournament, file), results
@@ -749,14 +759,14 @@ def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays(
     policies = {"bad": Broken(), "first": make_policy("first")}
     block = Block(("bad", "first"), 0, 3)
     with pytest.raises(BrokenPolicyError, match="policy 'bad' failed in its first decision"):
-        play(tournament, policies, block, untried=frozenset({"bad", "first"}))
-    assert len(play(tournament, policies, block, untried=frozenset({"first"})).forfeits) == 6
+        play_block(tournament, policies, block, untried=frozenset({"bad", "first"}))
+    assert len(play_block(tournament, policies, block, untried=frozenset({"first"})).forfeits) == 6
 
     asked = []
 
     class Pool(Here):
         def submit(self, block, untried):
-            asked.append((block.table, block.first, set(untried)))
+            asked.append((block.matchup, block.first, set(untried)))
             return super().submit(block, untried)
 
     tournament = Tournament(("first", "greedy", "random"), QUICK, games=600)
@@ -810,7 +820,7 @@ def test_a_worker_that_keeps_being_killed_is_given_up(monkeypatch):
 
     worker = Doomed(Tournament(("random", "first"), QUICK), 60)
     with pytest.raises(RuntimeError, match=r"ended 3 times outside of any policy, .*\(exit code -9\)"):
-        worker.play(Block(("first", "random"), 0, 2))
+        worker.play_block(Block(("first", "random"), 0, 2))
     assert worker.starts == 3
 
 
@@ -818,15 +828,15 @@ def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
     from wotd_env.arena import workers
 
     tournament = Tournament(("random", "first"), QUICK, games=1000)
-    table = tournament.tables[0]
+    matchup = tournament.matchups[0]
     worker = workers.Worker(tournament, 60)
     try:
         for i in range(tournament.num_blocks):
-            block = tournament.block(table, i)
+            block = tournament.block(matchup, i)
             worker._start()
             worker._process.kill()
             worker._process.join()
-            again = worker.play(block)
+            again = worker.play_block(block)
             assert not again.forfeits
             assert np.array_equal(again.games, played(tournament, block).games)
     finally:
@@ -857,10 +867,10 @@ def fake(
     """Results whose finishing orders are drawn by strength (Plackett-Luce), the games of a duplicate sharing luck."""
     n = tournament.rules.players
     games = {}
-    for table in tournament.tables:
+    for matchup in tournament.matchups:
         size = tournament.duplicates
         places = seatings(np.arange(size), n)
-        level = np.array([strengths[name] for name in table])[places] + rng.gumbel(size=places.shape)
+        level = np.array([strengths[name] for name in matchup])[places] + rng.gumbel(size=places.shape)
         level[:, :, 0] += shared * rng.normal(
             size=(size, 1)
         )  # seat 0 is lucky or not in all games of a duplicate
@@ -870,7 +880,7 @@ def fake(
         records["forfeit"] = -1
         records["place"], records["rank"], records["share"] = places, rank, rank == 1
         records["points"] = 10 - rank
-        games[table] = records.ravel()
+        games[matchup] = records.ravel()
     return Results(tournament, games, [])
 
 
@@ -946,7 +956,7 @@ def test_ratings_recover_strengths_and_stay_finite():
 def test_luck_is_fair_and_narrows_the_interval():
     tournament = Tournament((OWN + "Gambler", "first"), QUICK, games=600, luck=OWN + "Gambler")
     results = run(tournament)
-    games = results.games[tournament.tables[0]]
+    games = results.games[tournament.matchups[0]]
     luck = games["luck"].astype(float)
     assert luck.sum(1) == pytest.approx(np.zeros(len(games)), abs=1e-5)
     by_duplicate = luck.reshape(-1, 2, 2)[:, 0, 0]
@@ -957,7 +967,7 @@ def test_luck_is_fair_and_narrows_the_interval():
     assert row.adjusted.low < row.share.value < row.adjusted.high
     plain = run(Tournament(tournament.policies, QUICK, games=600))
     for field in ("share", "points", "turns"):  # measuring changes no game
-        assert np.array_equal(games[field], plain.games[tournament.tables[0]][field])
+        assert np.array_equal(games[field], plain.games[tournament.matchups[0]][field])
 
 
 def test_luck_that_explains_the_result_is_taken_out():
@@ -982,7 +992,7 @@ def test_one_policy_alone_shows_what_a_seat_is_worth():
     results = run(Tournament(("greedy",), QUICK, games=400))
     assert results.rows[0].share.value == 0.5
     assert results.rows[0].share.error < 0.01
-    seats = [row for row in results.rows if row.table is None and row.seat is not None]
+    seats = [row for row in results.rows if row.matchup is None and row.seat is not None]
     assert sum(row.share.value for row in seats) == pytest.approx(1)
     assert seats[0].share.error > 0.03
 
@@ -1023,8 +1033,8 @@ def test_the_picture_is_drawn(tmp_path, reference):
         ({"policies": ("random", "random")}, "got 'random' twice"),
         ({"games": 0}, "games must be an integer from 1 to"),
         ({"games": 10.5}, "games must be an integer"),
-        ({"games": 10**8}, "games must be an integer from 1 to 20,000,000, got 100000000"),
-        ({"games": 10**7, "policies": tuple("abcdef")}, "from 1 to 1,333,333 with 15 tables, got 10000000"),
+        ({"games": 10**8}, "games must be an integer from 1 to 20000000, got 100000000"),
+        ({"games": 10**7, "policies": tuple("abcdef")}, "from 1 to 1333333 with 15 matchups, got 10000000"),
         ({"policies": "greedy"}, r"policies must be a tuple of names, got 'greedy': write \('greedy',\)"),
         ({"seed": -1}, "seed must be an integer from 0 to"),
         ({"until": 0.0}, "until must be between 0 and 0.5"),
@@ -1075,7 +1085,7 @@ def test_models_of_sb3_play(tmp_path):
     results = run(tournament, trust=True)
     assert not results.forfeits
     assert same(run(tournament, workers=1, trust=True), results)
-    assert fingerprint(name) != fingerprint("sb3:another.zip")
+    assert policy_digest(name) != policy_digest("sb3:another.zip")
     with pytest.raises(BrokenPolicyError, match="has 60 actions, these rules 70"):
         run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30), trust=True)
     for consent, code in (([], WRONG_USE), (["--trust"], 0)):
@@ -1103,7 +1113,7 @@ def test_who_knows_equities_halves_the_interval(luck):
     assert row.adjusted is not None
     assert row.adjusted.error < 0.6 * row.share.error
     assert row.share.low < row.adjusted.value < row.share.high
-    mean = results.games[tournament.tables[0]]["luck"][:, 0].reshape(-1, 2).mean(1)
+    mean = results.games[tournament.matchups[0]]["luck"][:, 0].reshape(-1, 2).mean(1)
     assert abs(mean.mean()) < 4 * mean.std() / math.sqrt(len(mean))
 
 

@@ -1,5 +1,7 @@
 """What `Game` answers in plain words and numbers, and kernels from outside the package."""
 
+import dataclasses
+import json
 import subprocess
 import sys
 
@@ -42,6 +44,18 @@ def test_who_stops_rolling_moves_nothing_yet():
     game = Game()
     state = at(game, {}, "wwwww", Phase.KEEP)  # the move that follows is forced, and taken at once
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(colors=("wood", "fire"), start=1)], ids=str)
+def test_rules_become_plain_values_and_come_back(rules):
+    values = json.loads(json.dumps(dataclasses.asdict(rules)))
+    assert Rules.from_dict(values) == Rules.from_dict(dataclasses.asdict(rules)) == rules
+
+
+@pytest.mark.parametrize("values", [None, [], "players", {"dice": 5}, {3: 5}])
+def test_what_are_no_rules_is_named(values):
+    with pytest.raises(ValueError, match=r"rules must be a dict with keys among players, spaces, .*, got "):
+        Rules.from_dict(values)
 
 
 def test_new_games_are_those_of_reset():

@@ -245,7 +245,7 @@ def test_mcts_beats_random():
 
 @pytest.mark.parametrize("playouts", ["0", "-3", "many", "1.5"])
 def test_mcts_checks_the_number_of_playouts(playouts):
-    with pytest.raises(ValueError, match="playouts must be a positive integer"):
+    with pytest.raises(ValueError, match="playouts must be an integer of at least 1, got "):
         make_policy(f"mcts:{playouts}")
 
 

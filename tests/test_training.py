@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import onnxruntime
 import pytest
@@ -27,17 +28,18 @@ from stable_baselines3.common.vec_env import VecMonitor
 from typer.testing import CliRunner
 
 import train
-from agents import checkpoint, evaluate, export, report, training
+from agents import checkpoint, export, report, runs, training
 from agents.checkpoint import CheckpointError
-from agents.evaluate import interval, play
+from agents.evaluate import Counts, measure
 from agents.network import PathNetwork
 from agents.selfplay import SelfPlayVecEnv
-from agents.trained import Trained, load
+from agents.trained import load
 from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
 from wotd_env.policies import Policy
+from wotd_env.policies.sb3 import Trained
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -219,7 +221,7 @@ def test_opponents_do_not_see_the_dice_to_come():
 
 def test_who_is_measured_does_not_see_the_dice_to_come():
     game, one, other = Streams(), Peeking(), Peeking()
-    play(game, one, other, 20, seed=4)
+    measure(game, one, other, 20, seed=4)
     assert min(len(one.seen), len(other.seen)) > 100
     assert not (one.seen | other.seen) & game.real
 
@@ -317,29 +319,18 @@ def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
             seats.extend(state["player"][state["turn"] < players].tolist())
             return GREEDY.act(game, state, rng)
 
-    shares = play(game, Watching(), RANDOM, 100, seed=0)
-    assert shares.games == -(-100 // players) * players
-    assert shares.wins + shares.ties + shares.losses == shares.games
+    counts = measure(game, Watching(), RANDOM, 100, seed=0)
+    assert counts.games == -(-100 // players) * players
+    assert counts.wins + counts.ties + counts.losses == counts.games
     assert set(seats) == set(range(players))
-    assert shares.wins > 0.9 * shares.games
-    assert shares == play(game, GREEDY, RANDOM, 100, seed=0)
-    assert play(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * shares.games / (players - 1) / 2
+    assert counts.wins > 0.9 * counts.games
+    assert counts == measure(game, GREEDY, RANDOM, 100, seed=0)
+    assert measure(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * counts.games / (players - 1) / 2
 
 
 def test_truncated_games_are_ties():
-    shares = play(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
-    assert shares == evaluate.Shares(games=10, wins=0, ties=10, losses=0)
-
-
-@pytest.mark.parametrize(("count", "total"), [(0, 20), (13, 20), (20, 20), (5_000, 10_000)])
-def test_the_interval_is_wilsons(count: int, total: int):
-    for bound in interval(count, total):
-        # By definition: where the observed share is z standard errors of the *bound* away from it.
-        assert (count / total - bound) ** 2 == pytest.approx(1.96**2 * bound * (1 - bound) / total, abs=1e-12)
-    low, high = interval(count, total)
-    assert low >= 0
-    assert high <= 1
-    assert low - 1e-12 <= count / total <= high + 1e-12
+    counts = measure(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
+    assert counts == Counts(games=10, wins=0, ties=10, losses=0)
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -628,12 +619,12 @@ def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
         (lambda c: c.pop("starts"), "its content must have the keys"),
         (lambda c: c.pop("settings"), "settings must have the keys"),
         (put("many", "settings", "games"), "settings.games must be like 256, got 'many'"),
-        (put(-3, "settings", "games"), "games must be at least 1, got -3"),
+        (put(-3, "settings", "games"), "games must be an integer of at least 1, got -3"),
         (put(32, "settings", "games"), "state must be"),
         (put("slow", "settings", "preset"), "preset must be quick or full, got 'slow'"),
         (put({"players": 9}, "settings", "rules"), "players must be an integer from 2 to 5, got 9"),
-        (put({"dice": 9}, "settings", "rules"), "dice"),
-        (put(None, "settings", "rules"), "cannot be used"),
+        (put({"dice": 9}, "settings", "rules"), "rules must be a dict with keys among players, "),
+        (put(None, "settings", "rules"), "rules must be a dict with keys among players, "),
         (put(3, "settings", "rules", "players"), "network.mlp_extractor"),
     ],
 )
@@ -765,6 +756,24 @@ def test_sb3_reads_the_model_too(finished: Path):
     np.testing.assert_array_equal(load(finished).act(Game(), state, np.random.default_rng()), expected)
 
 
+@pytest.mark.parametrize(("network", "mask_in"), [("MlpPolicy", "info"), ("MultiInputPolicy", "obs")])
+def test_a_model_of_other_makers_plays_as_sb3_has_it_predict(tmp_path: Path, network: str, mask_in: str):
+    env = gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=1, mask_in=mask_in)
+    model = MaskablePPO(network, env, seed=0, device="cpu")
+    model.save(tmp_path / "model.zip")
+    game = Game(Rules(spaces=1))
+    state = game.new(200, seed=1)
+    for _ in range(6):
+        observation, mask = game.observe(state), game.legal_actions(state)
+        seen: Any = {"observation": observation, "action_mask": mask} if mask_in == "obs" else observation
+        expected, _ = model.predict(seen, action_masks=mask, deterministic=True)
+        policy = make_policy(f"sb3:{tmp_path / 'model.zip'}", trust=True)
+        chosen = policy.act(game, state, np.random.default_rng(0))
+        np.testing.assert_array_equal(chosen, expected)
+        game.step(state, chosen)
+    assert policy.act(game, state[:0], np.random.default_rng(0)).shape == (0,)
+
+
 def test_export_names_what_is_missing(tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]):
     assert export.main([str(tmp_path / "nowhere")]) == 2
     assert "error: there is no model" in capsys.readouterr().err
@@ -789,7 +798,7 @@ def test_a_start_cut_short_can_be_begun_again(tmp_path: Path, capsys: pytest.Cap
     folder.mkdir()
     (folder / ".lock").write_bytes(b"")
     (folder / "new-checkpoint.pt").write_bytes(b"half")
-    training.make_folder(folder)
+    runs.make_folder(folder)
     run = Run.begin(dataclasses.replace(TINY, folder=folder))
     assert "new-checkpoint.pt" not in contents(folder)
     with pytest.raises(FileExistsError, match=r"there is a run in folder .* --resume .* goes on with it"):
@@ -808,11 +817,11 @@ def test_a_second_training_in_a_folder_is_an_error(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
-    with training.alone(folder):
+    with runs.alone(folder):
         assert "another training is at work in" in refusal(folder, capsys)
     empty = tmp_path / "new"
     empty.mkdir()
-    with training.alone(empty):
+    with runs.alone(empty):
         assert train.main(arguments(empty)) == 2
         assert "another training is at work in" in capsys.readouterr().err
     assert contents(empty) == {".lock": b""}
@@ -854,7 +863,7 @@ def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
     assert message.startswith("train.py: error: ")
     assert str(tmp_path / "checkpoint.pt") in message
     assert contents(tmp_path) == {".lock": b""}
-    training.make_folder(tmp_path)
+    runs.make_folder(tmp_path)
 
 
 @pytest.mark.parametrize("size", [0, 40_000])  # the latter is too little for a checkpoint, not for the rest
@@ -902,8 +911,11 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
         (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
         (["--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
         (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
-        (["--steps", "0"], "steps must be at least 1, got 0"),
-        (["--milestone-games", "1"], "milestone_games must be at least the number of players, got 1"),
+        (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
+        (
+            ["--milestone-games", "1"],
+            "milestone_games must be an integer of at least 2 (the number of players), got 1",
+        ),
         (["--batch-size", "1000"], "batch_size must divide games * steps = 16384, got 1000"),
         (["--start", "2"], "start must be an integer from 0 to 1 as a seat, got 2"),
         (["--preset", "slow"], "slow"),

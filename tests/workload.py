@@ -16,9 +16,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from tests.learnt import some_value
 from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
 from wotd_env.arena import Tournament, run
 from wotd_env.core import compilation
+from wotd_env.planning.playing import play_turns
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = (
@@ -72,6 +74,17 @@ def games(digest: Digest, threads: int) -> None:
         state["player"][7] = 9
         with contextlib.suppress(ValueError):
             game.observe(state)
+
+
+def learnt(digest: Digest, threads: int) -> None:
+    for rules in VARIANTS:
+        value, game = some_value(rules), Game(rules, num_threads=threads)
+        state = game.reset(600, seed=2, roll=False)
+        for _ in range(5):
+            digest.add(value.features.write(game, state), value(game, state))
+            turns = play_turns(game, state, value, np.arange(600) % 3 == 0)
+            game.reset(state, where=state["phase"] == Phase.OVER, roll=False)
+            digest.add(state, turns.before, turns.after)
 
 
 def environments(digest: Digest, threads: int) -> None:
@@ -132,6 +145,7 @@ def idle_kernels() -> list[str]:
 def main(threads: int = 1) -> None:
     digest = Digest()
     games(digest, threads)
+    learnt(digest, threads)
     environments(digest, threads)
     solution(digest, threads)
     tournament(digest)

@@ -1,8 +1,8 @@
 """`make check`: no kernel allocates records.
 
-In compiled code a view of a row, `games[0]`, does not keep its array alive: the array is freed after its last use by
-name, and the view reads what comes to lie there. So kernels allocate arrays of plain numbers alone, and are given the
-records to work in (`wotd_env.core.state.scratch`).
+In compiled code a view of a row, `games[0]`, does not keep its array alive. The array is freed after its last use by
+name, and the view then reads whatever is put in the same place. So kernels allocate arrays of plain numbers alone, and
+are given the records to work in (`wotd_env.core.state.scratch`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`make ladder`: play the tournaments behind docs/ladder.md and write the page, its pictures and the shipped ratings.
 
 What has been played is kept in runs/ladder.sqlite: after an interruption the same command goes on, and after a change
-of a policy only its own tables are played again.
+of a policy only its own matchups are played again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import wotd_env
+from tools import pages
 from wotd_env import Rules
 from wotd_env.arena import Estimate, Results, Tournament, run, show
 
@@ -30,7 +31,7 @@ KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
-GAMES_AT_A_TABLE = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
+GAMES_OF_A_MATCHUP = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
 SEED = 2026
 
 HEAD = """# The ladder
@@ -39,7 +40,7 @@ How strong the policies are that ship with the package. Made by `make ladder` on
 with {versions}; seed {seed}.
 The same seed gives the same numbers on any machine.
 
-- A *table* is a choice of policies, one for each seat; where there are fewer policies than seats, some play in several.
+- A *matchup* is a choice of policies, one for each seat; where there are fewer policies than seats, some have several.
   Every game is played from all seats with the same dice.
 - ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
 - The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--games", type=int, help="games at each table (default 100000, with five players 25600)"
+        "--games", type=int, help="games of each matchup (default 100000, with five players 25600)"
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
 
-    pages = options.into or ROOT / "docs"
+    folder = options.into or ROOT / "docs"
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
     file = (options.into or GAMES.parent) / GAMES.name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,12 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tournament = Tournament(
                 tuple(options.policies),
                 Rules(players=players, powers=rules.powers, colors=rules.colors),
-                options.games or GAMES_AT_A_TABLE[players],
+                options.games or GAMES_OF_A_MATCHUP[players],
                 options.seed,
             )
-            results = _play(tournament, file, options.workers, title)
+            results = _run(tournament, file, options.workers, title)
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
-            show.draw(results, pages / picture, title)
+            show.draw(results, folder / picture, title)
             sections.append(section(results, title, picture))
             if title == "2 players, basic game":
                 shipped = {
@@ -95,13 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 }
 
     head = HEAD.format(date=date, versions=_versions(), seed=options.seed)
-    (pages / "ladder.md").write_text("\n".join([head, *sections]))
+    (folder / "ladder.md").write_text("\n".join([head, *sections]))
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
-    print(f"wrote {pages / 'ladder.md'}")
+    print(f"wrote {folder / 'ladder.md'}")
 
 
-def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
+def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
@@ -116,20 +117,20 @@ def _play(tournament: Tournament, file: Path, workers: int, title: str) -> Resul
 def section(results: Results, title: str, picture: str) -> str:
     """Return the part of the page on one tournament."""
     n, names = results.tournament.rules.players, list(results.ratings)
-    totals = {row.policy: row for row in results.rows if row.table is None and row.seat is None}
+    totals = {row.policy: row for row in results.rows if row.matchup is None and row.seat is None}
     by_seat = {
         name: [
-            row for row in results.rows if row.policy == name and row.table is None and row.seat is not None
+            row for row in results.rows if row.policy == name and row.matchup is None and row.seat is not None
         ]
         for name in names
     }
     lines = [
         f"## {title}",
         "",
-        f"{sum(map(len, results.games.values())):,} games at {len(results.games)} tables; "
+        f"{sum(map(len, results.games.values())):,} games of {len(results.games)} matchups; "
         f"the neutral win share is {1 / n:.1%}.",
         "",
-        *_markdown(
+        pages.table(
             ["policy", "rating", "win share", "mean rank", "points ahead", "ties"],
             [
                 [
@@ -142,30 +143,29 @@ def section(results: Results, title: str, picture: str) -> str:
                 ]
                 for name in names
             ],
+            right=range(1, 6),
         ),
         "",
         "How often the row finishes ahead of the column, ties counting half:",
         "",
-        *_markdown(
+        pages.table(
             ["", *(f"`{name}`" for name in names)],
             [[f"`{one}`", *(_percent(results.ahead.get((one, other))) for other in names)] for one in names],
+            right=range(1, len(names) + 1),
         ),
         "",
         "Win share by seat:",
         "",
-        *_markdown(
+        pages.table(
             ["", *(f"seat {seat}" for seat in range(n))],
             [[f"`{name}`", *(_percent(row.share) for row in by_seat[name])] for name in names],
+            right=range(1, n + 1),
         ),
         "",
         f"![ratings and pairings, {title}]({picture})",
         "",
     ]
     return "\n".join(lines)
-
-
-def _markdown(heading: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (heading, ["---", *["---:"] * (len(heading) - 1)], *rows)]
 
 
 def _percent(estimate: Estimate | None) -> str:

@@ -1,7 +1,7 @@
 """Measure what docs/solution.md tells of the perfect player (`make solution`), and draw its plots.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`, and NAME is a method of `Findings`. Boards of 0 to 2
-plain spaces are solved if need be; larger ones are reported on if their tables are there.
+The tables of the page are the methods of `Findings`. Boards of 0 to 2 plain spaces are solved if need be; larger ones
+are reported on if their tables are there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import functools
 import platform
 import re
-from collections.abc import Iterable
 from datetime import date
 from math import comb
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
@@ -36,24 +36,12 @@ GRADED = {name: name for name in ("first", "random", "greedy", "planner")}
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
-def markdown(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [list(head), *(list(row) for row in rows)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
 def share(part: Any, whole: Any) -> str:
     """Return a share in per cent."""
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def spread(sample: Any) -> float:
-    """Return half the width of the 95 % interval of a mean."""
-    return float(1.96 * np.std(sample) / len(sample) ** 0.5)
-
-
-class Play(NamedTuple):
+class PerfectGames(NamedTuple):
     """Games of perfect play, seat 0 beginning."""
 
     results: Any  # of seat 0
@@ -62,7 +50,7 @@ class Play(NamedTuple):
     actions: Any
 
 
-def perfect_play(table: solver.Table, games: int) -> Play:
+def play_perfectly(table: solver.Table, games: int) -> PerfectGames:
     """Let the perfect player play itself."""
     game = Game(Rules(spaces=table.spaces, start=0))
     state = game.reset(games, seed=0)
@@ -73,7 +61,9 @@ def perfect_play(table: solver.Table, games: int) -> Play:
         live = taken >= 0
         states.append(state[live])
         actions.append(taken[live])
-    return Play(game.rewards(state)[:, 0], state["turn"], np.concatenate(states), np.concatenate(actions))
+    return PerfectGames(
+        game.rewards(state)[:, 0], state["turn"], np.concatenate(states), np.concatenate(actions)
+    )
 
 
 class Findings:
@@ -95,10 +85,10 @@ class Findings:
         self.largest = self.tables[max(self.tables)]
 
     @functools.cache  # noqa: B019  # there is one, and it lives as long as the program
-    def play(self, spaces: int) -> Play:
+    def perfect_games(self, spaces: int) -> PerfectGames:
         """Return games of perfect play on a board."""
         print(f"perfect play on {spaces} plain spaces")
-        return perfect_play(self.tables[spaces], self.games)
+        return play_perfectly(self.tables[spaces], self.games)
 
     def when(self) -> str:
         """Return what the findings were made with."""
@@ -113,7 +103,7 @@ class Findings:
         rows = []
         for spaces, table in self.tables.items():
             print(f"verify {table.file}")
-            residual, header, play = solver.verify(table.file), table.header, self.play(spaces)
+            residual, header, perfect = solver.verify(table.file), table.header, self.perfect_games(spaces)
             cpu = header["cpu_seconds"]
             rows.append(
                 (
@@ -125,11 +115,11 @@ class Findings:
                     f"{residual:.1e}",
                     f"{table.start:+.7f}",
                     f"{(1 + table.start) / 2:.2%}",
-                    f"{play.turns.mean():.1f}",
+                    f"{perfect.turns.mean():.1f}",
                 )
             )
         self._draw_boards()
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "positions",
@@ -151,7 +141,7 @@ class Findings:
         value.plot(spaces, [table.start for table in self.tables.values()], marker="o")
         value.set_ylabel("value of the start")
         value.set_ylim(bottom=0)
-        turns.plot(spaces, [self.play(n).turns.mean() for n in spaces], marker="o", label="turns")
+        turns.plot(spaces, [self.perfect_games(n).turns.mean() for n in spaces], marker="o", label="turns")
         turns.set_ylabel("turns of a perfect game")
         turns.set_ylim(bottom=0)
         sizes = [table.board.positions for table in self.tables.values()]
@@ -178,7 +168,7 @@ class Findings:
             rows.append(
                 (spaces, f"{exact[-1]:+.10f}", f"{error:.1e}", f"{mean:.1f}", np.flatnonzero(rounds)[-1])
             )
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "value of the start",
@@ -191,12 +181,12 @@ class Findings:
 
     def holds(self) -> str:
         """Return what perfect players keep on the largest board."""
-        play = self.play(self.largest.spaces)
-        roll = np.array([keep_number(dice) for dice in play.states["dice"].tolist()])
+        perfect = self.perfect_games(self.largest.spaces)
+        roll = np.array([keep_number(dice) for dice in perfect.states["dice"].tolist()])
         rows = []
         for name, left in (("first", 2), ("second", 1)):
-            here = (play.states["phase"] == Phase.KEEP) & (play.states["rolls_left"] == left)
-            action = play.actions[here]
+            here = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == left)
+            action = perfect.actions[here]
             keep = HOLD_KEEP[roll[here], action]
             counts = COUNTS[keep].astype(int)
             elements = (counts[:, :DRAGON] > 0).sum(1)
@@ -214,7 +204,7 @@ class Findings:
                     share((rolled & dragons).sum(), n),
                 )
             )
-        return markdown(
+        return pages.table(
             (
                 "hold",
                 "decisions",
@@ -230,9 +220,9 @@ class Findings:
 
     def moves(self) -> str:
         """Return which moves perfect players make on the largest board."""
-        play = self.play(self.largest.spaces)
-        here = play.states["phase"] == Phase.MOVE
-        states, action = play.states[here], play.actions[here]
+        perfect = self.perfect_games(self.largest.spaces)
+        here = perfect.states["phase"] == Phase.MOVE
+        states, action = perfect.states[here], perfect.actions[here]
         roll = np.array([keep_number(dice) for dice in states["dice"].tolist()])
         mask = Game(Rules(spaces=self.largest.spaces)).legal_actions(states)
         by_dice = mask[:, Action.MOVE_ON : Action.MOVE_ON + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
@@ -252,14 +242,14 @@ class Findings:
                 share((dice == longest)[differ].sum(), differ.sum()),
             )
         )
-        return markdown(("best move", "decisions", "share"), rows)
+        return pages.table(("best move", "decisions", "share"), rows)
 
     def dragons(self) -> str:
         """Return how often calling the dragon is right on the largest board, by what the swap brings."""
-        play = self.play(self.largest.spaces)
+        perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
-        first = (play.states["phase"] == Phase.KEEP) & (play.states["rolls_left"] == 2)
-        positions = play.states[first][:: max(1, first.sum() // 20_000)].copy()
+        first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
+        positions = perfect.states[first][:: max(1, first.sum() // 20_000)].copy()
         rows = []
         for name, faces in (("four", (0, *[DRAGON] * 4)), ("five", [DRAGON] * 5)):
             state = positions.copy()
@@ -284,7 +274,7 @@ class Findings:
                 gain = (swaps - others)[chosen]
                 mean = f"{gain[right].mean():+.3f}" if right.any() else "-"
                 rows.append((name, words, f"{chosen.sum():,}", share(right.sum(), chosen.sum()), mean))
-        return markdown(
+        return pages.table(
             (
                 "dragons",
                 "spaces that the best swap brings me",
@@ -320,7 +310,7 @@ class Findings:
                     )
                 )
         analysis.picture({name: drawn[name] for name in ("greedy", "planner", *self.also)}, REGRET_PLOT)
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "policy",
@@ -351,7 +341,7 @@ class Findings:
                     f"{found.exploitability:.5f}",
                 )
             )
-        return markdown(
+        return pages.table(
             (
                 "plain spaces",
                 "policy",
@@ -398,7 +388,7 @@ class Findings:
             top = spaces + NUMBERED
             codes = sum(comb(3, k) * int(np.prod([top - i for i in range(k)], initial=1)) for k in range(4))
             row(f"{spaces} plain spaces, three players", comb(codes + PATHS - 1, PATHS), 2)
-        return markdown(
+        return pages.table(
             ("game", "positions", "table", "six layers in memory", "one core, at the same speed"), rows
         )
 
@@ -419,13 +409,9 @@ def main() -> None:
     options = parser.parse_args()
     findings = Findings(options.tables, options.games, dict(given.split("=", 1) for given in options.also))
 
-    def renewed(block: re.Match[str]) -> str:
-        if options.names and block[2] not in options.names:
-            return block[0]
-        return f"{block[1]}\n{getattr(findings, block[2])()}\n\n{block[3]}"
-
     page = PAGE.read_text()
-    PAGE.write_text(re.sub(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", renewed, page, flags=re.DOTALL))
+    names = options.names or re.findall(r"<!-- table: (\w+) -->", page)
+    PAGE.write_text(pages.renew(page, {name: getattr(findings, name) for name in names}))
 
 
 if __name__ == "__main__":

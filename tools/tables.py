@@ -1,12 +1,9 @@
-"""Write the tables of docs/environment.md that follow from the code (`make docs-tables`).
+"""Write the tables of docs/environment.md that follow from the code (`make docs-tables`)."""
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`, and NAME is a function of `TABLES`.
-"""
-
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
+from tools import pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.core import actions
 from wotd_env.core.actions import Action
@@ -15,13 +12,6 @@ from wotd_env.core.rules import NUMBERED
 
 PAGE = Path(__file__).parents[1] / "docs" / "environment.md"
 PLAYERS = range(2, 6)
-
-
-def markdown(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [list(head), *(list(row) for row in rows)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def indices(part: slice) -> str:
@@ -50,7 +40,7 @@ def state() -> str:
         field = STATE[name]
         if not name.startswith("_"):
             rows.append((f"`{name}`", f"{field.base} {field.shape or ''}".strip(), meaning[name]))
-    return markdown(("field", "type", "meaning"), rows)
+    return pages.table(("field", "type", "meaning"), rows)
 
 
 def observation() -> str:
@@ -72,7 +62,7 @@ def observation() -> str:
         (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
     ]
     rows.append(("*size*", *(Game(Rules(players=n)).observation_size for n in PLAYERS), ""))
-    return markdown(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
+    return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
 
 
 def action() -> str:
@@ -84,7 +74,7 @@ def action() -> str:
     for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
         rows.append((number, phase.name, describe_action(number)))
-    return markdown(("number", "phase", "action"), rows)
+    return pages.table(("number", "phase", "action"), rows)
 
 
 def swap() -> str:
@@ -96,7 +86,7 @@ def swap() -> str:
         seats = enumerate(actions.PAIRS[n, :pairs], Action.FIRST_SWAP)
         swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
         rows.append((n, actions.num_actions(n), ", ".join(swaps)))
-    return markdown(("players", "actions in all", "swaps on path e: of the pieces of which seats"), rows)
+    return pages.table(("players", "actions in all", "swaps on path e: of the pieces of which seats"), rows)
 
 
 def reward() -> str:
@@ -112,7 +102,9 @@ def reward() -> str:
                 state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
         rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
         rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, n - 1]:.4g}"))
-    return markdown(("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "anyone else"), rows)
+    return pages.table(
+        ("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "anyone else"), rows
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -122,17 +114,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "swap": swap,
     "reward": reward,
 }
-
-
-def renewed(page: str) -> str:
-    """Return the text of a page with its tables written anew."""
-    return re.sub(
-        r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)",
-        lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[3]}",
-        page,
-        flags=re.DOTALL,
-    )
+"""The tables of the page by their names."""
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text()))
+    PAGE.write_text(pages.renew(PAGE.read_text(), TABLES))

@@ -1,1 +1,1 @@
-"""The game in the clothes of other projects; each module needs its own extra."""
+"""What connects the game to other projects; each module needs the extra of its name."""

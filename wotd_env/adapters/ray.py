@@ -1,4 +1,4 @@
-"""Tournaments on a Ray cluster (extra `ray`): the same blocks, played by whatever nodes there are.
+"""Tournaments on a Ray cluster (extra `ray`): its nodes play the blocks.
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
@@ -15,7 +15,7 @@ import sys
 from concurrent.futures import Future
 from typing import Any
 
-from wotd_env.arena.play import Played
+from wotd_env.arena.blocks import PlayedBlock
 from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.arena.workers import Worker
 
@@ -35,8 +35,8 @@ class Cluster:
     Args:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
-        address: of the cluster; "auto" for the one that this machine is a node of, None for one made for the occasion.
-            If Ray has been started in this process already, that cluster is used.
+        address: of the cluster; "auto" for the one that this machine is a node of, None for a new one on this machine,
+            which ends with the tournament. If Ray has been started in this process already, that cluster is used.
         trust: for the policies that are made, see `make_policy`.
 
     Raises:
@@ -55,9 +55,9 @@ class Cluster:
             if address not in (None, "local"):
                 _find(address)
             ray.init(address=address, log_to_driver=False)
-        self._task = ray.remote(num_cpus=1, max_retries=-1)(_play)
+        self._task = ray.remote(num_cpus=1, max_retries=-1)(_play_block)
         self._options = tournament, time_limit, trust
-        self._pending: dict[Future[Played], Any] = {}
+        self._pending: dict[Future[PlayedBlock], Any] = {}
 
     @property
     def size(self) -> int:
@@ -74,13 +74,13 @@ class Cluster:
         if self._ours:
             ray.shutdown()
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Have a block played."""
         reference = self._task.remote(*self._options, block, untried)
-        future: Future[Played] = Future()
+        future: Future[PlayedBlock] = Future()
         self._pending[future] = reference
 
-        def finish(done: Future[Played]) -> None:
+        def finish(done: Future[PlayedBlock]) -> None:
             self._pending.pop(future, None)
             error = done.exception()
             if error is None:
@@ -93,7 +93,13 @@ class Cluster:
 
 
 def _find(address: str) -> None:
-    """Connect to a cluster, in a process of its own: where none answers, Ray tries for ever and cannot be stopped."""
+    """Make sure that a cluster answers, by connecting to it in a process of its own.
+
+    Where none answers Ray tries for ever, and nothing in the same process can stop it.
+
+    Raises:
+        ConnectionError: if there is no cluster at the address.
+    """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     try:
         done = subprocess.run(
@@ -110,10 +116,10 @@ def _find(address: str) -> None:
         raise ConnectionError(f"no Ray cluster can be reached at {address}: {why}")
 
 
-def _play(
+def _play_block(
     tournament: Tournament, time_limit: float, trust: bool, block: Block, untried: frozenset[str]
-) -> Played:
-    return _worker(tournament, time_limit, trust).play(block, untried)
+) -> PlayedBlock:
+    return _worker(tournament, time_limit, trust).play_block(block, untried)
 
 
 @functools.lru_cache(1)

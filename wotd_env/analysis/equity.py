@@ -56,7 +56,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
         IllegalActionError: if an action is illegal.
         TypeError, ValueError: as by `analyze`.
     """
-    game.decide(state.copy(), actions)  # raises if one is illegal
+    game.check(state, actions)
     return lost(analyze(game, state, table), np.asarray(actions))
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, show_dice
-from wotd_env.core.policy import Policy, ask, play_out
+from wotd_env.core.intervals import margin_of_error
+from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import make_policy
@@ -131,7 +132,7 @@ def grade(
 
     Raises:
         TypeError: if the table is none.
-        ValueError: for a wrong number of games, seed or name of a policy.
+        ValueError: for a wrong number of games, seed or name of a policy, or one that does not play these rules.
         IllegalActionError: if a policy is wrong about what is legal.
     """
     check_table(table)
@@ -140,6 +141,8 @@ def grade(
     seed = check_integer("seed", seed, 0, 2**64 - games)
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
     players = (policy, opponent) if opponent else (policy,)
+    for player in players:
+        check_rules(player, game.rules)
     tally = _Tally(games, 1 if opponent else 2)
     for first in range(0, games, BLOCK):
         numbers = np.arange(first, min(first + BLOCK, games))
@@ -245,7 +248,7 @@ class _Tally:
             worst=tuple(self.worst),
             stages=stages,
             result=float(self.results.mean()),
-            result_error=_error(self.results),
+            result_error=margin_of_error(self.results),
         )
 
     def _grade(self, name: str, columns: list[int]) -> Grade:
@@ -254,19 +257,14 @@ class _Tally:
         each = max(count, 1)
         mean = regret.sum() / each
         # Decisions of one game are not independent, so the interval of the ratio goes by games.
-        error = _error(regret - mean * decisions) * len(regret) / each
+        error = margin_of_error(regret - mean * decisions) * len(regret) / each
         return Grade(
             kind=name,
             decisions=int(count),
             regret=float(mean),
             regret_error=float(error),
             per_game=float(regret.mean() / self.seats),
-            per_game_error=_error(regret / self.seats),
+            per_game_error=margin_of_error(regret / self.seats),
             errors=float(self.errors[columns].sum() / each),
             blunders=float(self.blunders[columns].sum() / each),
         )
-
-
-def _error(sample: NDArray[np.float64]) -> float:
-    """Return half the width of the 95 % interval of a mean."""
-    return float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("inf")

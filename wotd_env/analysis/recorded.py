@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, analyze, kinds, lost
+from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, IllegalActionError, show_dice
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.solver import Table
@@ -46,7 +48,7 @@ class Note(NamedTuple):
 
 def write_game(file: str | Path, rules: Rules, seed: int, actions: ArrayLike) -> None:
     """Record a game: its rules, the seed of its `Game.reset`, and the actions of both seats, as JSON."""
-    content = {"rules": asdict(rules), "seed": seed, "actions": np.asarray(actions).tolist()}
+    content = {"rules": asdict(rules), "seed": int(seed), "actions": np.asarray(actions).tolist()}
     Path(file).write_text(json.dumps(content) + "\n")
 
 
@@ -59,11 +61,10 @@ def read_game(file: str | Path) -> tuple[Rules, int, list[int]]:
     """
     try:
         content = json.loads(Path(file).read_text())
-        actions = [int(action) for action in content["actions"]]
-        if isinstance(content["rules"].get("colors"), list):
-            content["rules"]["colors"] = tuple(content["rules"]["colors"])
-        return Rules(**content["rules"]), int(content["seed"]), actions
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        rules, seed = Rules.from_dict(content["rules"]), check_integer("seed", content["seed"], 0, 2**64 - 1)
+        last = num_actions(rules.players) - 1
+        return rules, seed, [check_integer("action", action, 0, last) for action in content["actions"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{file} must be a recorded game, JSON with rules, seed and actions, got: {error}"
         ) from error
@@ -78,10 +79,7 @@ def annotate(file: str | Path, table: Table) -> list[Note]:
     check_table(table)
     rules, seed, actions = read_game(file)
     game = Game(rules)
-    try:
-        state = game.reset(1, seed=seed)
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from error
+    state = game.reset(1, seed=seed)
     notes = []
     for number, action in enumerate(actions):
         if state["phase"][0] == Phase.OVER:

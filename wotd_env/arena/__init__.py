@@ -7,7 +7,7 @@ Every game is played from every seat with the same dice, every number comes with
 the same results on any number of processes. `wotd arena` is the same on the command line.
 """
 
-from wotd_env.arena.play import BrokenPolicyError, Forfeit, replay, results_dtype
+from wotd_env.arena.blocks import BrokenPolicyError, Forfeit, replay, results_dtype
 from wotd_env.arena.results import Estimate, Results, Row
 from wotd_env.arena.run import run
 from wotd_env.arena.tournament import Tournament

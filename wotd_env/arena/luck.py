@@ -1,12 +1,12 @@
 """The luck of the dice: how much each roll changed what a seat could expect.
 
-The luck of a roll is what the position is worth after it, less the mean over all that could have been rolled. Whatever
-the policies do and however rough the values, the luck of a game has mean zero, and the better the values, the more of
-the result it explains: taken out as a control variate it narrows intervals and moves no estimate in the long run.
+The luck of a roll is what the position is worth after it, less the mean over all that could have been rolled. The luck
+of a game has mean zero, whatever the policies do and however rough the values of positions are. The better they are,
+the more of the result it explains. As a control variate it narrows intervals, and moves no estimate in the long run.
 
 Any policy with a method `equity` can measure it:
 
-    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.floating]:
+    def equity(self, game: Game, state: np.ndarray) -> np.ndarray:
         "Expected reward (N,) of the seat to act, also at CHANCE, where it is the mean over all outcomes of the roll."
 """
 
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import States
 from wotd_env.policies import make_policy
 
 __all__ = ["Equity", "luck", "make_equity"]
 
-Equity = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
+Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
@@ -60,9 +61,8 @@ def luck(
     game = Game(rules, skip_forced=False)  # so that every roll is seen
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
     order = np.argsort(moves == -1, axis=1, kind="stable")
-    actions = np.pad(
-        np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1
-    )  # no gaps, -1 at the end
+    # Without gaps, and with -1 at the end.
+    actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)
     while True:

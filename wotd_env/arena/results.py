@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.arena.play import Forfeit
-from wotd_env.arena.tournament import Table, Tournament
+from wotd_env.arena.blocks import Forfeit, GameResults
+from wotd_env.arena.tournament import Matchup, Tournament
+from wotd_env.core.intervals import LEVEL, Z
 
-try:  # here, so that nobody plays for hours to learn that ratings cannot be fitted
+try:  # as early as this, so that nobody plays for hours to learn that ratings cannot be fitted
     from scipy.special import expit, stdtrit
 
     if find_spec("choix") is None:
@@ -29,7 +30,6 @@ except ModuleNotFoundError as missing:
 
 __all__ = ["Estimate", "Results", "Row", "share_error", "span"]
 
-LEVEL = 0.95
 ELO = 400 / math.log(10)
 """Rating points for a factor e in the odds of finishing ahead."""
 
@@ -81,7 +81,7 @@ def _adjusted(x: Floats, luck: Floats) -> _Mean:
 
 
 def _pool(means: Sequence[_Mean]) -> _Mean:
-    """Return the mean of the means of independent tables (Welch's degrees of freedom)."""
+    """Return the mean of the means of independent matchups (Welch's degrees of freedom)."""
     variances = [mean.variance for mean in means]
     spread = sum(v * v / mean.df for v, mean in zip(variances, means, strict=True))
     return means[0]._replace(
@@ -93,11 +93,11 @@ def _pool(means: Sequence[_Mean]) -> _Mean:
 
 @dataclass(frozen=True)
 class Row:
-    """How a policy did: over all tables, at one table, or at one table in one seat."""
+    """How a policy did: in all matchups or in one, in all seats or in one."""
 
     policy: str
-    table: Table | None
-    """None: the mean over all its tables."""
+    matchup: Matchup | None
+    """None: the mean over all matchups that it plays in."""
     seat: int | None
     """None: all seats."""
     games: int
@@ -117,14 +117,14 @@ class Row:
 _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
 
 
-class _Played:
-    """The games of a table as arrays [duplicate, game, seat]."""
+class _MatchupGames:
+    """The results of the games of a matchup as arrays [duplicate, game, seat]."""
 
-    def __init__(self, table: Table, games: NDArray[np.void], luck: bool) -> None:
-        self.table, self.names = table, sorted(set(table))
-        n = len(table)
+    def __init__(self, matchup: Matchup, games: GameResults, luck: bool) -> None:
+        self.matchup, self.names = matchup, sorted(set(matchup))
+        n = len(matchup)
         games = games.reshape(-1, n)
-        self.sits = np.array([self.names.index(name) for name in table])[games["place"]]
+        self.sits = np.array([self.names.index(name) for name in matchup])[games["place"]]
         self.rank = games["rank"].astype(np.float64)
         share = games["share"].astype(np.float64)
         points = games["points"].astype(np.float64)
@@ -142,9 +142,9 @@ class _Played:
         """Return games, forfeits, and the mean of every measure of a policy, in one seat or all."""
         here = self.sits == self.names.index(policy)
         if seat is not None:
-            here = here & (np.arange(len(self.table)) == seat)
+            here = here & (np.arange(len(self.matchup)) == seat)
         weight = here / here.sum((1, 2), keepdims=True)
-        bounds = {"rank": (1.0, float(len(self.table))), "difference": (-math.inf, math.inf)}
+        bounds = {"rank": (1.0, float(len(self.matchup))), "difference": (-math.inf, math.inf)}
         means = {
             name: _mean((x * weight).sum((1, 2)), *bounds.get(name, (0.0, 1.0)))
             for name, x in self.values.items()
@@ -162,27 +162,27 @@ class _Played:
         return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
 
 
-_Means = dict[Table, dict[tuple[str, int | None], tuple[int, int, dict[str, _Mean]]]]
-"""Table -> (policy, seat or all) -> games, forfeits, means."""
+_Means = dict[Matchup, dict[tuple[str, int | None], tuple[int, int, dict[str, _Mean]]]]
+"""Matchup -> (policy, seat or all) -> games, forfeits, means."""
 
-_Ahead = dict[Table, dict[tuple[str, str], Floats]]
-"""Table -> (policy, other policy), in order -> how often the one was ahead, and behind, in each duplicate: (D, 2)."""
+_Ahead = dict[Matchup, dict[tuple[str, str], Floats]]
+"""Matchup -> (policy, other policy), in order -> how often the one was ahead, and behind, in each duplicate: (D, 2)."""
 
 
 def _row(
-    policy: str, table: Table | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
+    policy: str, matchup: Matchup | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
 ) -> Row:
     estimates: dict[str, Any] = {"adjusted": None} | {name: mean.estimate() for name, mean in means.items()}
-    return Row(policy=policy, table=table, seat=seat, games=games, forfeits=forfeits, **estimates)
+    return Row(policy=policy, matchup=matchup, seat=seat, games=games, forfeits=forfeits, **estimates)
 
 
 def _total(rows: list[Row], policy: str) -> Row:
-    return next(row for row in rows if row.policy == policy and row.table is None and row.seat is None)
+    return next(row for row in rows if row.policy == policy and row.matchup is None and row.seat is None)
 
 
-def share_error(table: Table, games: NDArray[np.void], luck: bool) -> float:
-    """Return the largest error of a win share at a table, adjusted for luck if it was measured."""
-    played = _Played(table, games, luck)
+def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
+    """Return the largest error of a win share in a matchup, adjusted for luck if it was measured."""
+    played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
     return max(played.means(policy, None)[2][measure].estimate().error for policy in played.names)
 
@@ -198,12 +198,13 @@ class Results:
 
     Args:
         tournament: the tournament.
-        games: table -> its games, records of `wotd_env.arena.results_dtype` in order of duplicates.
+        games: matchup -> the results of its games, `wotd_env.arena.results_dtype`, in order of duplicates.
         forfeits: all of them.
-        earlier: date -> how many of the games have not been played by this run but were in its file since then.
+        earlier: date -> how many of the games this run found in its file, played on that day.
 
     Attributes:
-        rows: estimates: each policy over all tables, best first; the same by seat; then at each table; by seat there.
+        rows: estimates: of each policy in all matchups, best first; the same by seat; then of each policy in each
+            matchup; and those by seat.
         ahead: (policy, other policy) -> how often it finishes ahead of the other where both play, equals counting half.
         ratings: policy -> rating, best first.
     """
@@ -211,7 +212,7 @@ class Results:
     def __init__(
         self,
         tournament: Tournament,
-        games: Mapping[Table, NDArray[np.void]],
+        games: Mapping[Matchup, GameResults],
         forfeits: Sequence[Forfeit],
         earlier: Mapping[str, int] | None = None,
     ) -> None:
@@ -220,17 +221,13 @@ class Results:
         seats = [None, *range(tournament.rules.players)]
         means: _Means = {}
         ahead: _Ahead = {}
-        for (
-            table,
-            played,
-        ) in games.items():  # one after the other: expanded they take several times the memory
-            expanded = _Played(table, played, tournament.luck is not None)
-            means[table] = {
-                (name, seat): expanded.means(name, seat) for name in expanded.names for seat in seats
-            }
-            ahead[table] = {
-                (one, other): expanded.ahead(one, other)
-                for one, other in itertools.combinations(expanded.names, 2)
+        # One matchup after the other: as arrays the results take several times the memory.
+        for matchup, of in games.items():
+            arrays = _MatchupGames(matchup, of, tournament.luck is not None)
+            names = arrays.names
+            means[matchup] = {(name, seat): arrays.means(name, seat) for name in names for seat in seats}
+            ahead[matchup] = {
+                (one, other): arrays.ahead(one, other) for one, other in itertools.combinations(names, 2)
             }
         self.rows = self._rows(means)
         self.ahead = self._ahead(ahead)
@@ -241,17 +238,17 @@ class Results:
         rows = []
         for policy in self.tournament.policies:
             for seat in seats:
-                parts = {table: of[policy, seat] for table, of in means.items() if policy in table}
+                parts = {matchup: of[policy, seat] for matchup, of in means.items() if policy in matchup}
                 measures = next(iter(parts.values()))[2]
                 pooled = {name: _pool([part[name] for _, _, part in parts.values()]) for name in measures}
                 games = sum(part[0] for part in parts.values())
                 forfeits = sum(part[1] for part in parts.values())
                 rows.append(_row(policy, None, seat, games, forfeits, pooled))
-                rows += [_row(policy, table, seat, *part) for table, part in parts.items()]
+                rows += [_row(policy, matchup, seat, *part) for matchup, part in parts.items()]
         best = sorted(self.tournament.policies, key=lambda policy: -_total(rows, policy).share.value)
         return sorted(
             rows,
-            key=lambda row: (row.table or (), row.seat is not None, best.index(row.policy), row.seat or 0),
+            key=lambda row: (row.matchup or (), row.seat is not None, best.index(row.policy), row.seat or 0),
         )
 
     def _ahead(self, counts: _Ahead) -> dict[tuple[str, str], Estimate]:
@@ -297,7 +294,7 @@ class Results:
                 score[:, j] -= surprise
             spread += score.T @ score
         inverse = np.linalg.pinv(information)
-        error = 1.96 * np.sqrt(np.diag(inverse @ spread @ inverse))
+        error = Z * np.sqrt(np.diag(inverse @ spread @ inverse))
         order = np.argsort(-strength, kind="stable")
         return {
             policies[i]: Estimate(
@@ -328,7 +325,7 @@ class Results:
         for row in self.rows:
             line: dict[str, Any] = {
                 "policy": row.policy,
-                "table": " ".join(row.table) if row.table else None,
+                "matchup": " ".join(row.matchup) if row.matchup else None,
                 "seat": row.seat,
                 "games": row.games,
             }

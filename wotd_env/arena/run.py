@@ -1,4 +1,4 @@
-"""Running a tournament: what is not in the file yet is played, in any order, and every table stops when it should."""
+"""Running a tournament: blocks that the file lacks are played, until every matchup has what it needs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wotd_env.arena.play import Forfeit, Played
+from wotd_env.arena.blocks import Forfeit, GameResults, PlayedBlock
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
-from wotd_env.arena.tournament import Table, Tournament
+from wotd_env.arena.tournament import Matchup, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
-from wotd_env.core.policy import Policy
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.policy import Policy, check_rules
 from wotd_env.policies import check_policy, make_policy
 
 __all__ = ["run"]
@@ -38,15 +38,15 @@ def run(
 ) -> Results:
     """Play a tournament, or what a file lacks of it.
 
-    The results depend on the tournament alone: not on the number of workers, nor on interruptions. That games of the
-    file are used, and from when they are, is logged at the start and stands in `Results.earlier`.
+    The results depend on the tournament alone: not on the number of workers, nor on interruptions. If games of the file
+    are used, a warning says so at the start, with their dates; `Results.earlier` has them too.
 
     Args:
         tournament: what to play.
         file: where played blocks are kept, see `wotd_env.arena.store`; None keeps them in memory.
-        fresh: play everything anew. What the file has of this tournament is replaced.
-        workers: processes that play (a script that asks for them needs the usual `if __name__ == "__main__":`). With
-            0 this process does, and a policy that hangs cannot be stopped.
+        fresh: play everything again. What the file has of this tournament is replaced.
+        workers: processes that play. A script that asks for them must do so under `if __name__ == "__main__":`. With 0
+            this process plays, and a policy that hangs cannot be stopped.
         time_limit: seconds that a policy may take for one call (up to 256 n decisions) in a worker; then it forfeits
             the games that it was asked about.
         policies: policies that are not made from their names, by name. A file knows them by name only.
@@ -56,12 +56,12 @@ def run(
             games there are.
 
     Raises:
-        ValueError: for an unknown policy, a wrong option, or a file that is no tournament file or is damaged.
+        ValueError: for an unknown policy or one that does not play these rules, a wrong option, or a file that is no
+            tournament file or is damaged.
         BrokenPolicyError: if a policy fails in all games of its first call: it would only collect forfeits.
         sqlite3.Error: if the file cannot be read or written; what has been written before is kept.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
-        raise ValueError(f"workers must be an integer of at least 0, got {workers!r}")
+    check_integer("workers", workers, 0)
     if not time_limit > 0:
         raise ValueError(f"time_limit must be more than 0 seconds, got {time_limit!r}")
     given = {name: check_policy(name, policy) for name, policy in (policies or {}).items()}
@@ -70,18 +70,20 @@ def run(
     made = {
         name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
     }
+    for policy in made.values():
+        check_rules(policy, tournament.rules)
     if pool is None and workers:
         pool = Processes(tournament, workers, time_limit, given, trust)
     elif pool is None:
         pool = Here(tournament, made, trust)
 
-    tables = [_TableRun(tournament, table) for table in tournament.tables]
+    parts = [_Part(tournament, matchup) for matchup in tournament.matchups]
     with Store(tournament, file, given, fresh) as store, pool:
-        for each in tables:
-            each.take_stored(store)
-        done, total = _count(tables)
+        for part in parts:
+            part.take_stored(store)
+        done, total = _count(parts)
         if done:
-            dates = {date for each in tables for date in each.dates.values()}
+            dates = {date for part in parts for date in part.dates.values()}
             _log.warning(
                 "%s: using %s games of earlier runs (%s); fresh=True, or --fresh, plays them anew",
                 file,
@@ -89,84 +91,85 @@ def run(
                 span(dates),
             )
         progress(done, total)
-        if _next(tables):
+        if _next(parts):
             store.begin()
-        running: dict[Future[Played], tuple[_TableRun, int]] = {}
-        first: dict[str, Future[Played]] = {}  # policy -> the block in which it makes its first decision
+        running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
+        first: dict[str, Future[PlayedBlock]] = {}  # policy -> the block in which it makes its first decision
         while True:
-            while len(running) < 2 * pool.size and (table := _next(tables)):
-                i = table.missing.popleft()
-                untried = frozenset(table.table).difference(first)
-                future = pool.submit(tournament.block(table.table, i), untried)
-                running[future] = table, i
+            while len(running) < 2 * pool.size and (behind := _next(parts)):
+                i = behind.missing.popleft()
+                untried = frozenset(behind.matchup).difference(first)
+                future = pool.submit(tournament.block(behind.matchup, i), untried)
+                running[future] = behind, i
                 first |= dict.fromkeys(untried, future)
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                table, i = running.pop(future)
-                for name in table.table:
+                part, i = running.pop(future)
+                for name in part.matchup:
                     first[name].result()  # raises before games that a broken policy has forfeited are kept
                 played = future.result()
-                store.save(tournament.block(table.table, i), played)
-                table.add(i, played)
-                progress(*_count(tables))
+                store.save(tournament.block(part.matchup, i), played)
+                part.add(i, played)
+                progress(*_count(parts))
 
-    games: dict[Table, NDArray[np.void]] = {}
+    games: dict[Matchup, GameResults] = {}
     forfeits: list[Forfeit] = []
     earlier: Counter[str] = Counter()
-    for each in tables:
-        games[each.table] = each.games()
-        for i, played in enumerate(each.counted):
+    for part in parts:
+        games[part.matchup] = part.games()
+        for i, played in enumerate(part.counted):
             forfeits += played.forfeits
-            if i in each.dates:
-                earlier[each.dates[i]] += len(played.games)
-        each.counted.clear()  # one copy of the games is enough
+            if i in part.dates:
+                earlier[part.dates[i]] += len(played.games)
+        part.counted.clear()  # one copy of the games is enough
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
 
 
-class _TableRun:
-    """How far a table has come."""
+class _Part:
+    """The part of a tournament that is one matchup, and how far it has come."""
 
-    def __init__(self, tournament: Tournament, table: Table) -> None:
-        self.table = table
+    def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
+        self.matchup = matchup
         self.missing = deque(range(tournament.num_blocks))  # neither played nor under way
-        self.counted: list[Played] = []  # the first blocks: all that counts
+        self.counted: list[PlayedBlock] = []  # the first blocks: all that counts
         self.dates: dict[int, str] = {}  # block -> when it was played, if that was in an earlier run
         self.done = 0  # games
-        self.total = tournament.duplicates * len(table)
-        self._early: dict[int, Played] = {}  # blocks that came before an earlier one
+        self.total = tournament.duplicates * len(matchup)
+        self._early: dict[int, PlayedBlock] = {}  # blocks that came before an earlier one
         self._stopped = False
         self._until, self._luck = tournament.until, tournament.luck is not None
 
     def take_stored(self, store: Store) -> None:
         """Add the blocks that a file has, as far as they are needed."""
-        for i, played, date in store.stored(self.table):
+        for i, played, date in store.stored(self.matchup):
             if self._stopped or i in self.dates:
                 continue
             self.missing.remove(i)
             self.dates[i] = date
             self.add(i, played)
 
-    def add(self, i: int, played: Played) -> None:
-        """Add a block; the rule for stopping looks at blocks in order, so that who is faster does not matter."""
+    def add(self, i: int, played: PlayedBlock) -> None:
+        """Add a block. The rule for stopping looks at blocks in order, so it does not matter which is ready first."""
         self._early[i] = played
         self.done += len(played.games)
         while not self._stopped and len(self.counted) in self._early:
             self.counted.append(self._early.pop(len(self.counted)))
-            if self._until is not None and share_error(self.table, self.games(), self._luck) <= self._until:
+            if self._until is not None and share_error(self.matchup, self.games(), self._luck) <= self._until:
                 self._stopped = True
                 self.total = self.done
                 self.missing.clear()
 
-    def games(self) -> NDArray[np.void]:
+    def games(self) -> GameResults:
         return np.concatenate([played.games for played in self.counted])
 
 
-def _next(tables: list[_TableRun]) -> _TableRun | None:
-    """Return the table that is furthest behind, None if all have been taken care of."""
-    return min((table for table in tables if table.missing), key=lambda table: table.missing[0], default=None)
+def _next(parts: list[_Part]) -> _Part | None:
+    """Return the matchup that is furthest behind and has blocks to be played, None if there is none."""
+    unfinished = (part for part in parts if part.missing)
+    return min(unfinished, key=lambda part: part.missing[0], default=None)
 
 
-def _count(tables: list[_TableRun]) -> tuple[int, int]:
+def _count(parts: list[_Part]) -> tuple[int, int]:
     """Return games played, and those that will have been played at most."""
-    return sum(table.done for table in tables), sum(max(table.done, table.total) for table in tables)
+    return sum(part.done for part in parts), sum(max(part.done, part.total) for part in parts)

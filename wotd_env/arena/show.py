@@ -57,7 +57,7 @@ def tables(results: Results) -> list[RenderableType]:
     for heading in columns:
         total.add_column(heading, justify="right")
     for row in results.rows:
-        if row.table is None and row.seat is None:
+        if row.matchup is None and row.seat is None:
             total.add_row(row.policy, *(cell(row) for cell in columns.values()))
 
     pairs = Table(
@@ -77,7 +77,7 @@ def tables(results: Results) -> list[RenderableType]:
         shares = [
             row.share
             for row in results.rows
-            if row.policy == name and row.table is None and row.seat is not None
+            if row.policy == name and row.matchup is None and row.seat is not None
         ]
         seats.add_row(name, *map(_percent, shares))
     return [total, pairs, seats] if len(names) > 1 else [total, seats]

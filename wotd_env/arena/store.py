@@ -1,11 +1,11 @@
-"""Tournament files: played blocks in SQLite, written one transaction each, so that a kill loses only what is under way.
+"""Tournament files: played blocks in SQLite. Each is written in one transaction, so a kill loses only those under way.
 
-A file is a collection of blocks, not one tournament: each is kept under everything that its games depend on (rules,
-seed, policies with a digest of their sources or file, version of the engine), so that several tournaments may share a
-file, at the same time too, and a tournament that is changed finds what still holds. What a policy reads when it is made
-or plays is not known, so games of earlier runs are always said to be such.
+A file is a collection of blocks, not one tournament. Each block is kept under everything that its games depend on:
+rules, seed, policies with a digest of their sources or file, version of the engine. So several tournaments may share a
+file, also at the same time, and a tournament that is changed finds what still holds. What else a policy reads when it
+is made or plays is not known, so it is always said when games of earlier runs are used.
 
-Every block has a checksum over all that it is. One that is damaged is played again.
+Every block has a checksum of all its parts. A block that is damaged is played again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 import wotd_env
-from wotd_env.arena import play
-from wotd_env.arena.play import Forfeit, Played, results_dtype
-from wotd_env.arena.tournament import BLOCK, Block, Table, Tournament
-from wotd_env.core.compilation import _stamp
+from wotd_env.arena import blocks
+from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
+from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
+from wotd_env.core.compilation import source_digest
 from wotd_env.policies import POLICIES
 
 __all__ = ["Store"]
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS setting (
     """
 CREATE TABLE IF NOT EXISTS block (
     setting INTEGER NOT NULL REFERENCES setting (id),
-    policies TEXT NOT NULL,            -- JSON: [name, digest] of each place at the table
+    policies TEXT NOT NULL,            -- JSON: [name, digest] of each place in the matchup
     first INTEGER NOT NULL,            -- duplicate
     size INTEGER NOT NULL,             -- of duplicates
     games BLOB NOT NULL,               -- zlib: size * n records, see results_dtype
@@ -100,15 +100,15 @@ class Store:
         self._tournament, self._file, self._fresh = tournament, file, fresh
         self._replace = fresh  # until it has been done
         self._digests = {
-            name: "given" if name in given else fingerprint(name) for name in tournament.policies
+            name: "given" if name in given else policy_digest(name) for name in tournament.policies
         }
         self._description = json.dumps(
             {
                 "rules": asdict(tournament.rules),
-                "seed": int(tournament.seed),
-                "luck": [tournament.luck, fingerprint(tournament.luck)] if tournament.luck else None,
+                "seed": tournament.seed,
+                "luck": [tournament.luck, policy_digest(tournament.luck)] if tournament.luck else None,
                 "version": wotd_env.__version__,
-                "engine": _stamp(Path(play.__file__)),
+                "engine": source_digest(Path(blocks.__file__)),
             }
         )
         if file is not None and not Path(file).parent.is_dir():
@@ -168,11 +168,11 @@ class Store:
     ) -> None:
         self._connection.close()
 
-    def stored(self, table: Table) -> Iterator[tuple[int, Played, str]]:
-        """Yield the blocks of a table that the file has: number, what came of it, the day when it was played."""
+    def stored(self, matchup: Matchup) -> Iterator[tuple[int, PlayedBlock, str]]:
+        """Yield the blocks of a matchup that the file has: number, results, the day when it was played."""
         if self._empty or self._fresh:
             return
-        policies = self._policies(table)
+        policies = self._policies(matchup)
         with self._explained("read"):
             rows = self._connection.execute(
                 "SELECT first, size, games, forfeits, written, checksum FROM block JOIN setting ON id = setting "
@@ -180,7 +180,7 @@ class Store:
                 (self._description, policies),
             ).fetchall()
         for first, size, games, forfeits, written, checksum in rows:
-            block = self._tournament.block(table, first // BLOCK)
+            block = self._tournament.block(matchup, first // BLOCK)
             if (first, size) != block[1:]:
                 continue  # the last block of a shorter tournament, or beyond the end of this one
             try:
@@ -191,9 +191,9 @@ class Store:
                 _log.warning(
                     "%s is damaged: games %d to %d of %s are played again (%s)",
                     self._file,
-                    first * len(table),
-                    (first + size) * len(table) - 1,
-                    " against ".join(table),
+                    first * len(matchup),
+                    (first + size) * len(matchup) - 1,
+                    " against ".join(matchup),
                     error,
                 )
                 continue
@@ -213,13 +213,13 @@ class Store:
             connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes, even where nothing is new
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
-    def save(self, block: Block, played: Played) -> None:
-        """Keep what came of a block.
+    def save(self, block: Block, played: PlayedBlock) -> None:
+        """Keep the results of a block.
 
         Raises:
             sqlite3.Error: if the file cannot be written; it is as it was.
         """
-        policies = self._policies(block.table)
+        policies = self._policies(block.matchup)
         games = zlib.compress(played.games.tobytes(), 1)
         forfeits = json.dumps([forfeit._asdict() for forfeit in played.forfeits])
         written = datetime.now(UTC).isoformat(timespec="seconds")
@@ -232,7 +232,7 @@ class Store:
             if self._replace:
                 connection.executemany(
                     "DELETE FROM block WHERE setting = ? AND policies = ?",
-                    [(setting, self._policies(table)) for table in self._tournament.tables],
+                    [(setting, self._policies(matchup)) for matchup in self._tournament.matchups],
                 )
             connection.execute(
                 "INSERT OR REPLACE INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -240,23 +240,23 @@ class Store:
             )
         self._replace = False
 
-    def _policies(self, table: Table) -> str:
-        return json.dumps([[name, self._digests[name]] for name in table])
+    def _policies(self, matchup: Matchup) -> str:
+        return json.dumps([[name, self._digests[name]] for name in matchup])
 
     def _checksum(self, policies: str, block: Block, games: bytes, forfeits: str, written: str) -> bytes:
         text = json.dumps([self._description, policies, block.first, block.size, forfeits, written])
         return hashlib.sha256(text.encode() + games).digest()
 
 
-def _unpack(block: Block, games: bytes, forfeits: str) -> Played:
-    """Return what a row of the file holds; raises all sorts of errors if it is not what we wrote."""
-    dtype = results_dtype(len(block.table))
-    size = block.size * len(block.table) * dtype.itemsize
+def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
+    """Return what a row of the file holds; raises errors of many kinds if it is not what we wrote."""
+    dtype = results_dtype(len(block.matchup))
+    size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)
     if records.nbytes != size:
         raise ValueError("it has another number of games")
     entries: list[dict[str, Any]] = json.loads(forfeits)
-    return Played(
+    return PlayedBlock(
         records,
         [
             Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
@@ -265,12 +265,12 @@ def _unpack(block: Block, games: bytes, forfeits: str) -> Played:
     )
 
 
-def fingerprint(policy: str) -> str:
+def policy_digest(policy: str) -> str:
     """Return a digest of what a policy's name stands for.
 
-    That is the file that it is read from, and its sources: of a policy of ours the module with all of this package that
-    it imports; of another all modules that it imports but for those that are installed, and all of this package, of
-    which it can use anything.
+    It covers the file that the policy is read from, and its sources. Those of a policy of this package are its module
+    and all of the package that it imports. Those of another one are all modules that it imports but for installed ones,
+    and all of this package, of which it can use anything.
     """
     kind, _, argument = policy.partition(":")
     digest = hashlib.sha256()
@@ -278,7 +278,7 @@ def fingerprint(policy: str) -> str:
         maker = _spec(POLICIES[kind].maker.partition(":")[0])
         assert maker is not None
         assert maker.origin is not None
-        digest.update(_stamp(Path(maker.origin)).encode())
+        digest.update(source_digest(Path(maker.origin)).encode())
         for name in (argument, f"{argument}.data"):  # where networks in ONNX may keep their weights
             if argument and Path(name).is_file():
                 with open(name, "rb") as file:

@@ -1,10 +1,10 @@
-"""What a tournament is: its tables, the games at each, and the blocks in which they are played.
+"""What a tournament is: its matchups, the games of each, and the blocks in which they are played.
 
-    table      the policies that meet: as many as there are seats
+    matchup    the policies that meet: as many as there are seats
     duplicate  one game (the same stream of dice) played once from every seat: n games of n players
-    block      up to 256 duplicates of one table; policies see them as batches and draw from generators of their own
+    block      up to 256 duplicates of one matchup; policies see them as batches and draw from generators of their own
 
-Everything random follows from the tournament's seed, the table's policies and the block, and a block is the same
+Everything random follows from the tournament's seed, the matchup's policies and the block, and a block is the same
 whoever plays it: results cannot depend on the number of workers, on the order of work, or on interruptions.
 """
 
@@ -15,11 +15,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement, permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 BLOCK = 256
@@ -28,16 +29,16 @@ BLOCK = 256
 MAX_SEED = 2**63 - 1
 
 MAX_GAMES = 20_000_000
-"""Games of a tournament, at all tables together: they are held in memory."""
+"""Games of a tournament, of all matchups together: they are held in memory."""
 
-Table = tuple[str, ...]
+Matchup = tuple[str, ...]
 """The policies that meet, sorted."""
 
 
 class Block(NamedTuple):
-    """The duplicates `first` to `first + size - 1` of a table: the unit of work, of randomness and of storage."""
+    """The duplicates `first` to `first + size - 1` of a matchup: the unit of work, of randomness and of storage."""
 
-    table: Table
+    matchup: Matchup
     first: int
     size: int
 
@@ -46,17 +47,17 @@ class Block(NamedTuple):
 class Tournament:
     """Which policies meet under which rules, and how often.
 
-    With at least as many policies as seats every choice of n policies is a table. With fewer, a table is every way to
-    fill the seats in which each policy plays, so that two policies also meet at tables of five.
+    With at least as many policies as seats, every choice of n policies is a matchup. With fewer, every way to fill the
+    seats in which each policy plays is one, so that two policies can also meet in games of five players.
 
     Attributes:
         policies: names that `make_policy` takes, all different.
-        rules: the rules of all games. Each is the first of its series: under `start="loser"` it starts by dragons.
-        games: games at each table, rounded up to whole duplicates, of which there are at least two; at all tables
+        rules: the rules of all games. No game knows of an earlier one: under `start="loser"` most dragons start.
+        games: games of each matchup, rounded up to whole duplicates, of which there are at least two; of all matchups
             together at most 20,000,000, because they are held in memory.
         seed: from it follow all dice and all that policies draw, 0 to 2**63 - 1.
-        until: stop a table as soon as the 95 % interval of every win share at it is at most plus or minus this; `games`
-            is then the most that are played.
+        until: stop a matchup as soon as the 95 % interval of every win share in it is at most plus or minus this;
+            `games` is then the most that are played.
         luck: name of a value of positions that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
     """
 
@@ -69,7 +70,7 @@ class Tournament:
 
     def __post_init__(self) -> None:
         names: object = self.policies
-        if isinstance(names, str):  # would be a tuple of letters
+        if isinstance(names, str):  # it would become a tuple of letters
             raise ValueError(f"policies must be a tuple of names, got {names!r}: write ({names!r},)")
         object.__setattr__(self, "policies", tuple(self.policies))
         if not self.policies or not all(isinstance(name, str) and name for name in self.policies):
@@ -78,65 +79,64 @@ class Tournament:
             twice = next(name for name in self.policies if self.policies.count(name) > 1)
             raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
         k, seats = len(self.policies), self.rules.players
-        tables = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
-        _whole("games", self.games, 1, MAX_GAMES // tables, f" with {tables:,} tables" if tables > 1 else "")
-        _whole("seed", self.seed, 0, MAX_SEED)
+        matchups = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
+        set_field = object.__setattr__
+        why = f"with {matchups:,} matchups" if matchups > 1 else ""
+        set_field(self, "games", check_integer("games", self.games, 1, MAX_GAMES // matchups, why))
+        set_field(self, "seed", check_integer("seed", self.seed, 0, MAX_SEED))
         if self.until is not None and not 0 < self.until < 0.5:
             raise ValueError(f"until must be between 0 and 0.5, got {self.until!r}")
 
     @property
-    def tables(self) -> list[Table]:
-        """All tables."""
+    def matchups(self) -> list[Matchup]:
+        """All matchups."""
         names = sorted(self.policies)
         seats = self.rules.players
         if len(names) >= seats:
             return list(combinations(names, seats))
-        return [table for table in combinations_with_replacement(names, seats) if set(table) == set(names)]
+        return [
+            matchup for matchup in combinations_with_replacement(names, seats) if set(matchup) == set(names)
+        ]
 
     @property
     def duplicates(self) -> int:
-        """How often each table plays at most."""
+        """Duplicates of each matchup at most."""
         return max(2, math.ceil(self.games / self.rules.players))
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of each table at most."""
+        """Blocks of each matchup at most."""
         return math.ceil(self.duplicates / BLOCK)
 
-    def block(self, table: Table, i: int) -> Block:
-        """Block i of a table; the last one may be smaller than the others."""
-        return Block(table, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
+    def block(self, matchup: Matchup, i: int) -> Block:
+        """Block i of a matchup; the last one may be smaller than the others."""
+        return Block(matchup, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
 
 
-def _whole(name: str, value: Any, low: int, high: int, where: str = "") -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value <= high:
-        raise ValueError(f"{name} must be an integer from {low} to {high:,}{where}, got {value!r}")
-
-
-def game_seed(seed: int, table: Table, duplicate: int) -> int:
-    """Return the seed with which `Game.reset` starts a duplicate: 64 bits that differ from table to table."""
-    first = int(np.random.SeedSequence(_entropy(seed, table)).generate_state(1, np.uint64)[0])
+def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
+    """Return the seed with which `Game.reset` starts a duplicate: 64 bits that differ from matchup to matchup."""
+    first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
 
 def generator(seed: int, block: Block, policy: str) -> np.random.Generator:
     """Return the generator that a policy draws from in a block."""
-    key = (block.first, block.table.index(policy))
-    return np.random.default_rng(np.random.SeedSequence(_entropy(seed, block.table), spawn_key=key))
+    key = (block.first, block.matchup.index(policy))
+    return np.random.default_rng(np.random.SeedSequence(_entropy(seed, block.matchup), spawn_key=key))
 
 
-def _entropy(seed: int, table: Table) -> list[int]:
-    return [seed, *json.dumps(table).encode()]
+def _entropy(seed: int, matchup: Matchup) -> list[int]:
+    return [seed, *json.dumps(matchup).encode()]
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return the place at the table of who sits in a seat, int8 [duplicate, game, seat].
+    """Return the place in the matchup of the policy in each seat, int8 [duplicate, game, seat].
 
-    The games of a duplicate are the rotations of one circle, so that everyone sits once in every seat; the circles
-    (who sits next to whom) take turns from duplicate to duplicate.
+    The games of a duplicate are the rotations of one order round the board, so that everyone sits once in every seat.
+    The orders, which differ in who sits next to whom, take turns from duplicate to duplicate.
     """
-    circles = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
-    circle = circles[np.asarray(duplicates) % len(circles)]
-    rotated = (np.arange(seats)[:, None] + np.arange(seats)) % seats
-    turned: NDArray[np.int8] = circle[:, rotated]
-    return turned
+    orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
+    order = orders[np.asarray(duplicates) % len(orders)]
+    rotations = (np.arange(seats)[:, None] + np.arange(seats)) % seats
+    rotated: NDArray[np.int8] = order[:, rotations]
+    return rotated

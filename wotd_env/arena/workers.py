@@ -1,4 +1,4 @@
-"""Who plays blocks: this process, or processes of our own that can be stopped when a policy hangs."""
+"""What plays blocks: this process, or worker processes, which can be stopped when a policy hangs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol
 
+from wotd_env.arena.blocks import PlayedBlock, play_block
 from wotd_env.arena.luck import make_equity
-from wotd_env.arena.play import Played, play
 from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.core.policy import Policy
 from wotd_env.policies import make_policy
 
 __all__ = ["Here", "Pool", "Processes", "Worker"]
 
-_POLL = 0.05  # seconds between two looks at a worker's pulse
-_STARTING = -1  # the pulse of a process that has not come to our code yet
-_DEATHS = 3  # of a worker outside any policy, in one block, before we give up
+_POLL = 0.05  # seconds between two looks at the call that a worker makes
+_STARTING = -1  # stands for the call while the process has not come to our code yet
+_DEATHS = 3  # a worker that ends so often outside any policy, in one block, is given up
 
 
 class Pool(Protocol):
@@ -41,7 +41,7 @@ class Pool(Protocol):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Have a block played; `untried`: policies whose first decision in this run falls into it."""
         ...
 
@@ -61,10 +61,10 @@ class Here:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Play a block, now."""
-        future: Future[Played] = Future()
-        future.set_result(play(self._tournament, self._policies, block, self._equity, untried=untried))
+        future: Future[PlayedBlock] = Future()
+        future.set_result(play_block(self._tournament, self._policies, block, self._equity, untried=untried))
         return future
 
 
@@ -93,7 +93,7 @@ class Processes:
         for name, policy in (policies or {}).items():
             try:
                 pickle.dumps(policy)
-            except Exception as error:  # whatever a class of the user's raises
+            except Exception as error:  # the user's class can raise anything
                 raise ValueError(
                     f"policy {name!r} cannot be sent to a worker process: {error}. Play with workers=0, or give it "
                     "by its name as 'module:object'"
@@ -115,14 +115,14 @@ class Processes:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
 
-    def submit(self, block: Block, untried: frozenset[str]) -> Future[Played]:
+    def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Have a block played by the next worker that is free."""
-        return self._threads.submit(self._play, block, untried)
+        return self._threads.submit(self._play_block, block, untried)
 
-    def _play(self, block: Block, untried: frozenset[str]) -> Played:
+    def _play_block(self, block: Block, untried: frozenset[str]) -> PlayedBlock:
         worker = self._idle.get()
         try:
-            return worker.play(block, untried)
+            return worker.play_block(block, untried)
         finally:
             self._idle.put(worker)
 
@@ -144,13 +144,13 @@ class Worker:
         self._tournament, self._time_limit, self._trust = tournament, time_limit, trust
         self._policies = dict(policies or {})
         self._context = multiprocessing.get_context("spawn")
-        self._pulse: Any = self._context.RawValue(ctypes.c_int64, 0)
+        self._current_call: Any = self._context.RawValue(ctypes.c_int64, 0)
         self._process: Any = None
         self._pipe: Connection | None = None
         self._closed = False
 
-    def play(self, block: Block, untried: frozenset[str] = frozenset()) -> Played:
-        """Play a block, see `wotd_env.arena.play.play`.
+    def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
+        """Play a block, see `wotd_env.arena.blocks.play_block`.
 
         Raises:
             RuntimeError: if the process cannot start, or keeps dying outside of any policy.
@@ -160,7 +160,7 @@ class Worker:
         deaths: list[int] = []
         while True:
             outcome = self._attempt(block, lost, untried)
-            if isinstance(outcome, Played):
+            if isinstance(outcome, PlayedBlock):
                 return outcome
             if isinstance(outcome, Exception):
                 raise outcome
@@ -183,23 +183,23 @@ class Worker:
 
     def _attempt(
         self, block: Block, lost: dict[int, str], untried: frozenset[str]
-    ) -> Played | Exception | tuple[int, str]:
-        """Return what came of it, or the call in which it was stopped (0: outside of any) and why."""
+    ) -> PlayedBlock | Exception | tuple[int, str]:
+        """Return the result or what was raised; or the call that ended the process (0: it was in none) and why."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
             pipe.send((block, lost, untried))
             while not pipe.poll(_POLL):
-                call = self._pulse.value
+                call = self._current_call.value
                 if call != watched:
                     watched, since = call, time.monotonic()
                 elif call > 0 and time.monotonic() - since > self._time_limit:
                     self._stop()
                     return call, f"took more than {self._time_limit:g} s"
-            outcome: Played | Exception = pipe.recv()
+            outcome: PlayedBlock | Exception = pipe.recv()
             return outcome
         except (EOFError, OSError):
-            process, call = self._process, self._pulse.value
+            process, call = self._process, self._current_call.value
             self._stop()
             code = process.exitcode if process else None
             if call == _STARTING and code is not None and code > 0:  # not killed: it has raised
@@ -212,11 +212,11 @@ class Worker:
 
     def _start(self) -> Connection:
         if self._pipe is None:
-            self._pulse.value = _STARTING
+            self._current_call.value = _STARTING
             self._pipe, theirs = self._context.Pipe()
             self._process = self._context.Process(
                 target=_serve,
-                args=(self._tournament, self._policies, self._trust, theirs, self._pulse),
+                args=(self._tournament, self._policies, self._trust, theirs, self._current_call),
                 daemon=True,
             )
             self._process.start()
@@ -234,16 +234,16 @@ class Worker:
 
 
 def _serve(
-    tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, pulse: Any
+    tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
     """Play the blocks that come through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks: a core for each worker
-    pulse.value = 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core for the networks of each worker
+    current_call.value = 0
 
     def note(call: int) -> None:
-        pulse.value = call
+        current_call.value = call
 
     policies: dict[str, Policy] | None = None
     equity = None
@@ -259,7 +259,9 @@ def _serve(
                     for name in tournament.policies
                 }
                 equity = make_equity(tournament.luck, trust) if tournament.luck else None
-            outcome: Played | Exception = play(tournament, policies, block, equity, lost, note, untried)
+            outcome: PlayedBlock | Exception = play_block(
+                tournament, policies, block, equity, lost, note, untried
+            )
         except Exception as error:
             outcome = error
         pipe.send(outcome)

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def command(
     policies: Annotated[list[str], typer.Argument(help="Two or more to compare; one alone plays itself.")],
     games: Annotated[
-        int, typer.Option(help="Games at each table: for two players, of each pairing.")
+        int, typer.Option(help="Games of each matchup: for two players, of each pair of policies.")
     ] = 10_000,
     seed: Seed = 0,
     until: Annotated[
         float | None,
         typer.Option(
-            help="Stop a table once all its win shares are known to plus or minus this, such as 0.005."
+            help="Stop a matchup once all its win shares are known to plus or minus this, such as 0.005."
         ),
     ] = None,
     luck: Annotated[
@@ -73,8 +73,8 @@ def command(
 ) -> None:
     """Let policies play a tournament.
 
-    With at least as many policies as seats every choice of them meets at a table; with fewer they share the seats in
-    every way. Every game is played from all seats with the same dice, and intervals take that into account. The same
+    With at least as many policies as seats every choice of them is a matchup; with fewer they share the seats in every
+    way. Every game is played from all seats with the same dice, and intervals take that into account. The same
     seed gives the same results, on any number of workers.
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or MODULE:OBJECT of your own.

@@ -92,6 +92,19 @@ def _policies() -> None:
         make_policy(name).act(game, game.reset(4), np.random.default_rng(0))
 
 
+def _learned() -> None:
+    from wotd_env import Game
+    from wotd_env.planning.learned import LearnedValue, Network, shapes
+    from wotd_env.planning.playing import play_turns
+
+    game = Game()
+    weights = (np.zeros(shape, np.float32) for shape in shapes(game.rules, 32).values())
+    value = LearnedValue(game.rules, Network(*weights))
+    state = game.reset(4, roll=False)
+    value.features.write(game, state)
+    play_turns(game, state, value)
+
+
 def _search() -> None:
     from wotd_env import Game, make_policy
 
@@ -127,6 +140,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "the solver": _solver,
     "the vector environment": _vector_environment,
     "policies": _policies,
+    "learnt values": _learned,
     "single environments": _single_environments,
     "tree search": _search,
     "tournaments": _tournaments,

@@ -69,7 +69,7 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        stamp = _stamp(Path(function.__code__.co_filename))
+        stamp = source_digest(Path(function.__code__.co_filename))
         self._cache_file: Any = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
 
     def load_overload(self, *args: Any) -> Any:
@@ -194,7 +194,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def _stamp(file: Path) -> str:
+def source_digest(file: Path) -> str:
     """Return a digest of `file` and of all files of this package that it imports, however indirectly."""
     digest = hashlib.sha256()
     for source in sorted(_reach(file, set())):

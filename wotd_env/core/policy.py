@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, States
 
-__all__ = ["Policy", "ask", "play_out"]
+__all__ = ["Policy", "ask", "check_rules", "play_out"]
 
 
 @runtime_checkable
 class Policy(Protocol):
     """What chooses actions."""
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action for the seat to act in every game.
 
         Args:
@@ -32,6 +32,19 @@ class Policy(Protocol):
             Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
         """
         ...
+
+
+def check_rules(policy: Policy, rules: Rules) -> None:
+    """Make sure that a policy plays certain rules, before games begin.
+
+    A policy that is made for some rules alone, as a network is, has a method `check_rules(rules)` that says so.
+
+    Raises:
+        ValueError: if it plays others alone; both are named.
+    """
+    check = getattr(policy, "check_rules", None)
+    if callable(check):
+        check(rules)
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

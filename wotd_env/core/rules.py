@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -118,6 +118,18 @@ class Rules:
         else:
             set_field(self, "start", check_integer("start", self.start, 0, self.players - 1, "as a seat"))
         set_field(self, "max_turns", check_integer("max_turns", self.max_turns, 1, TURN_LIMIT))
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Rules:
+        """Return the rules of which `dataclasses.asdict` has made plain values, also after they have been JSON.
+
+        Raises:
+            ValueError: for anything else, and for a wrong value.
+        """
+        names = [field.name for field in fields(cls)]
+        if not isinstance(values, dict) or not values.keys() <= set(names):
+            raise ValueError(f"rules must be a dict with keys among {', '.join(names)}, got {values!r}")
+        return cls(**values)
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:

@@ -20,7 +20,7 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
-from wotd_env.core.policy import Policy, ask
+from wotd_env.core.policy import Policy, ask, check_rules
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.policies import Script, make_policy, script_of
@@ -44,7 +44,7 @@ class Opponents:
         outside: whether some of them are no scripts.
 
     Raises:
-        ValueError: for an unknown policy, or a list of another length.
+        ValueError: for an unknown policy or one that does not play these rules, or a list of another length.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -56,6 +56,8 @@ class Opponents:
             )
         self.game = game
         self.policies: list[Policy] = [make_policy(opponent) for opponent in given]
+        for policy in self.policies:
+            check_rules(policy, game.rules)
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << BITS * i for i, script in enumerate(scripts))
         self.outside = Script.OUTSIDE in scripts

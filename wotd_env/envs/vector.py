@@ -237,15 +237,15 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         if self.illegal == "raise" and ended.any():  # their actions are not looked at
             state = state.copy()
             state["phase"][ended] = Phase.OVER
-        given = np.asarray(actions)
-        given = given.reshape(-1) if given.shape == (self.num_envs, 1) else given
-        chosen = self.game.as_actions(state, given)
+        if isinstance(actions, np.ndarray) and actions.shape == (self.num_envs, 1):
+            actions = actions.ravel()
+        chosen = self.game.as_actions(state, actions)
         if self.illegal == "raise":
-            self.game.check(state, given)
+            self.game.check(state, actions)
         outputs = self._outputs()
         self._go_on(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
-        illegal = self._explain_illegal(given, outputs.lost)
+        illegal = self._explain_illegal(chosen, outputs.lost)
         if self._settings.same_step:
             self._add_ends(info, illegal, outputs)
         else:
@@ -388,7 +388,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             return {}
         return {"action_mask": mask, "_action_mask": where}
 
-    def _explain_illegal(self, actions: NDArray[Any], lost: NDArray[np.bool_]) -> dict[str, Any]:
+    def _explain_illegal(self, actions: NDArray[np.int64], lost: NDArray[np.bool_]) -> dict[str, Any]:
         """Return infos that say what was legal where games were lost by an illegal action."""
         if not lost.any():
             return {}

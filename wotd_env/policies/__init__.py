@@ -62,6 +62,12 @@ POLICIES = {
         "wotd_env.policies.oracle:Oracle",
         argument="FILE",
     ),
+    "td": Named(
+        "td:FILE plans every turn exactly, with a value of positions that was learnt",
+        "wotd_env.policies.td:Td",
+        argument="FILE",
+        needs_argument=True,
+    ),
     "onnx": Named(
         "onnx:FILE plays the best action of a network",
         "wotd_env.policies.onnx:Onnx",
@@ -70,7 +76,7 @@ POLICIES = {
     ),
     "sb3": Named(
         "sb3:FILE plays the best action of a MaskablePPO model",
-        "wotd_env.policies.sb3:Sb3",
+        "wotd_env.policies.sb3:load",
         argument="FILE",
         needs_argument=True,
         needs_trust=True,

@@ -1,9 +1,9 @@
-"""`greedy`: a sensible player made by hand, without chance, search or look at the others' next turn.
+"""`greedy`: a sensible player made by hand. It neither draws nor searches, and does not look at the others' next turn.
 
-It collects the dice of its best path, that with the most dice (of equals, that with the foremost piece), and stops
-early for an equilibrium or a swap that brings more. Then it takes the action after which its *lead* is largest: the
-worth of its own pieces less that of the best opponent's. Every space is worth 2, every number 3, but number 1 no
-more than the space before it. A power must gain an average move; an end of the game counts for all.
+It collects the dice of its best path: the one with the most dice or, of equals, with the foremost piece. It stops early
+if an equilibrium or a swap gains at least an average move. Then it takes the action after which its *lead* is largest,
+which is the worth of its own pieces less that of the best opponent's. Every space is worth 2 and every number 3, but
+number 1 no more than the space before it. A power must gain an average move. An end of the game outweighs everything.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from wotd_env.core.dice import COUNTS, EQUILIBRIUM
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
-from wotd_env.core.state import Record, Records, scratch
+from wotd_env.core.state import Record, Records, States, scratch
 
-SPACE = 2  # worth of a space
-NUMBER = 3  # worth of every number after the first
-TURN = 6  # worth of an average move: price of a power, gain that ends the rolling
-POOR = 2  # at most this gain: the tiger pays
+SPACE = 2  # the worth of a space
+NUMBER = 3  # the worth of every number after the first
+TURN = 6  # the worth of an average move: the price of a power, and the gain for which the rolling ends
+POOR = 2  # the largest gain for which the tiger is used
 END_OF_GAME = 1000
 
 
 class Greedy:
     """Collects the dice of its best path and takes the move that leaves it the largest lead."""
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; equal states get equal actions."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)

@@ -1,12 +1,12 @@
 """`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
 
-UCT over states: a node of the tree is a decision, what follows an action is drawn from the dice and looked up by the
-state that it leads to, so every outcome of the dice has its own node and different ways to one state share theirs. A
-playout goes down the tree to the first new state, lets `greedy` end the turn there, and ends with the hand-made value
-of `planner` (or the result, once there is one). Every seat maximises its own value on the way (max^n). The action that
-was tried most is played.
+It is UCT over states. A node of the tree is a decision. The dice that follow an action are drawn, and the state that
+they lead to is looked up, so every outcome of the dice has a node of its own, and different ways to one state share
+theirs. A playout goes down the tree to the first new state, lets `greedy` end the turn there, and ends with the
+hand-made value of `planner`, or with the result if the game is over. On the way every seat maximises its own value
+(max^n). The action that was tried most is played.
 
-It is no strong player: the dice leave few visits to a node (docs/policies.md has figures).
+It is no strong player, because the dice leave few visits to a node (docs/policies.md has figures).
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import STATE, Record, Records, scratch
+from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
@@ -34,44 +35,44 @@ class Mcts:
     """Plays the action that a tree search tried most.
 
     Args:
-        playouts: playouts for each decision.
+        playouts: playouts for each decision, also as text.
 
     Raises:
         ValueError: if that is no positive integer.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
-        if not str(playouts).isdecimal() or int(playouts) < 1:
-            raise ValueError(f"playouts must be a positive integer, got {playouts!r}")
-        self.playouts = int(playouts)
+        given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
+        self.playouts = check_integer("playouts", given, 1)
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
         game.apply(self._search, state, bits, out)
         return out
 
-    def _search(self, states: Records, rules: Config, bits: Any, out: Any) -> None:
+    def _search(self, states: Records, config: Configs, bits: Any, out: Any) -> None:
         """Search a part of a batch, one state after the other in the same memory."""
         work = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
+        actions = num_actions(int(config["players"][0]))
         tree = _Tree(
             np.empty(nodes, np.uint64),
-            np.empty((nodes, num_actions(int(rules["players"][0])))),
-            np.empty((nodes, num_actions(int(rules["players"][0])))),
+            np.empty((nodes, actions)),
+            np.empty((nodes, actions)),
             np.empty((self.playouts + 1, 3), np.int64),
         )
-        _search_all(states, rules, bits, self.playouts, work, work.view(np.uint64), scratch(), tree, out)
+        _search_all(states, config, bits, self.playouts, work, work.view(np.uint64), scratch(), tree, out)
 
 
 class _Tree(NamedTuple):
-    """A tree of T places for nodes, and the way that a playout takes through it."""
+    """A tree with T places for nodes."""
 
     key: NDArray[np.uint64]  # (T,) what tells states apart, 0 for a free place
     tries: NDArray[np.float64]  # (T, A) how often an action was tried
     total: NDArray[np.float64]  # (T, A) the values it brought to the seat to act
-    way: NDArray[np.int64]  # (playouts + 1, 3) the place, the action and the seat of every step
+    way: NDArray[np.int64]  # (playouts + 1, 3) the place, the action and the seat of every step of a playout
 
 
 @kernel
@@ -101,12 +102,12 @@ def _search_all(
         for playout in range(playouts):
             work[0] = states[i]
             s.rng = engine.mix(bits[i] + np.uint64(playout))
-            _play(s, rules, words, scratch, tree, value)
+            _playout(s, rules, words, scratch, tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _play(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, value: Any) -> None:
+def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, value: Any) -> None:
     """Play from a record that is in the tree to the first state that is not, and note what that is worth."""
     steps = 0
     new = False
@@ -133,7 +134,7 @@ def _play(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, val
 
 @kernel
 def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any) -> Any:
-    """Return the action with the highest upper confidence bound; at first that of `greedy`."""
+    """Return the action with the highest upper confidence bound, or that of `greedy` if none has been tried."""
     tries, total = tree.tries[place], tree.total[place]
     tried = tries.sum()
     if tried == 0:
@@ -144,7 +145,7 @@ def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any
     most = -np.inf
     for action in range(tries.size):
         if engine.contains(actions, swaps, action):
-            # an action not tried yet counts as tried once, with the mean of the others
+            # An action that has not been tried counts as tried once, with the mean of the others.
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:
@@ -155,7 +156,7 @@ def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any
 
 @kernel
 def _place(tree: Any, words: Any) -> Any:
-    """Return the place of a state in the tree, or the free one that it may take."""
+    """Return the place of a state in the tree, or a free one if it has none."""
     key = _key(words)
     last = np.uint64(tree.key.size - 1)
     place = key & last

@@ -1,7 +1,8 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
-The network has the inputs `observation` (N, D) and, if it likes, `action_mask` (N, A), both of any integer type,
-bool, or float of 16, 32 or 64 bits, and the output `logits` (N, A), or its logits as the first output. N is free.
+The network has the input `observation` (N, D), and may have `action_mask` (N, A). Both can be of any integer type, of
+bool, or of float with 16, 32 or 64 bits. Its logits (N, A) are the output `logits` or, without that, its first output.
+N is free.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -77,7 +79,7 @@ class Onnx:
                 )
         self._output = "logits" if "logits" in outputs else outputs[0]
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
 
         Raises:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.planning.planner import plan
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_rules, describe_missing
@@ -52,7 +53,7 @@ class Oracle:
             self._cached[spaces] = solve(spaces, file)
         return self._cached[spaces]
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest.
 
         Raises:
@@ -61,6 +62,6 @@ class Oracle:
         actions: NDArray[np.int64] = plan(game, state, self.table(game).for_seats)[0].argmax(1)
         return actions
 
-    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
+    def equity(self, game: Game, state: States) -> NDArray[np.float32]:
         """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
         return plan(game, state, self.table(game).for_seats)[1]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
 
@@ -22,11 +23,11 @@ class Planner:
     def __init__(self, value: Value = hand_made) -> None:
         self.value = value
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest."""
         actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
         return actions
 
-    def equity(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
+    def equity(self, game: Game, state: States) -> NDArray[np.float32]:
         """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
         return plan(game, state, self.value)[1]

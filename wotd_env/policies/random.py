@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.actions import Action
+from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs, legal, shown
 from wotd_env.core.game import Game
 from wotd_env.core.observation import BYTES
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Record, Records, States
 
 ONES = BYTES.sum(1, dtype=np.uint64)
 """uint64 (256,): how many bits of a byte are set."""
@@ -25,7 +25,7 @@ PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
 class Random:
     """Plays any legal action, all equally likely."""
 
-    def act(self, game: Game, state: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
@@ -34,20 +34,20 @@ class Random:
 
 
 @kernel
-def choose(s: Record, rules: Config, stream: Any) -> Any:
-    """Return a legal action that `stream`, 64 random bits (uint64), selects."""
+def choose(s: Record, rules: Config, bits: Any) -> Any:
+    """Return a legal action that 64 random bits (uint64) select."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
     first, second = count(actions), count(swaps)
-    n = ((stream >> np.uint64(32)) * (first + second)) >> np.uint64(32)
+    n = ((bits >> np.uint64(32)) * (first + second)) >> np.uint64(32)
     return np.int64(
         place(actions, n) if n < first else np.uint64(Action.FIRST_SWAP) + place(swaps, n - first)
     )
 
 
 @kernel
-def count(bits: Any) -> Any:
+def count(bits: Bits) -> Any:
     """Return how many bits are set."""
     number = np.uint64(0)
     while bits:
@@ -57,7 +57,7 @@ def count(bits: Any) -> Any:
 
 
 @kernel
-def place(bits: Any, n: Any) -> Any:
+def place(bits: Bits, n: Any) -> Any:
     """Return the place of the n-th bit that is set, the lowest being the 0th."""
     at = np.uint64(0)
     while n >= ONES[bits & np.uint64(255)]:

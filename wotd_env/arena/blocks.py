@@ -1,4 +1,4 @@
-"""Playing a block: the same dice for every seating, hidden streams, and forfeits for policies that break the rules."""
+"""Playing a block: every seating has the same dice, and a policy that breaks the rules forfeits its game."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy, ask, play_out
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.core.state import Records
+from wotd_env.core.state import Records, States
 
-__all__ = ["BrokenPolicyError", "Forfeit", "Played", "play", "replay", "results_dtype"]
+__all__ = [
+    "BrokenPolicyError",
+    "Forfeit",
+    "GameResults",
+    "PlayedBlock",
+    "play_block",
+    "replay",
+    "results_dtype",
+]
 
 _NO_ACTION = -1
 
@@ -49,23 +57,27 @@ class Forfeit(NamedTuple):
         )
 
 
-class Played(NamedTuple):
-    """What came of a block."""
+GameResults = NDArray[np.void]
+"""Results of games: `results_dtype` (G,)."""
 
-    games: NDArray[np.void]
-    """One record of `results_dtype` for each game, in order: (size * n,)."""
+
+class PlayedBlock(NamedTuple):
+    """The results of a block."""
+
+    games: GameResults
+    """(size * n,): the result of each game, in order."""
     forfeits: list[Forfeit]
 
 
 def results_dtype(players: int) -> np.dtype[np.void]:
-    """Return the record of a game's result; [seat] fields have one entry for each seat."""
+    """Return the dtype of a game's result."""
     return np.dtype(
         [
             ("duplicate", "i8"),
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat] -> index into the table's policies
+            ("place", "i1", (players,)),  # [seat] -> index into the matchup
             ("points", "i1", (players,)),  # [seat]
             ("rank", "f4", (players,)),  # [seat], 1 is best; equals share the mean of their ranks
             ("share", "f4", (players,)),  # [seat], of the win: 1, or 1/w for each of w winners, or 0
@@ -74,7 +86,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
     )
 
 
-def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> NDArray[np.void]:
+def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
     """Return the position, STATE (1,), of a game started with `game_seed` after some actions of all seats."""
     game = Game(rules)
     state = game.reset(1, seed=game_seed)
@@ -88,58 +100,57 @@ _CALLERS = (__file__, ask.__code__.co_filename)
 
 
 class _LostError(Exception):
-    """A call that is known not to return."""
+    """The call that is due must not be made: it is known not to return."""
 
 
-def play(
+def play_block(
     tournament: Tournament,
     policies: Mapping[str, Policy],
     block: Block,
     equity: Equity | None = None,
     lost: Mapping[int, str] | None = None,
-    pulse: Callable[[int], None] = lambda call: None,
+    on_call: Callable[[int], None] = lambda call: None,
     untried: frozenset[str] = frozenset(),
-) -> Played:
+) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    A policy is shown copies whose random streams are replaced: it can neither know the dice to come nor change the
-    game. If it raises, it is asked again game by game, and the games for which it raises again, like those for which
-    it returns an illegal action, are forfeited: they end at once, the policy is last, the others share the win.
+    If a policy raises, it is asked again game by game. The games for which it raises again are forfeited, and so are
+    those for which it returns an illegal action: they end at once, the policy is last, the others share the win.
 
     Args:
         tournament: rules and seed.
-        policies: name -> policy, all of the table.
+        policies: name -> policy, at least those of the matchup.
         block: what to play.
         equity: measures the luck of the dice.
-        lost: calls of `Policy.act`, numbered from 1 in the order made, that must not be made because they do not
-            return -> why; every game asked about is forfeited.
-        pulse: told the number of every call before it is made, and 0 after it.
+        lost: call -> why it must not be made: it is known not to return. Calls of `Policy.act` are numbered from 1 in
+            the order made. All games that it would be asked about are forfeited.
+        on_call: told the number of every call before it is made, and 0 after it.
         untried: policies whose first decision this is.
 
     Raises:
         BrokenPolicyError: if an untried policy fails in every game that it is first asked about.
     """
-    rules, table, n = tournament.rules, block.table, tournament.rules.players
+    rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
     duplicates = block.first + np.repeat(np.arange(block.size), n)
     places = seatings(np.arange(block.first, block.first + block.size), n).reshape(-1, n)
-    first_seed = game_seed(tournament.seed, table, block.first)
+    first_seed = game_seed(tournament.seed, matchup, block.first)
     state = np.repeat(game.reset(block.size, seed=first_seed), n)
 
-    names = sorted(set(table))
-    sits = np.array([names.index(name) for name in table])[places]
+    names = sorted(set(matchup))
+    sits = np.array([names.index(name) for name in matchup])[places]
     asker = _Asker(
         game,
         [policies[name] for name in names],
         [generator(tournament.seed, block, name) for name in names],
         lost or {},
-        pulse,
+        on_call,
     )
 
     failed: dict[int, str] = {}  # game -> why
 
     def choose(policy: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ask a policy; games that it forfeits are over."""
+        """Ask a policy; end the games that it forfeits."""
         nonlocal untried
         actions, reasons = asker(policy, state[asked])
         if names[policy] in untried and len(reasons) == asked.size:
@@ -168,9 +179,9 @@ def play(
     for i, reason in sorted(failed.items()):
         seats, seat = tuple(names[k] for k in sits[i]), int(state["player"][i])
         taken = tuple(log[i][log[i] != _NO_ACTION].tolist())
-        seed = game_seed(tournament.seed, table, int(duplicates[i]))
+        seed = game_seed(tournament.seed, matchup, int(duplicates[i]))
         forfeits.append(Forfeit(seats[seat], seats, seat, int(duplicates[i]), seed, taken, reason))
-    return Played(results, forfeits)
+    return PlayedBlock(results, forfeits)
 
 
 class _Asker:
@@ -182,15 +193,15 @@ class _Asker:
         policies: list[Policy],
         generators: list[np.random.Generator],
         lost: Mapping[int, str],
-        pulse: Callable[[int], None],
+        on_call: Callable[[int], None],
     ) -> None:
         self.game, self.policies, self.generators = game, policies, generators
-        self.lost, self.pulse = lost, pulse
+        self.lost, self.on_call = lost, on_call
         self.calls = 0
-        self.error: Exception | None = None  # what was raised when it was asked last
+        self.error: Exception | None = None  # that was raised when a policy was asked last
 
-    def __call__(self, policy: int, state: NDArray[np.void]) -> tuple[NDArray[np.int64], dict[int, str]]:
-        """Return legal actions, with -1 where there is none, and there: game -> why not."""
+    def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, str]]:
+        """Return legal actions, -1 where the policy has given none; and for those games why: game -> reason."""
         self.error = None
         try:
             actions = self._act(policy, state)
@@ -217,16 +228,16 @@ class _Asker:
         actions[wrong] = _NO_ACTION
         return actions, reasons
 
-    def _act(self, policy: int, state: NDArray[np.void]) -> NDArray[np.int64]:
-        """Call the policy."""
+    def _act(self, policy: int, state: States) -> NDArray[np.int64]:
+        """Ask the policy, unless that is known not to return."""
         self.calls += 1
         if self.calls in self.lost:
             raise _LostError(self.lost[self.calls])
-        self.pulse(self.calls)
+        self.on_call(self.calls)
         try:
             return ask(self.policies[policy], self.game, state, self.generators[policy])
         finally:
-            self.pulse(0)
+            self.on_call(0)
 
 
 def _own_traceback(error: Exception | None) -> str:
@@ -239,7 +250,7 @@ def _own_traceback(error: Exception | None) -> str:
     return "\n\n" + "".join(traceback.format_exception(error.with_traceback(where))).rstrip()
 
 
-def _settle(game: Game, state: NDArray[np.void], results: NDArray[np.void]) -> None:
+def _settle(game: Game, state: States, results: GameResults) -> None:
     """Write ranks and shares of the win (R10); in a truncated game all are equal (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)

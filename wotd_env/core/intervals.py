@@ -1,0 +1,40 @@
+"""95 % intervals of what is measured, or counted, in independent games."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LEVEL", "Z", "margin_of_error", "proportion_confint"]
+
+LEVEL = 0.95
+"""The probability with which an interval holds the true value."""
+
+Z = 1.959963984540054
+"""The quantile of the normal distribution at (1 + LEVEL) / 2."""
+
+
+def margin_of_error(sample: NDArray[np.floating]) -> float:
+    """Return half the width of the interval of a mean, by the normal distribution; infinite for fewer than two values.
+
+    Args:
+        sample: independent values (N,).
+    """
+    if len(sample) < 2:
+        return math.inf
+    return Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
+
+
+def proportion_confint(count: int, nobs: int) -> tuple[float, float]:
+    """Return the interval of a proportion, after Wilson: where it begins and ends.
+
+    Args:
+        count: successes.
+        nobs: trials, at least one.
+    """
+    share, spread = count / nobs, Z * Z / nobs
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z / (1 + spread) * math.sqrt(share * (1 - share) / nobs + spread / (4 * nobs))
+    return max(middle - half, 0.0), min(middle + half, 1.0)

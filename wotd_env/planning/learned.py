@@ -1,0 +1,311 @@
+"""A learnt value of the positions at the beginning of a turn: a small network, compiled, and the file it is kept in.
+
+The network sees a position as the player to act does. Everything it looks at is a *feature*, one of a few hundred that
+are numbered by `Features`, and every feature has a row of learnt numbers:
+
+- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether these are immune);
+- for each player (of two, for the one to act alone) its numbered pieces, the most of any other, and its lead in points;
+- with `powers`, for each player: the power it still holds;
+- with `dead_pieces`, for each path and player: the space of its piece, and which of the next five have a dead piece.
+
+    x = relu(sum of the rows of the position's features)                                                     (width,)
+    y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
+    chances to win = softmax(concatenate(x, y) @ output + output_bias), for the player to act, the next, ...      (n,)
+
+All paths share their rows, so the value stays the same where paths are exchanged. To add up rows takes no matrix
+product: that is why hundreds of thousands of positions a second are valued on one core. Turns played are not looked at,
+so a value knows nothing of a turn limit that is near (R16).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core import engine
+from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.engine import Config, Configs
+from wotd_env.core.game import Game
+from wotd_env.core.rules import ELEMENTS, NUMBERED, PATHS, Rules
+from wotd_env.core.state import Record, Records, States
+from wotd_env.planning.vectors import BLOCK, dot, relu_of_product, relu_of_rows
+
+__all__ = ["HIDDEN", "Features", "LearnedValue", "Network", "load", "save", "shapes"]
+
+HIDDEN = BLOCK
+"""Units of the second layer."""
+
+LEAD = 8  # points; larger leads look the same
+AHEAD = np.uint64(31)  # the next five spaces
+FORMAT = "wotd-env value 1"
+
+
+class Features(NamedTuple):
+    """The numbers of the features, for some rules."""
+
+    total: int
+    """R, of all"""
+    active: int
+    """K, of those that a position has"""
+    standing: int
+    """the first one of each kind: of standings, ..."""
+    power: int
+    dead: int
+
+    @classmethod
+    def of(cls, rules: Rules) -> Features:
+        """Return the features of games with these rules."""
+        n, spaces = rules.players, rules.spaces + NUMBERED + 1
+        pairs = n * (n - 1) // 2
+        seats = 1 if n == 2 else n
+        standing = pairs * (1 + rules.immunity) * spaces**2
+        power = standing + seats * (PATHS + 1) ** 2 * (2 * LEAD + 1)
+        dead = power + (rules.powers != "none") * n * (PATHS + 1)
+        total = dead + (rules.dead_pieces > 0) * n * spaces * (int(AHEAD) + 1)
+        active = PATHS * pairs + seats + (rules.powers != "none") * n + (rules.dead_pieces > 0) * n * PATHS
+        return cls(total, active, standing, power, dead)
+
+    def write(self, game: Game, state: States) -> NDArray[np.int64]:
+        """Return the features of every position, int64 (N, K)."""
+        out = np.empty((len(state), self.active), np.int64)
+        game.apply(_write_features, state, self, out)
+        return out
+
+
+class Network(NamedTuple):
+    """The weights, all float32; R features, n players."""
+
+    rows: NDArray[np.float32]
+    """(R, width), where width is a multiple of 32"""
+    hidden: NDArray[np.float32]
+    """(width, HIDDEN)"""
+    hidden_bias: NDArray[np.float32]
+    """(HIDDEN,)"""
+    output: NDArray[np.float32]
+    """(n, width + HIDDEN)"""
+    output_bias: NDArray[np.float32]
+    """(n,)"""
+
+
+def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a network's weights."""
+    n = rules.players
+    return {
+        "rows": (Features.of(rules).total, width),
+        "hidden": (width, HIDDEN),
+        "hidden_bias": (HIDDEN,),
+        "output": (n, width + HIDDEN),
+        "output_bias": (n,),
+    }
+
+
+class LearnedValue:
+    """A value for `plan` and `Planner`.
+
+    Args:
+        rules: the rules that the network is for.
+        network: the weights.
+
+    Raises:
+        ValueError: if the weights do not fit the rules.
+    """
+
+    def __init__(self, rules: Rules, network: Network) -> None:
+        width = network.rows.shape[-1] if network.rows.ndim else 0
+        if width % BLOCK or not width:
+            raise ValueError(f"rows must have a multiple of {BLOCK} columns, got {network.rows.shape}")
+        for (name, shape), array in zip(shapes(rules, width).items(), network, strict=True):
+            if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
+                got = f"{array.dtype} {array.shape}"
+                raise ValueError(f"{name} must be finite numbers, float32 {shape} for {rules}, got {got}")
+        self.rules, self.features = rules, Features.of(rules)
+        self.network = Network(*map(np.ascontiguousarray, network))
+
+    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1].
+
+        Raises:
+            ValueError: if the game has other rules than the network is for.
+        """
+        self.check_rules(game.rules)
+        values = np.empty((len(afterstates), game.rules.players), np.float32)
+        _value(afterstates, game.config, self.features, self.network, values)
+        return values
+
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that the network is for some rules.
+
+        Who starts, when a game is truncated, and colours that mean nothing may differ; a network for random colours is
+        for all colours.
+
+        Raises:
+            ValueError: if it is for other ones.
+        """
+        if rules is self.rules:
+            return
+        own, others = _essence(self.rules), _essence(rules)
+        if own.colors == "random":
+            others = replace(others, colors="random")
+        if own != others:
+            raise ValueError(f"the learnt value is for {self.rules}, not for {rules}")
+
+
+def _essence(rules: Rules) -> Rules:
+    """Return rules without what the features do not see."""
+    colors: Any = None
+    if rules.powers == "own" or rules.immunity:
+        colors = rules.colors or ELEMENTS[: rules.players]
+    return replace(rules, colors=colors, start="dragons", max_turns=1000)
+
+
+# ------------------------------------------------------------------------------------------------------------ the file
+
+
+def save(value: LearnedValue) -> bytes:
+    """Return a learnt value as a file: a NumPy archive (`.npz`) of the weights, by name, and of what they are for."""
+    buffer = io.BytesIO()
+    about = {"format": np.array(FORMAT), "rules": np.array(json.dumps(asdict(value.rules)))}
+    np.savez(buffer, allow_pickle=False, **about, **value.network._asdict())
+    return buffer.getvalue()
+
+
+def load(file: str | Path) -> LearnedValue:
+    """Read a learnt value; no code in the file is run.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it holds something else, or is damaged.
+    """
+    file = Path(file)
+    if not file.is_file():
+        raise FileNotFoundError(f"no file {file} with a learnt value")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} does not match its checksum")
+        with np.load(file, allow_pickle=False) as content:
+            if str(content["format"]) != FORMAT:
+                raise ValueError(f"its format is not {FORMAT!r}")
+            rules = Rules.from_dict(json.loads(str(content["rules"])))
+            return LearnedValue(rules, Network(*(content[name] for name in Network._fields)))
+    except Exception as error:  # it can be almost any
+        raise ValueError(f"{file} holds no learnt value that can be used: {error}") from error
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+@inlined
+def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
+    """Write the features of a position, int64 (K,)."""
+    n = rules.players
+    spaces = rules.spaces + NUMBERED + 1
+    at = 0
+    for path in range(PATHS):
+        pair = 0
+        one: Any = np.int64(s.player)
+        for i in range(n - 1):
+            other = one
+            for _ in range(i + 1, n):
+                other = _next(other, n)
+                code = pair
+                if rules.immunity:
+                    code = 2 * pair + (s.color[one] == path or s.color[other] == path)
+                out[at] = (code * spaces + s.pieces[one, path]) * spaces + s.pieces[other, path]
+                at += 1
+                pair += 1
+            one = _next(one, n)
+    seat = np.int64(s.player)
+    for i in range(1 if n == 2 else n):
+        points = engine.score(s, rules, seat)
+        most, best = 0, 0
+        for other in range(n):
+            if other != seat:
+                most = max(most, _numbered(s, rules, other))
+                best = max(best, engine.score(s, rules, other))
+        lead = min(max(points - best, -LEAD), LEAD) + LEAD
+        code = (i * (PATHS + 1) + _numbered(s, rules, seat)) * (PATHS + 1) + most
+        out[at] = features.standing + code * (2 * LEAD + 1) + lead
+        at += 1
+        seat = _next(seat, n)
+    if rules.powers:
+        seat = np.int64(s.player)
+        for i in range(n):
+            held = 0
+            if engine.powers_of(s, rules, seat):
+                held = 1 + s.color[seat] if rules.powers == engine.OWN_POWERS else 1
+            out[at] = features.power + i * (PATHS + 1) + held
+            at += 1
+            seat = _next(seat, n)
+    if rules.dead_pieces:
+        seat = np.int64(s.player)
+        for i in range(n):
+            for path in range(PATHS):
+                space = s.pieces[seat, path]
+                ahead = np.uint64(s.dead[path]) >> np.uint64(space + 1) & AHEAD
+                out[at] = features.dead + ((i * spaces + space) << 5) + np.int64(ahead)
+                at += 1
+            seat = _next(seat, n)
+
+
+@inlined
+def _next(seat: Any, n: Any) -> Any:
+    """Return the next seat."""
+    return np.int64(0) if seat + 1 == n else seat + 1
+
+
+@kernel
+def _numbered(s: Record, rules: Config, seat: Any) -> Any:
+    """Return the number of a seat's pieces on numbered spaces."""
+    numbered = 0
+    for path in range(PATHS):
+        numbered += s.pieces[seat, path] > rules.spaces
+    return numbered
+
+
+@kernel
+def _write_features(states: Records, config: Configs, features: Features, out: Any) -> None:
+    """Write the features of a batch."""
+    for i in range(states.shape[0]):
+        _features(states[i], config[0], features, out[i])
+
+
+@kernel
+def _value(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
+    """Write the values of a batch."""
+    rules = config[0]
+    n = rules.players
+    width = network.rows.shape[1]
+    active = np.empty(features.active, np.int64)
+    x = np.empty(width, np.float32)
+    y = np.empty(HIDDEN, np.float32)
+    for i in range(states.shape[0]):
+        s = states[i]
+        _features(s, rules, features, active)
+        for first in range(0, width, BLOCK):
+            relu_of_rows(network.rows, active, first, x)
+        relu_of_product(network.hidden_bias, x, network.hidden, y)
+        largest = np.float32(-np.inf)
+        seat = np.int64(s.player)
+        for k in range(n):
+            logit = network.output_bias[k] + dot(network.output, k, width, y, 0)
+            for first in range(0, width, BLOCK):
+                logit += dot(network.output, k, first, x, first)
+            values[i, seat] = logit
+            largest = max(largest, logit)
+            seat = _next(seat, n)
+        total = np.float32(0)
+        for _ in range(n):  # in the order of the turns, so that it is the same whoever has which seat
+            values[i, seat] = math.exp(values[i, seat] - largest)
+            total += values[i, seat]
+            seat = _next(seat, n)
+        for k in range(n):
+            values[i, k] = (n * values[i, k] / total - 1) / (n - 1)

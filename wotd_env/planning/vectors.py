@@ -1,0 +1,123 @@
+"""What a small network needs in kernels: three operations on float32 arrays, BLOCK numbers at a time.
+
+They are written in LLVM's vectors: as loops they take twice as long, because LLVM keeps in memory what they add up and
+adds one number after the other. Arrays are C-contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["BLOCK", "dot", "relu_of_product", "relu_of_rows"]
+
+BLOCK = 32
+
+_FLOAT = ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, BLOCK)
+_ZERO = ir.Constant(_VECTOR, [0.0] * BLOCK)
+_FUSED = ("contract",)  # a product and a sum are rounded once, where the machine can
+
+
+class _Array:
+    """An array, in LLVM."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        self.builder, self.data = builder, array.data
+        self.shape = cgutils.unpack_tuple(builder, array.shape)  # type: ignore[no-untyped-call]
+
+    def pointer(self, *index: Any) -> Any:
+        """Return a pointer to an element."""
+        place = index[0]
+        for size, i in zip(self.shape[1:], index[1:], strict=True):
+            place = self.builder.add(self.builder.mul(place, size), i)
+        return self.builder.gep(self.data, [place])
+
+    def block(self, *index: Any) -> Any:
+        """Return a pointer to the block that begins with an element."""
+        return self.builder.bitcast(self.pointer(*index), _VECTOR.as_pointer())
+
+    def load(self, *index: Any) -> Any:
+        """Return the block that begins with an element."""
+        return self.builder.load(self.block(*index), align=4)
+
+
+def _compiled(define: Callable[..., Any]) -> Any:
+    """Return what kernels call, without the static type of what defines it."""
+    return intrinsic(define)
+
+
+def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """Return arguments as they are, arrays as `_Array`."""
+    return [
+        _Array(context, builder, kind, value) if isinstance(kind, types.Array) else value
+        for kind, value in zip(signature.args, arguments, strict=True)
+    ]
+
+
+def _store_relu(builder: Any, vector: Any, block: Any) -> None:
+    """Store a block, zero where it is negative."""
+    positive = builder.select(builder.fcmp_ordered(">", vector, _ZERO), vector, _ZERO)
+    builder.store(positive, block, align=4)
+
+
+@_compiled
+def relu_of_rows(typing: Any, rows: Any, active: Any, first: Any, out: Any) -> Any:
+    """Set out[first:first + BLOCK] to relu(rows[active].sum(0))[first:first + BLOCK]."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table, chosen, at, target = _arrays(context, builder, signature, arguments)
+        total = cgutils.alloca_once_value(builder, _ZERO)  # type: ignore[no-untyped-call]
+        builder.store(_ZERO, total)
+        with cgutils.for_range(builder, chosen.shape[0]) as loop:
+            row = builder.load(chosen.pointer(loop.index))
+            builder.store(builder.fadd(builder.load(total), table.load(row, at)), total)
+        _store_relu(builder, builder.load(total), target.block(at))
+        return context.get_dummy_value()
+
+    return types.void(rows, active, types.int64, out), emit
+
+
+@_compiled
+def relu_of_product(typing: Any, bias: Any, vector: Any, matrix: Any, out: Any) -> Any:
+    """Set out, BLOCK numbers, to relu(bias + vector @ matrix)."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, factors, table, target = _arrays(context, builder, signature, arguments)
+        zero = ir.Constant(ir.IntType(64), 0)
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
+        total = cgutils.alloca_once_value(builder, _ZERO)  # type: ignore[no-untyped-call]
+        builder.store(start.load(zero), total)
+        with cgutils.for_range(builder, factors.shape[0]) as loop:
+            factor = builder.insert_element(
+                _ZERO, builder.load(factors.pointer(loop.index)), ir.Constant(ir.IntType(32), 0)
+            )
+            factor = builder.shuffle_vector(factor, _ZERO, lanes)
+            product = builder.fmul(factor, table.load(loop.index, zero), flags=_FUSED)
+            builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
+        _store_relu(builder, builder.load(total), target.block(zero))
+        return context.get_dummy_value()
+
+    return types.void(bias, vector, matrix, out), emit
+
+
+@_compiled
+def dot(typing: Any, matrix: Any, row: Any, first: Any, vector: Any, at: Any) -> Any:
+    """Return the sum of matrix[row, first:first + BLOCK] * vector[at:at + BLOCK]."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table, i, j, factors, k = _arrays(context, builder, signature, arguments)
+        products = builder.fmul(table.load(i, j), factors.load(k))
+        kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
+        name = f"llvm.vector.reduce.fadd.v{BLOCK}f32"
+        add_up = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        return builder.call(add_up, [ir.Constant(_FLOAT, 0.0), products], fastmath=("reassoc",))
+
+    index = types.int64
+    return types.float32(matrix, index, index, vector, index), emit
