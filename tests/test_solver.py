@@ -77,7 +77,11 @@ def test_rolls_offer_the_ends_that_the_engine_has():
         offered |= set(zip(rolls.tolist(), ends.tolist(), strict=True))
         offered |= set(zip(rolls[extra].tolist(), turns.perfect(ends[extra]).tolist(), strict=True))
     moves = {(roll, int(end)) for roll, n in enumerate(turns.NUM_MOVES) for end in turns.MOVES[roll, :n]}
-    swaps = {(int(roll), int(end)) for roll, end in turns.SWAPS}
+    swaps = {
+        (int(roll), turns.End.SWAP_ON + path)
+        for path, four in enumerate(turns.FOUR_DRAGONS)
+        for roll in (four, turns.FIVE_DRAGONS)
+    }
     assert {(roll, end) for roll, end in offered if end != turns.End.PASS} == moves | swaps
 
 

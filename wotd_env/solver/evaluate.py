@@ -319,9 +319,8 @@ def write_ends(board: Board, codes: Any, total: Any, base: Bases, after: Any, re
         write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = is_over(board, codes[i])
         result[i] = final_result(board, codes[i]) if over[i] else np.nan
-    write_indices(board, codes, mirrors, partners, over, total, base, np.empty(PATHS, np.uint64), after)
+    write_indices(board, codes, mirrors, partners, over, total, base, np.empty(PATHS, np.uint64), after.T)
     for i in range(n):
-        after[i, PROGRESS:] = -1
         if not over[i]:
             after[i, np.uint64(End.PASS)] = index_of(board, mirrors[i], total, base)
             for path in range(PATHS):

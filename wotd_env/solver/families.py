@@ -14,7 +14,7 @@ import numpy as np
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import NUM_KEEPS
 from wotd_env.core.rules import DICE, PATHS
-from wotd_env.planning.turn import LANES, NOTHING, new_rows
+from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
 from wotd_env.solver.positions import NONE, Bases, Board, Values, index_of, write_multiset
 from wotd_env.solver.turns import (
     AGAIN,
@@ -31,19 +31,23 @@ from wotd_env.solver.turns import (
 __all__ = ["Block", "check_families", "new_block", "solve_families"]
 
 
+IMPOSSIBLE = 2 * LANES
+"""Where in the values of a block that of what is not possible is."""
+
+
 class Block(NamedTuple):
     """What one thread works on: lanes of positions (half 0) and their mirrors (half 1)."""
 
     rows: np.ndarray
     """float (462 + 2 * 37, LANES): a turn, then the ends of each half"""
     value: np.ndarray
-    """float (2, LANES)"""
+    """float (3, LANES), of each half; the last row is that of what is not possible, for the other player"""
     codes: np.ndarray
     """uint64 (2, LANES, 5), ascending"""
     partner: np.ndarray
     """uint64 (LANES, 5): where in the mirror's codes the path with the i-th code is"""
     swapped: np.ndarray
-    """uint64 (2, LANES, 5): where in `value.ravel()` the position after a swap is, seen by the other player, or NONE"""
+    """uint64 (2, 5, LANES): where in `value.ravel()` the position after a swap is, as the other player sees it"""
     over: np.ndarray
     """bool (2, LANES): the game has ended"""
     twin: np.ndarray
@@ -51,21 +55,21 @@ class Block(NamedTuple):
     advanced: np.ndarray
     """uint64 (5,), to work in"""
     indices: np.ndarray
-    """int64 (LANES, PROGRESS), to work in"""
+    """int64 (PROGRESS, LANES), to work in"""
 
 
 def new_block(dtype: Any = np.float32) -> Block:
     """Return a block for one thread."""
     return Block(
         rows=new_rows(NUM_KEEPS + 2 * ENDS, dtype),
-        value=np.zeros((2, LANES), dtype),
+        value=np.full((3, LANES), -NEVER, dtype),
         codes=np.zeros((2, LANES, PATHS), np.uint64),
         partner=np.zeros((LANES, PATHS), np.uint64),
-        swapped=np.full((2, LANES, PATHS), NONE, np.uint64),
+        swapped=np.full((2, PATHS, LANES), IMPOSSIBLE, np.uint64),
         over=np.ones((2, LANES), np.bool_),
         twin=np.zeros(LANES, np.bool_),
         advanced=np.zeros(PATHS, np.uint64),
-        indices=np.zeros((LANES, PROGRESS), np.int64),
+        indices=np.zeros((PROGRESS, LANES), np.int64),
     )
 
 
@@ -117,9 +121,9 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
                         after = member - stride[g] if is_second else member + stride[g]
                         seen = members - np.uint64(1) - after
                         where = lanes + seen if seen < pairs else LANES + lanes + after
-                        block.swapped[half, lane, path] = NONE if board.swapped[code] == NONE else where
+                        block.swapped[half, path, lane] = IMPOSSIBLE if board.swapped[code] == NONE else where
                     else:
-                        block.swapped[half, lane, path] = NONE
+                        block.swapped[half, path, lane] = IMPOSSIBLE
                     block.codes[half, lane, path] = code
                 block.over[half, lane] = is_over(board, block.codes[half, lane])
         lanes += np.int64(pairs)
@@ -146,29 +150,27 @@ def fill_ends(board: Board, block: Block, total: Any, lanes: Any, values: Values
         )
         for end in range(PROGRESS):
             row, again = first + np.uint64(end), AGAIN[end]
+            # Without a branch for ends that are not possible, which the processor would guess wrong.
             for lane in range(lanes):
-                index = indices[lane, end]
-                if index < 0:
-                    rows[row, lane] = NEVER
-                else:
-                    value = values[np.uint64(index)]
-                    rows[row, lane] = value if again else -value
+                index = indices[end, lane]
+                value = values[np.uint64(max(index, 0))]
+                value = value if again else -value
+                rows[row, lane] = NEVER if index < 0 else value
 
 
 @kernel
-def work_out_half(block: Block, half: Any) -> None:
+def work_out_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
     """Work out the turns of one half with the newest values of the positions after a pass (R5) or a swap (R6).
 
     The values of the turns are in row NOTHING then.
     """
-    rows, value = block.rows, block.value
     everyone = value.ravel()
     first = np.uint64(NUM_KEEPS + half * ENDS)
     for lane in range(LANES):
         rows[first + np.uint64(End.PASS), lane] = -value[1 - half, lane]
-        for path in range(PATHS):
-            where = block.swapped[half, lane, path]
-            rows[first + np.uint64(End.SWAP_ON + path), lane] = NEVER if where == NONE else -everyone[where]
+    for path in range(PATHS):
+        for lane in range(LANES):
+            rows[first + np.uint64(End.SWAP_ON + path), lane] = -everyone[swapped[half, path, lane]]
     work_out(rows, first)
 
 
@@ -199,7 +201,7 @@ def solve_families(
         most: rounds after which to give up; the changes left then show in the residual.
         rounds: int64 (most + 1,): counts blocks by the number of rounds they took.
     """
-    rows, value = block.rows, block.value
+    rows, value, swapped = block.rows, block.value, block.swapped
     family = first
     while family < last:
         family, lanes = fill_lanes(board, block, total, family, last)
@@ -220,7 +222,7 @@ def solve_families(
         while change > tolerance and count < most:
             change = tolerance * 0
             for half in range(2):
-                work_out_half(block, half)
+                work_out_half(rows, value, swapped, half)
                 for lane in range(lanes):
                     if not block.over[half, lane]:
                         new = rows[NOTHING, lane]
@@ -240,7 +242,7 @@ def check_families(
     board: Board, block: Block, total: Any, first: Any, last: Any, values: Values, base: Bases
 ) -> Any:
     """Return the largest Bellman error over families `first` to `last` - 1 of a layer, from the values alone."""
-    rows, value = block.rows, block.value
+    rows, value, swapped = block.rows, block.value, block.swapped
     residual = 0.0
     family = first
     while family < last:
@@ -250,7 +252,7 @@ def check_families(
             for lane in range(lanes):
                 value[half, lane] = values[index_of(board, block.codes[half, lane], total, base)]
         for half in range(2):
-            work_out_half(block, half)
+            work_out_half(rows, value, swapped, half)
             for lane in range(lanes):
                 if block.over[half, lane]:
                     new = np.float64(final_result(board, block.codes[half, lane]))

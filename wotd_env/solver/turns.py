@@ -16,8 +16,8 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
-from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll
+from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_number
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
 from wotd_env.solver.positions import NONE, Bases, Board, Codes, index_of, number_with
@@ -50,18 +50,21 @@ NEVER = -4.0
 """The value of an end that is not possible; true values are in [-1, 1]."""
 
 
-def _offers() -> tuple[NDArray[np.uint16], NDArray[np.uint8], NDArray[np.uint16]]:
-    """Return which ends rolls offer.
+FOUR_DRAGONS = np.array([keep_number([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
+"""uint8 (5,): the rolls that offer a swap, on the path of the fifth die (R6)."""
+FIVE_DRAGONS = keep_number([DRAGON] * DICE)
+"""The roll that offers a swap on any path, and no move (R6)."""
+
+
+def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the moves that rolls offer, one of which must be made if any is possible (R5).
 
     Returns:
-        uint16 (252, 4), the moves of every roll, one of which must be made if any is possible (R5); uint8 (252,), how
-        many they are; uint16 (C, 2), roll and end of every swap, which nobody has to make.
+        uint8 (252, 4), the ends that are moves of every roll, and uint8 (252,), how many they are.
     """
-    moves = np.zeros((NUM_ROLLS, 4), np.uint16)
+    moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
-    swaps = []
-    for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
-        dragons = counts.pop(DRAGON)
+    for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
         if roll == EQUILIBRIUM:  # R7
             ends = [int(End.EQUILIBRIUM)]
         else:  # R3
@@ -70,12 +73,10 @@ def _offers() -> tuple[NDArray[np.uint16], NDArray[np.uint8], NDArray[np.uint16]
             ends.append(End.PERFECTION_ON + counts.index(DICE))
         moves[roll, : len(ends)] = ends
         size[roll] = len(ends)
-        if dragons >= DICE - 1:  # R6
-            swaps += [(roll, End.SWAP_ON + path) for path in range(PATHS) if dragons == DICE or counts[path]]
-    return moves, size, np.array(swaps, np.uint16)
+    return moves, size
 
 
-MOVES, NUM_MOVES, SWAPS = _offers()
+MOVES, NUM_MOVES = _moves()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -127,10 +128,18 @@ def work_out(rows: Rows, first: Any) -> None:
             move_or_pass(rows, roll, (stay, a, b, first + moves[2]))
         elif NUM_MOVES[roll] == 4:
             move_or_pass(rows, roll, (stay, a, b, first + moves[2], first + moves[3]))
-        else:
-            largest(rows, roll, (stay,))
-    for i in range(SWAPS.shape[0]):
-        largest(rows, SWAPS[i, 0], (np.uint64(SWAPS[i, 0]), first + SWAPS[i, 1]))
+    swaps = first + np.uint64(End.SWAP_ON)
+    a, b, c, d, e = (
+        swaps,
+        swaps + np.uint64(1),
+        swaps + np.uint64(2),
+        swaps + np.uint64(3),
+        swaps + np.uint64(4),
+    )
+    for path in range(PATHS):
+        roll = FOUR_DRAGONS[path]
+        largest(rows, roll, (np.uint64(roll), swaps + np.uint64(path)))
+    largest(rows, FIVE_DRAGONS, (stay, a, b, c, d, e))
     for _ in range(REROLLS):  # R2
         reroll(rows)
     expect(rows)
@@ -146,14 +155,14 @@ def best_end(values: Any, roll: Roll) -> Any:
             chosen, most = end, values[end]
     if chosen == End.PASS:  # R5
         most = values[chosen]
-    for i in range(SWAPS.shape[0]):
-        end = np.int64(SWAPS[i, 1])
-        if SWAPS[i, 0] == roll and values[end] > most:
+    for path in range(PATHS):
+        end = np.int64(End.SWAP_ON + path)
+        if (roll == FOUR_DRAGONS[path] or roll == FIVE_DRAGONS) and values[end] > most:
             chosen, most = end, values[end]
     return chosen
 
 
-@kernel
+@inlined
 def write_indices(
     board: Board,
     codes: Any,
@@ -179,11 +188,10 @@ def write_indices(
         total: the layer.
         base: where in the values the layers begin.
         advanced: to work in.
-        indices: int64 (n, PROGRESS or more), is written; -1 for an end that is not possible.
+        indices: int64 (PROGRESS or more, n or more), is written; -1 for an end that is not possible.
     """
+    indices[:] = -1
     for i in range(over.size):
-        for k in range(PROGRESS):
-            indices[i, k] = -1
         if over[i]:
             continue
         position, mirror = codes[i], mirrors[i]
@@ -198,13 +206,13 @@ def write_indices(
                     end = np.uint64(End.MOVE_ON + DICE * path + dice - 1)
                     layer = np.uint64(total + dice)
                     flipped = np.uint64(board.flip[code])
-                    indices[i, end] = base[layer] + number_with(board, layer, mirror, partner, flipped)
+                    indices[end, i] = base[layer] + number_with(board, layer, mirror, partner, flipped)
             # R8: the same move by five dice, with the player who made it to move again.
             code = np.uint64(after[DICE])
             if code != NONE:
                 end = np.uint64(End.PERFECTION_ON + path)
                 layer = np.uint64(total + DICE)
-                indices[i, end] = base[layer] + number_with(board, layer, position, np.uint64(path), code)
+                indices[end, i] = base[layer] + number_with(board, layer, position, np.uint64(path), code)
             # R7: every piece that can goes one space. These are the codes of the mirror afterwards.
             code = np.uint64(after[1])
             if code == NONE:
@@ -219,10 +227,10 @@ def write_indices(
             advanced[k] = code
         if advance != total:
             end = np.uint64(End.EQUILIBRIUM)
-            indices[i, end] = index_of(board, advanced, advance, base)
+            indices[end, i] = index_of(board, advanced, advance, base)
 
 
-@kernel
+@inlined
 def is_over(board: Board, codes: Codes) -> Any:
     """Return whether the game has ended: one of the players has all pieces on numbered spaces (R9)."""
     over = 3
