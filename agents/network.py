@@ -23,7 +23,7 @@ from torch import nn
 
 from agents.holds import OTHER_ENDS, PATH_ENDS, planned_holds
 from wotd_env.core.actions import Action, pairs
-from wotd_env.core.dice import NUM_HOLDS, RANK
+from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
 from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, REROLLS, Phase, Rules
 
@@ -81,7 +81,9 @@ class PathNetwork(nn.Module):
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
         self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
         if planned:
-            self.register_buffer("ranks", th.tensor(RANK[:, : DRAGON + 1].astype(np.int64)), persistent=False)
+            self.register_buffer(
+                "ranks", th.tensor(NUMBER_PARTS[:, : DRAGON + 1].astype(np.int64)), persistent=False
+            )
             self.scale = nn.Parameter(th.tensor(10.0))  # of the ends
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 

@@ -27,8 +27,9 @@ class SelfPlayVecEnv(VecEnv):
     """N games, in each of which the learner has one seat, drawn anew for every game.
 
     Observations are int8 (N, D), rewards float32 (N,), and action masks, which `action_masks()` returns, int8 (N, A).
-    The info of a finished game has its `terminal_observation` and its `result`, the reward of the game itself. Truncation (R16) is an end like any other, with the
-    result 0: observations count down to it, so a learner must not bootstrap there.
+    The info of a finished game has its `terminal_observation`, and its `result`, the reward of the game itself.
+    Truncation (R16) is an end like any other, with the result 0: observations count down to it, so a learner must not
+    bootstrap there.
 
     Args:
         game: the game.
