@@ -6,6 +6,9 @@ plain MLP would have to learn everything for each of the 120 permutations.
 
 A hold is scored by what it keeps. The score is a sum: for each face a number that depends on how many of its dice are
 kept, one for how many dice are kept in all, and one for how many different elements they show.
+
+A *planned* network also scores it by what it leads to: the network says what each end of the turn is worth, and the
+turn planner, which is a layer of it (`agents.holds`), what every hold is worth then. Moves are scored by the same ends.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
+from agents.holds import OTHER_ENDS, PATH_ENDS, planned_holds
 from wotd_env.core.actions import Action, pairs
-from wotd_env.core.dice import NUM_HOLDS
+from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
 from wotd_env.core.observation import DEADLINE, layout
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, REROLLS, Phase, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
 PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
+IMPOSSIBLE = -1e3  # the score of an end that no roll can bring about
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
@@ -34,20 +39,22 @@ class PathNetwork(nn.Module):
     Args:
         rules: the rules of the game that is observed.
         width: units of each hidden layer.
+        planned: score holds and moves by the ends of the turn, too.
     """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
+    ranks: th.Tensor  # (5, 6): the number of a roll is the sum of its dice's
     number: th.Tensor  # (6,): 0..5
     die: th.Tensor  # (5, 1): 0..4
     offset: th.Tensor  # (8,): where the scores of each face, of all dice and of elements begin
 
-    def __init__(self, rules: Rules, width: int) -> None:
+    def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
         super().__init__()
-        self.rules, self.width = rules, width
+        self.rules, self.width, self.planned = rules, width, planned
         self.layout = layout(rules)
         self.pairs = pairs(rules.players)
         size = {name: part.stop - part.start for name, part in self.layout.items()}
-        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS + planned * DICE
         of_game = COUNTS + sum(size[name] for name in OF_GAME)
 
         self.path_in = nn.Linear(of_path, width)
@@ -58,10 +65,12 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps.
-        self.path_out = nn.Linear(width, COUNTS + 3 + self.pairs)
-        # Of the game: dragons, dice and elements that are kept; plain actions.
-        self.game_out = nn.Linear(2 * width, 3 * COUNTS + PLAIN)
+        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps; its ends.
+        self.path_parts = (COUNTS, 3, self.pairs, planned * PATH_ENDS)
+        self.path_out = nn.Linear(width, sum(self.path_parts))
+        # Of the game: dragons, dice and elements that are kept; plain actions; the other ends.
+        self.game_parts = (3 * COUNTS, PLAIN, planned * OTHER_ENDS)
+        self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
             nn.init.normal_(last.weight, std=0.01)
@@ -71,6 +80,11 @@ class PathNetwork(nn.Module):
         self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
         self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        if planned:
+            self.register_buffer(
+                "ranks", th.tensor(NUMBER_PARTS[:, : DRAGON + 1].astype(np.int64)), persistent=False
+            )
+            self.scale = nn.Parameter(th.tensor(10.0))  # of the ends
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -78,9 +92,12 @@ class PathNetwork(nn.Module):
         n, players = observation.shape[0], self.rules.players
         part = {name: observation[:, where] for name, where in self.layout.items()}
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        pieces = part["pieces"].reshape(n, players, PATHS, -1)
+        free = self.free(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces))
         of_path = th.cat(
             [
-                part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2),
+                pieces.transpose(1, 2).flatten(2),
+                *([free] if self.planned else []),
                 part["dead"].reshape(n, PATHS, self.rules.spaces),
                 part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2),
                 dice[:, :DRAGON],
@@ -95,11 +112,34 @@ class PathNetwork(nn.Module):
         game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
         paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
 
-        kept, moves, swaps = self.path_out(paths).split((COUNTS, 3, self.pairs), 2)
-        kept_in_all, plain = self.game_out(game).split((3 * COUNTS, PLAIN), 1)
+        kept, moves, swaps, ends = self.path_out(paths).split(self.path_parts, 2)
+        kept_in_all, plain, other_ends = self.game_out(game).split(self.game_parts, 1)
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
+        if self.planned:
+            ends = self.scale * ends
+            ends = th.cat([ends[..., :DICE].masked_fill(free == 0, IMPOSSIBLE), ends[..., DICE:]], 2)
+            all_ends = th.cat([ends.flatten(1), self.scale * other_ends], 1)
+            rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
+            holds = holds + planned_holds(all_ends, self.roll_numbers(dice), rerolls.long())
+            # A move is worth what the turn is that ends so.
+            shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
+            moves = th.cat([moves[..., :1] + ends.gather(2, shown[..., None]), moves[..., 1:]], 2)
         logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
         return logits, self.value(game)
+
+    def free(self, pieces: th.Tensor, dead: th.Tensor) -> th.Tensor:
+        """Return whether the observer's piece finds an empty space 1 to 5 spaces on, (N, 5 paths, 5) of 0 and 1."""
+        taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
+        taken[:, :, : self.rules.spaces] += dead
+        mine = pieces[:, 0, :, : self.rules.spaces + 1]  # on a plain space, or off the board
+        ahead = taken.unfold(2, DICE, 1)  # (N, 5, S + 1, 5): the five spaces after each of those
+        return (mine[..., None] * (1 - ahead)).sum(2)
+
+    def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
+        """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""
+        up_to = (dice @ self.number).cumsum(1)[:, None]
+        faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
+        return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)
 
     def holds(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the logits of the holds, (N, 32).
@@ -139,14 +179,20 @@ class PathPolicy(MaskableActorCriticPolicy):
         **kwargs: as for SB3's policy.
     """
 
-    def __init__(self, *args: Any, rules: Rules, width: int = 64, **kwargs: Any) -> None:
-        self.rules, self.width = rules, width
+    def __init__(
+        self, *args: Any, rules: Rules, width: int = 64, planned: bool = False, **kwargs: Any
+    ) -> None:
+        self.rules, self.width, self.planned = rules, width, planned
         super().__init__(*args, **kwargs)
 
     def _build(self, lr_schedule: Schedule) -> None:
-        self.mlp_extractor = PathNetwork(self.rules, self.width)  # type: ignore[assignment]
+        self.mlp_extractor = PathNetwork(self.rules, self.width, self.planned)  # type: ignore[assignment]
         self.action_net = self.value_net = nn.Identity()  # type: ignore[assignment]
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return super()._get_constructor_parameters() | {"rules": self.rules, "width": self.width}
+        return super()._get_constructor_parameters() | {
+            "rules": self.rules,
+            "width": self.width,
+            "planned": self.planned,
+        }

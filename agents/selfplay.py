@@ -17,21 +17,25 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from agents.credit import Creditor
 from wotd_env import STATE, Game, Phase
 from wotd_env.core.policy import Policy, ask
+from wotd_env.planning.planner import Value
 
 
 class SelfPlayVecEnv(VecEnv):
     """N games, in each of which the learner has one seat, drawn anew for every game.
 
     Observations are int8 (N, D), rewards float32 (N,), and action masks, which `action_masks()` returns, int8 (N, A).
-    The info of a finished game has its `terminal_observation`. Truncation (R16) is an end like any other, with the
-    result 0: observations count down to it, so a learner must not bootstrap there.
+    The info of a finished game has its `terminal_observation`, and its `result`, the reward of the game itself.
+    Truncation (R16) is an end like any other, with the result 0: observations count down to it, so a learner must not
+    bootstrap there.
 
     Args:
         game: the game.
         opponents: N policies; the i-th plays all other seats of game i. Games of the same policy are played together.
         seed: everything random depends on it alone.
+        value: if given, rewards are the credits of decisions by this value of positions, see `agents.credit`.
 
     Attributes:
         state: STATE (N,), every game at a decision of the learner's seat.
@@ -41,9 +45,13 @@ class SelfPlayVecEnv(VecEnv):
 
     render_mode = None
 
-    def __init__(self, game: Game, opponents: Sequence[Policy], seed: int = 0) -> None:
+    def __init__(
+        self, game: Game, opponents: Sequence[Policy], seed: int = 0, value: Value | None = None
+    ) -> None:
         n = len(opponents)
         self.game = game
+        self._creditor = Creditor(game, value) if value else None
+        self._credit = np.zeros((n, game.rules.players), np.float32)
         self.state = np.zeros(n, STATE)
         self.seat = np.zeros(n, np.int8)
         self.opponents = opponents
@@ -84,7 +92,11 @@ class SelfPlayVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
         """Take the learner's actions (N,)."""
-        self.game.step(self.state, actions)
+        self._credit[:] = 0
+        if self._creditor:
+            self._credit += self._creditor.step(self.state, actions)
+        else:
+            self.game.step(self.state, actions)
 
     def step_wait(self) -> VecEnvStepReturn:
         """Go on to the learner's next decisions; return observations, rewards, dones, infos."""
@@ -106,11 +118,19 @@ class SelfPlayVecEnv(VecEnv):
                 self.seat[over] = self.rng.integers(self.game.rules.players, size=over.sum())
             waiting = self.state["player"] != self.seat
             if not waiting.any():
+                if (
+                    self._creditor
+                ):  # where a game has ended, what came after belongs to no decision of the learner
+                    rewards = np.where(done, rewards, self._credit[np.arange(self.num_envs), self.seat])
                 return rewards, done, infos
             for policy, games in self._groups.values():
                 if len(chosen := np.flatnonzero(waiting & games)):
                     state = self.state[chosen]
-                    self.game.step(state, ask(policy, self.game, state, self.rng))
+                    actions = ask(policy, self.game, state, self.rng)
+                    if self._creditor:
+                        self._credit[chosen] += self._creditor.step(state, actions)
+                    else:
+                        self.game.step(state, actions)
                     self.state[chosen] = state
 
     def _note(
@@ -118,10 +138,12 @@ class SelfPlayVecEnv(VecEnv):
     ) -> None:
         """Note how games have ended for the learner."""
         ended, seats = self.state[games], self.seat[games]
-        rewards[games] = self.game.rewards(ended)[np.arange(len(games)), seats]
+        results = self.game.rewards(ended)[np.arange(len(games)), seats]
+        rewards[games] = self._credit[games, seats] if self._creditor else results
         last = self.game.observe(ended, seats)
         for i, game in enumerate(games):
             infos[game]["terminal_observation"] = last[i]
+            infos[game]["result"] = float(results[i])
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the learner's legal actions, int8 (N, A)."""

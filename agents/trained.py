@@ -34,7 +34,10 @@ def save(file: Path, model: MaskablePPO) -> None:
     buffer = io.BytesIO()
     model.save(buffer)
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(ABOUT, json.dumps({"rules": asdict(network.rules), "width": network.width}))
+        archive.writestr(
+            ABOUT,
+            json.dumps({"rules": asdict(network.rules), "width": network.width, "planned": network.planned}),
+        )
     checkpoint.write(file, buffer.getvalue())
 
 
@@ -58,6 +61,9 @@ def load(run: Path | str) -> Trained:
     try:
         about = json.loads(parts[ABOUT])
         rules, width = Rules.from_dict(about["rules"]), about["width"]
+        planned = about.get("planned", False)
+        if type(planned) is not bool:
+            raise ValueError(f"planned must be true or false, got {planned!r}")
         if type(width) is not int or not 0 < width * width < len(parts[WEIGHTS]):  # no larger than the file
             raise ValueError(f"width must be that of the weights, got {width!r}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -69,6 +75,7 @@ def load(run: Path | str) -> Trained:
         lambda _: 0.0,
         rules=rules,
         width=width,
+        planned=planned,
     )
     name = f"{file}: {WEIGHTS}"
     weights = checkpoint.tensors(name, parts[WEIGHTS])

@@ -41,6 +41,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
 from wotd_env.core.state import States
+from wotd_env.planning.values import hand_made
 from wotd_env.policies.sb3 import Trained
 
 REFERENCES = ("random", "greedy")
@@ -91,6 +92,13 @@ class Settings:
 
     width: int = 64
     """Units of the network's hidden layers."""
+
+    planned: bool = False
+    """Score holds and moves by the ends of the turn, with the turn planner as a layer of the network."""
+
+    credit: bool = False
+    """Pay each decision at once what it changes of the result that the planner expects, the luck of the dice left out,
+    instead of the result at the end."""
 
     learning_rate: float = 1e-3
     """Step size of Adam at the start; it falls linearly to 0."""
@@ -147,7 +155,7 @@ PRESETS = {
     ),
 }
 
-FIXED = ("preset", "folder", "rules", "games", "width", "seed")
+FIXED = ("preset", "folder", "rules", "games", "width", "planned", "seed")
 """Settings that cannot change when a run is resumed."""
 
 
@@ -176,7 +184,12 @@ class Run:
         self.game = Game(settings.rules)
         self.references = {name: make_policy(name) for name in REFERENCES}
         # The opponents are set below: most of them are made of the model.
-        self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
+        self.env = SelfPlayVecEnv(
+            self.game,
+            [self.references["random"]] * settings.games,
+            settings.seed,
+            hand_made if settings.credit else None,
+        )
         self.model = MaskablePPO(
             PathPolicy,
             self.env,
@@ -188,7 +201,11 @@ class Run:
             gae_lambda=settings.gae_lambda,
             ent_coef=settings.entropy,
             clip_range=settings.clip,
-            policy_kwargs={"rules": settings.rules, "width": settings.width},
+            policy_kwargs={
+                "rules": settings.rules,
+                "width": settings.width,
+                "planned": settings.planned,
+            },
             seed=settings.seed,
             device="cpu",
         )
@@ -428,7 +445,7 @@ class _AfterUpdates(BaseCallback):
         self.progress(self.run)
 
     def _on_step(self) -> bool:
-        self.gained += self.locals["rewards"]
+        self.gained += [info.get("result", 0.0) for info in self.locals["infos"]]
         self.ended += self.locals["dones"]
         return True
 

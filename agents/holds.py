@@ -1,0 +1,257 @@
+"""What holds are worth, given what the ends of the turn are worth: the turn planner as a layer of a network.
+
+A turn ends in one of `ENDS` ways: a piece has moved by 1 to 5 dice on a path, or pieces were swapped there with four
+dragons; an equilibrium; a swap with five dragons; a pass. A network says what each is worth, and the planner's exact
+passes over the 252 rolls and 462 keeps say what every hold is worth then. The layer is differentiable: what a hold is
+worth is the mean over the ends that the best further play leads to, so its gradient is their distribution.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+
+from wotd_env.core.actions import Action
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import (
+    COUNTS,
+    EQUILIBRIUM,
+    FACES,
+    HOLD_KEEP,
+    NUM_HOLDS,
+    NUM_KEEPS,
+    NUM_ROLLS,
+    THROW_ROLL,
+    THROW_SIZE,
+    THROW_START,
+    UNROLLED_DICE,
+)
+from wotd_env.core.rules import DICE, DRAGON, PATHS
+from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows
+
+__all__ = ["ENDS", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
+
+PATH_ENDS = DICE + 1
+"""Ends on one path: moved by 1 to 5 dice, and swapped with four dragons."""
+
+OTHER_ENDS = 3
+"""An equilibrium, a swap with five dragons, a pass."""
+
+ENDS = PATHS * PATH_ENDS + OTHER_ENDS
+ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
+
+MOST = 6
+"""Ends that one roll can offer at most: four moves, a swap, a pass."""
+
+
+def _offers() -> NDArray[np.int64]:
+    """Return int64 (252, 6): the ends that each roll offers, the last one, a pass, repeated."""
+    offers = np.full((NUM_ROLLS, MOST), PASSED, np.int64)
+    for roll in range(NUM_ROLLS):
+        counts = COUNTS[roll].tolist()
+        ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]]
+        if roll == EQUILIBRIUM:
+            ends = [ADVANCED]
+        elif counts[DRAGON] == DICE - 1:
+            ends += [PATH_ENDS * path + DICE for path in range(PATHS) if counts[path]]
+        elif counts[DRAGON] == DICE:
+            ends = [SWAPPED]
+        offers[roll, : len(ends)] = ends
+    return offers
+
+
+OFFERS = _offers()
+FIRST_END = NUM_KEEPS  # row of the ends, after those of the turn
+
+
+SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
+"""The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
+
+
+def _chances() -> NDArray[np.float32]:
+    """Return float32 (252, 462): how likely each keep becomes each roll."""
+    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
+    for keep in range(NUM_KEEPS):
+        start, size = int(THROW_START[keep]), int(THROW_SIZE[keep])
+        np.add.at(chances[keep], THROW_ROLL[start : start + size], 1 / size)
+    return chances.T.astype(np.float32)
+
+
+def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
+    """Return what holds are worth.
+
+    Args:
+        ends: float (N, ENDS), what the ends of the turn are worth.
+        roll: int64 (N,), the numbers of the rolls on the table.
+        rerolls: int64 (N,), re-rolls left, 0 to 2.
+
+    Returns:
+        (N, 32), zeros where no re-rolls are left.
+    """
+    if th.onnx.is_in_onnx_export():
+        return _by_tensors(ends, roll, rerolls)
+    planned: th.Tensor = _Planned.apply(ends, roll, rerolls)  # type: ignore[no-untyped-call]
+    return planned
+
+
+def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
+    """Do what `planned_holds` does with operations that ONNX knows, ten times slower."""
+    chances = th.from_numpy(_chances())
+    stop = ends[:, th.from_numpy(OFFERS)].amax(2)
+    last = stop @ chances
+    best = last[:, th.from_numpy(SIZES[0])]
+    for size in range(1, DICE + 1):
+        fewer = th.from_numpy(FEWER[SIZES[size]].astype(np.int64) - SIZES[size - 1][0])
+        own = stop if size == DICE else last[:, th.from_numpy(SIZES[size])]
+        best = th.maximum(own, best[:, fewer].amax(2))
+    first = best @ chances
+    kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
+    worth = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
+    worth = th.cat([worth[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
+    return worth * (rerolls[:, None] > 0)
+
+
+class _Planned(th.autograd.Function):
+    """`planned_holds`, by the passes of the turn planner, sixteen positions side by side."""
+
+    @staticmethod
+    def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
+        """Return what holds are worth, see `planned_holds`."""
+        ctx.save_for_backward(ends, roll, rerolls)
+        out = np.zeros((len(ends), NUM_HOLDS), np.float32)
+        value_holds(_array(ends), _array(roll), _array(rerolls), new_rows(NUM_KEEPS + ENDS), out)
+        return th.from_numpy(out).to(ends.device)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:
+        """Return the gradients of the ends."""
+        ends, roll, rerolls = ctx.saved_tensors
+        out = np.zeros((len(ends), ENDS), np.float32)
+        work = new_rows(NUM_KEEPS + ENDS), new_rows(), new_rows()
+        credit_ends(_array(ends), _array(roll), _array(rerolls), _array(gradient), *work, out)
+        return th.from_numpy(out).to(ends.device), None, None
+
+
+def _array(tensor: th.Tensor) -> Any:
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+
+
+@kernel
+def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
+    """Fill the rows of the rolls with what they are worth where the rolling stops, for some positions."""
+    for lane in range(lanes):
+        for end in range(ENDS):
+            work[FIRST_END + end, lane] = ends[first + lane, end]
+    for roll in range(NUM_ROLLS):
+        offer = OFFERS[roll]
+        rows = np.uint64(FIRST_END)
+        largest(
+            work,
+            roll,
+            (
+                rows + np.uint64(offer[0]),
+                rows + np.uint64(offer[1]),
+                rows + np.uint64(offer[2]),
+                rows + np.uint64(offer[3]),
+                rows + np.uint64(offer[4]),
+                rows + np.uint64(offer[5]),
+            ),
+        )
+
+
+@kernel
+def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
+    """Write what holds are worth, (N, 32); nothing where no re-rolls are left."""
+    n = out.shape[0]
+    for first in range(0, n, LANES):
+        lanes = min(LANES, n - first)
+        most = 0
+        for lane in range(lanes):
+            most = max(most, rerolls[first + lane])
+        if most == 0:
+            continue
+        stop(ends, first, lanes, work)
+        for lane in range(lanes):
+            if rerolls[first + lane]:
+                out[first + lane, Action.STOP_ROLLING] = work[roll[first + lane], lane]
+        for left in range(1, most + 1):
+            if left > 1:
+                best(work)
+            expect(work)
+            for lane in range(lanes):
+                if rerolls[first + lane] == left:
+                    for hold in range(Action.STOP_ROLLING):
+                        out[first + lane, hold] = work[HOLD_KEEP[roll[first + lane], hold], lane]
+
+
+@kernel
+def credit_ends(
+    ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, means: Any, bests: Any, out: Any
+) -> None:
+    """Write the gradients of the ends, (N, ENDS), given those of the holds, (N, 32)."""
+    n = out.shape[0]
+    mass = np.zeros(NUM_KEEPS, np.float32)
+    stopped = np.zeros(NUM_ROLLS, np.float32)
+    for first in range(0, n, LANES):
+        lanes = min(LANES, n - first)
+        most = 0
+        for lane in range(lanes):
+            most = max(most, rerolls[first + lane])
+        if most == 0:
+            continue
+        stop(ends, first, lanes, work)
+        if most > 1:
+            expect(work)
+            means[:] = work[:NUM_KEEPS]
+            best(work)
+            bests[:] = work[:NUM_KEEPS]
+        for lane in range(lanes):
+            i = first + lane
+            if rerolls[i] == 0:
+                continue
+            mass[:] = 0
+            stopped[:] = 0
+            for hold in range(Action.STOP_ROLLING):
+                mass[HOLD_KEEP[roll[i], hold]] += gradient[i, hold]
+            spread(mass)
+            if rerolls[i] > 1:
+                for r in range(NUM_ROLLS):
+                    flow = mass[r]
+                    mass[r] = 0
+                    if flow != 0:
+                        row = np.int64(r)
+                        while means[row, lane] < bests[row, lane]:
+                            for k in range(DICE):
+                                fewer = np.int64(FEWER[row, k])
+                                if bests[fewer, lane] == bests[row, lane]:
+                                    row = fewer
+                                    break
+                        if row < NUM_ROLLS:
+                            stopped[row] += flow
+                        else:
+                            mass[row] += flow
+                spread(mass)
+            stopped += mass[:NUM_ROLLS]
+            stopped[roll[i]] += gradient[i, Action.STOP_ROLLING]
+            for r in range(NUM_ROLLS):
+                if stopped[r] != 0:
+                    offer = OFFERS[r]
+                    chosen = offer[0]
+                    for k in range(1, MOST):
+                        if ends[i, offer[k]] > ends[i, chosen]:
+                            chosen = offer[k]
+                    out[i, chosen] += stopped[r]
+
+
+@kernel
+def spread(mass: Any) -> None:
+    """Let what lies on partial keeps flow on to the rolls that they may become."""
+    for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
+        if mass[i] != 0:
+            flow = mass[i] / np.float32(FACES)
+            for face in range(FACES):
+                mass[MORE[i - NUM_ROLLS, face]] += flow
+            mass[i] = 0
