@@ -88,6 +88,14 @@ CASES = [
         batch=4096,
         arguments={"opponents": "random"},
     ),
+    Case("plan-2048", "planner: a whole turn, by the hand-made value", "turns", batch=2048),
+    Case(
+        "plan-2048-learnt",
+        "planner: a whole turn, by a learnt value",
+        "turns",
+        batch=2048,
+        arguments={"learnt": True},
+    ),
     Case("aec-raw", "raw_env: agent_iter, last, step", "aec"),
     Case("aec", "env(): the same through PettingZoo's wrappers", "aec", arguments={"wrapped": True}),
     Case("single", "Gymnasium environment against greedy", "single"),
@@ -181,6 +189,34 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
             render_rgb(game, state, before)
             inside += perf_counter() - start
         return 100, inside
+
+    return chunk
+
+
+def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk:
+    """Return a loop that plans turns from before their first roll, in positions of the middle of games."""
+    from wotd_env import Game, Rules
+    from wotd_env.planning.learned import LearnedValue, Network, shapes
+    from wotd_env.planning.planner import Value, plan
+    from wotd_env.planning.playing import play_turns
+    from wotd_env.planning.values import hand_made
+
+    game = Game(Rules(players=players), num_threads=threads)
+    state = game.reset(batch, seed=SEED, roll=False)
+    for _ in range(10 * players):
+        play_turns(game, state, hand_made)
+    value: Value = hand_made
+    if learnt:
+        rng = np.random.default_rng(SEED)
+        weights = (
+            rng.normal(size=shape).astype(np.float32) for shape in shapes(game.rules, width=64).values()
+        )
+        value = LearnedValue(game.rules, Network(*weights))
+
+    def chunk() -> tuple[int, float]:
+        start = perf_counter()
+        plan(game, state, value)
+        return batch, perf_counter() - start
 
     return chunk
 
@@ -302,6 +338,7 @@ LOOPS: dict[str, Callable[..., Chunk]] = {
         game,
         one_game,
         same_bytes,
+        turns,
         vector,
         aec,
         single,

@@ -15,7 +15,9 @@ def test_cases_have_names_of_their_own_and_ratios_name_them():
     assert {name for pair in bench.RATIOS.values() for name in pair} <= set(names)
 
 
-@pytest.mark.parametrize("name", ["game-64", "game-one", "bytes-8192", "aec-raw", "aec", "single"])
+@pytest.mark.parametrize(
+    "name", ["game-64", "game-one", "bytes-8192", "plan-2048-learnt", "aec-raw", "aec", "single"]
+)
 def test_a_loop_counts_the_decisions_it_plays(name):
     chunk = next(case for case in CASES if case.name == name).make()
     decisions, inside = chunk()
