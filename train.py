@@ -100,7 +100,8 @@ def work(learner: Any, settings: Any, console: Console) -> int:
             file=sys.stderr,
         )
         return 1
-    console.print("What comes next:", *run.what_next(), sep="\n  ", soft_wrap=True)
+    rules = run.settings.rules
+    console.print("What comes next:", *report.what_next(run.folder, rules), sep="\n  ", soft_wrap=True)
     return 0
 
 
@@ -128,10 +129,11 @@ def train(run: Any, console: Console) -> None:
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[text]}"), *times, console=console) as progress:
         task = progress.add_task("training", total=run.total, text="")
+        before = run.done
 
         def show(run: Any) -> None:
             wins = ", ".join(f"{row[2]} {row[4] / row[3]:.0%}" for row in run.curve[-2:])
-            speed = run.done / max(run.seconds, 1)
+            speed = (run.done - before) / max(progress.tasks[task].elapsed or 0, 1)
             progress.update(task, completed=run.done, text=f"{speed:,.0f} {run.unit}/s, wins: {wins}")
 
         try:
@@ -142,10 +144,13 @@ def train(run: Any, console: Console) -> None:
             checkpoint.write(run.folder / "curve.png", picture)
     opponents = ", ".join(run.references)
     with console.status(f"playing {run.settings.final_games:,} games against each of {opponents}"):
-        results = run.measure(run.settings.final_games)
+        results = run.finish()
     content = {name: counts._asdict() for name, counts in results.items()}
     checkpoint.write(run.folder / "result.json", (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
+    with console.status("comparing with perfect play"):
+        if exact := report.grade(run.folder, run.settings.rules):
+            console.print(exact)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import torch as th
@@ -15,7 +17,9 @@ from torch import nn
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
+from agents.network import PathPolicy
 from agents.trained import load
+from wotd_env.policies.onnx import RULES
 from wotd_env.policies.sb3 import Trained
 
 
@@ -35,7 +39,7 @@ def export_onnx(run: Path, file: Path) -> None:
     """Write the network of a run, or of its `model.zip`, as ONNX; no code in the model's file is run.
 
     Inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A); the output is `logits`, float32 (N, A), of
-    which illegal actions have the smallest there is. N is free.
+    which illegal actions have the smallest there is. N is free. The metadata say what rules it is for.
 
     Raises:
         FileNotFoundError: if there is no model, or no folder to write to.
@@ -64,7 +68,10 @@ def export_onnx(run: Path, file: Path) -> None:
         finally:
             log.setLevel(level)
     assert program is not None
-    checkpoint.write(file, program.model_proto.SerializeToString())
+    assert isinstance(player.network, PathPolicy)
+    model = program.model_proto
+    model.metadata_props.add(key=RULES, value=json.dumps(asdict(player.network.rules)))
+    checkpoint.write(file, model.SerializeToString())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,16 +21,65 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from agents.holds import OTHER_ENDS, PATH_ENDS, planned_holds
+from agents.holds import planned_holds
 from wotd_env.core.actions import Action, pairs
 from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
 from wotd_env.core.observation import DEADLINE, layout
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, REROLLS, Phase, Rules
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
 PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
+AFTER = 32  # units of the hidden layer for positions after the turn
+SCALE = 10.0  # of what the ends of a turn are worth, so that they soon tell holds apart
 IMPOSSIBLE = -1e3  # the score of an end that no roll can bring about
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
+
+
+class Afterstates(nn.Module):
+    """What the ends of a turn are worth, for the observer, by the positions that they leave.
+
+    As in `wotd_env.planning.learned`, rows for the pieces of the observer and another player on a path are added up
+    over the paths; a move exchanges those of one path.
+
+    Args:
+        rules: the rules of the game.
+        of_path: numbers that describe a path.
+        of_board: numbers that describe the game but for its paths and dice.
+        width: units of the first layer.
+    """
+
+    def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
+        super().__init__()
+        self.spaces, self.others = rules.spaces + NUMBERED + 1, rules.players - 1
+        self.rows = nn.Embedding(self.others * self.spaces**2, width)
+        nn.init.normal_(self.rows.weight, std=0.3)
+        self.path, self.board = nn.Linear(of_path, width), nn.Linear(of_board, width)
+        self.hidden, self.direct = nn.Linear(width, AFTER), nn.Linear(width, 1)
+        self.out = nn.Linear(AFTER, 1, bias=False)
+        nn.init.normal_(self.out.weight, std=0.05)
+
+    def forward(
+        self, pieces: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, free: th.Tensor
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """Return scores of moves by 1 to 5 dice (N, 5, 5), of an equilibrium (N, 1) and of a pass (N, 1).
+
+        Args:
+            pieces: (N, n, 5, spaces), one-hot.
+            of_path: (N, 5, ...).
+            of_board: (N, ...).
+            free: (N, 5, 5), see `PathNetwork.free`.
+        """
+        at = (pieces @ th.arange(self.spaces, dtype=pieces.dtype)).long()  # (N, n, 5)
+        other = (th.arange(self.others)[:, None] * self.spaces + at[:, 1:]) * self.spaces
+        mine = (at[:, 0, :, None] + th.arange(DICE + 1)).clamp(max=self.spaces - 1)  # (N, 5, 6)
+        rows = self.rows(other[..., None] + mine[:, None]).sum(1)  # (N, 5, 6, width)
+        passed = (rows[:, :, 0] + self.path(of_path)).sum(1) + self.board(of_board)
+        change = rows[:, :, 1:] - rows[:, :, :1]
+        advanced = passed + (free[:, :, :1] * change[:, :, 0]).sum(1)
+        moved = (passed[:, None, None] + change).flatten(1, 2)
+        x = th.cat([moved, advanced[:, None], passed[:, None]], 1).relu()
+        scores = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
+        return scores[:, :-2].unflatten(1, (PATHS, DICE)), scores[:, -2:-1], scores[:, -1:]
 
 
 class PathNetwork(nn.Module):
@@ -54,7 +103,7 @@ class PathNetwork(nn.Module):
         self.layout = layout(rules)
         self.pairs = pairs(rules.players)
         size = {name: part.stop - part.start for name, part in self.layout.items()}
-        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS + planned * DICE
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS + COUNTS
         of_game = COUNTS + sum(size[name] for name in OF_GAME)
 
         self.path_in = nn.Linear(of_path, width)
@@ -65,11 +114,12 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps; its ends.
-        self.path_parts = (COUNTS, 3, self.pairs, planned * PATH_ENDS)
+        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps;
+        # the end by swap.
+        self.path_parts = (COUNTS, 3, self.pairs, planned * 1)
         self.path_out = nn.Linear(width, sum(self.path_parts))
         # Of the game: dragons, dice and elements that are kept; plain actions; the other ends.
-        self.game_parts = (3 * COUNTS, PLAIN, planned * OTHER_ENDS)
+        self.game_parts = (3 * COUNTS, PLAIN, planned * 1)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
@@ -84,7 +134,7 @@ class PathNetwork(nn.Module):
             self.register_buffer(
                 "ranks", th.tensor(NUMBER_PARTS[:, : DRAGON + 1].astype(np.int64)), persistent=False
             )
-            self.scale = nn.Parameter(th.tensor(10.0))  # of the ends
+            self.afterstates = Afterstates(rules, of_path - COUNTS, of_game - COUNTS, width)
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -97,7 +147,6 @@ class PathNetwork(nn.Module):
         of_path = th.cat(
             [
                 pieces.transpose(1, 2).flatten(2),
-                *([free] if self.planned else []),
                 part["dead"].reshape(n, PATHS, self.rules.spaces),
                 part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2),
                 dice[:, :DRAGON],
@@ -116,9 +165,10 @@ class PathNetwork(nn.Module):
         kept_in_all, plain, other_ends = self.game_out(game).split(self.game_parts, 1)
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
         if self.planned:
-            ends = self.scale * ends
-            ends = th.cat([ends[..., :DICE].masked_fill(free == 0, IMPOSSIBLE), ends[..., DICE:]], 2)
-            all_ends = th.cat([ends.flatten(1), self.scale * other_ends], 1)
+            of_board = th.cat([part[name] for name in OF_GAME], 1)
+            moved, advanced, passed = self.afterstates(pieces, of_path[:, :, :-COUNTS], of_board, free)
+            ends = th.cat([moved.masked_fill(free == 0, IMPOSSIBLE), SCALE * ends], 2)
+            all_ends = th.cat([ends.flatten(1), advanced, SCALE * other_ends, passed], 1)
             rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
             holds = holds + planned_holds(all_ends, self.roll_numbers(dice), rerolls.long())
             # A move is worth what the turn is that ends so.

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from agents.evaluate import Counts
 from wotd_env import Rules
 from wotd_env.core.intervals import proportion_confint
 
-COLUMNS = ("seconds", "opponent", "games", "wins", "ties", "losses")
+COLUMNS = ("cpu_seconds", "opponent", "games", "wins", "ties", "losses")
 """The columns of curve.csv, after what the learner has learnt from."""
 
 
@@ -83,16 +83,36 @@ def in_percent(count: int, total: int) -> str:
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
 
+def grade(folder: Path, rules: Rules) -> str:
+    """Return how close to perfect play the network of a finished run is, where the solution of its board is at hand."""
+    from wotd_env import analysis, solver
+
+    if not solved(rules) or not (file := solver.cache_file(rules.spaces)).is_file():
+        return ""
+    graded = analysis.grade(str(folder), solver.load(file), games=1000).all
+    share, error = 50 - 50 * graded.per_game, 50 * graded.per_game_error
+    return (
+        f"Against perfect play it would win {share:.2f} % ±{error:.2f} of its games, "
+        f"and gives away {graded.regret:.5f} a decision."
+    )
+
+
+def solved(rules: Rules) -> bool:
+    """Return whether the game with these rules is one that has an exact solution."""
+    return (
+        rules.players == 2 and replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
+    )
+
+
 def what_next(folder: Path, rules: Rules) -> list[str]:
-    """Return the commands that make a player of a trained network and measure it, for a shell where we are."""
-    here, checkout = Path.cwd(), Path(__file__).parent.parent
-    lines = [] if here == checkout else [shlex.join(["cd", str(checkout)])]  # `agents` is not installed
-    folder = folder if here == checkout else folder.absolute()
-    lines.append(command(checkout, "python", "-m", "agents.export", folder))
+    """Return the commands that measure what was learnt, for a shell where we are."""
+    lines = []
     if not all(map(find_spec, ("typer", "choix", "onnxruntime"))):
-        lines.append(command(checkout, "python", "-m", "pip", "install", "--editable", ".[arena]"))
-    players = (f"onnx:{folder / 'model.onnx'}", "greedy", "planner")
-    lines.append(command(checkout, "wotd", "arena", *players, *options(rules)))
+        extra = f"{Path(__file__).parent.parent}[arena]"
+        lines.append(command(Path.cwd(), "python", "-m", "pip", "install", "--editable", extra))
+    lines.append(command(Path.cwd(), "wotd", "arena", folder, "greedy", "planner", *options(rules)))
+    if solved(rules):
+        lines.append(command(Path.cwd(), "wotd", "analyze", folder, "--spaces", str(rules.spaces)))
     return lines
 
 

@@ -248,7 +248,7 @@ class Run:
         samples: of the rounds that are learnt from in the next one, the newest last.
         rounds: those that have been learnt from.
         curve: a row for each measurement: turns, seconds, opponent, games, wins, ties, losses.
-        seconds: time spent so far.
+        seconds: processor time spent so far.
         stop: set it to have the training saved and stopped after the round in progress.
         unit: what it learns from.
     """
@@ -336,10 +336,10 @@ class Run:
             Stopped: if `stop` was set; the checkpoint is written then.
             OSError: if a file cannot be written; the last checkpoint is intact.
         """
-        began = time.monotonic() - self.seconds
+        began = time.process_time() - self.seconds
         with ThreadPoolExecutor(1) as beside:
             while True:
-                self.seconds = time.monotonic() - began
+                self.seconds = time.process_time() - began
                 self._after_round()
                 progress(self)
                 if self.rounds >= self.settings.rounds:
@@ -403,15 +403,9 @@ class Run:
             for name, other in self.references.items()
         }
 
-    def what_next(self) -> list[str]:
-        """Return the commands that measure what was learnt, for a shell where we are."""
-        player, rules = f"td:{self.folder}", self.settings.rules
-        commands = [
-            report.command(Path.cwd(), "wotd", "arena", player, "greedy", "planner", *report.options(rules))
-        ]
-        if rules.players == 2 and Rules(spaces=rules.spaces) == rules:
-            commands.append(report.command(Path.cwd(), "wotd", "analyze", player, *report.options(rules)))
-        return commands
+    def finish(self) -> dict[str, evaluate.Counts]:
+        """Measure the result of the training."""
+        return self.measure(self.settings.final_games)
 
     # ------------------------------------------------------------------------------------------------ the folder
 

@@ -5,9 +5,10 @@ it, and by `greedy`. A run has equally spaced *milestones*. At each of them the 
 snapshots, its strength is measured, and a checkpoint is written; the first one is written before anything else:
 
     checkpoint.pt     all that `--resume` needs
-    model.zip         the network as SB3 saves it, see `agents.trained`
+    model.zip         the best snapshot so far as SB3 saves it, see `agents.trained`
+    model.onnx        the same when the training has come to its end; the run folder goes by it as a policy
     config.json       settings and versions, to be read by people
-    curve.csv, .png   strength against `random` and `greedy` at every milestone
+    curve.csv, .png   strength against `random`, `greedy` and `planner` at every milestone
     result.json       the final table
     events.out.*      TensorBoard: losses, speed, results by opponent
     .lock             keeps a second training out
@@ -33,6 +34,7 @@ from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 
 from agents import checkpoint, evaluate, report, runs, trained
 from agents.checkpoint import CheckpointError
+from agents.export import export_onnx
 from agents.network import PathPolicy
 from agents.runs import CHECKPOINT, Stopped
 from agents.selfplay import SelfPlayVecEnv
@@ -41,10 +43,11 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.policy import Policy
 from wotd_env.core.state import States
-from wotd_env.planning.values import hand_made
+from wotd_env.planning.planner import Value
+from wotd_env.policies.planner import Planner
 from wotd_env.policies.sb3 import Trained
 
-REFERENCES = ("random", "greedy")
+REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against."""
 
 MEASURING = 1 << 32
@@ -53,7 +56,7 @@ MEASURING = 1 << 32
 
 @dataclass(frozen=True)
 class Settings:
-    """Train MaskablePPO by self-play, then measure it against random and greedy.
+    """Train MaskablePPO by self-play, then measure it against random, greedy and planner.
 
     Ctrl-C saves the run after the update in progress; --resume goes on with it.
     """
@@ -96,9 +99,12 @@ class Settings:
     planned: bool = False
     """Score holds and moves by the ends of the turn, with the turn planner as a layer of the network."""
 
-    credit: bool = False
-    """Pay each decision at once what it changes of the result that the planner expects, the luck of the dice left out,
-    instead of the result at the end."""
+    credit: str = ""
+    """Policy that plans (planner, td, td:FILE): pay each decision at once what it changes of the result that this one
+    expects, the luck of the dice left out, instead of the result at the end. Empty for the result alone."""
+
+    gamma: float = 1.0
+    """Discount from one decision to the next. Less than 1 is for credits, which are due at once."""
 
     learning_rate: float = 1e-3
     """Step size of Adam at the start; it falls linearly to 0."""
@@ -110,7 +116,7 @@ class Settings:
     """Passes over the decisions between two updates."""
 
     gae_lambda: float = 0.9
-    """Lambda of generalized advantage estimation, counted in decisions; there is no discount."""
+    """Lambda of generalized advantage estimation, counted in decisions."""
 
     entropy: float = 0.003
     """Weight of the entropy bonus."""
@@ -119,10 +125,10 @@ class Settings:
     """Clip range of PPO's probability ratio."""
 
     milestone_games: int = 500
-    """Games against each of random and greedy at a milestone."""
+    """Games against each of random, greedy and planner at a milestone."""
 
     final_games: int = 10_000
-    """Games against each of random and greedy after the training, at least."""
+    """Games against each of random, greedy and planner after the training, at least."""
 
     threads: int = 2
     """Threads of the network's arithmetic."""
@@ -133,7 +139,7 @@ class Settings:
             check_integer(name, getattr(self, name), 1)
         for name in ("milestone_games", "final_games"):
             check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
-        for name in ("past", "greedy", "gae_lambda", "clip"):
+        for name in ("past", "greedy", "gamma", "gae_lambda", "clip"):
             self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
         self._check("learning_rate", self.learning_rate > 0, "must be positive")
         self._check("entropy", self.entropy >= 0, "must not be negative")
@@ -155,6 +161,19 @@ PRESETS = {
     ),
 }
 
+
+def value_of(name: str) -> Value:
+    """Return the value that a policy plans by.
+
+    Raises:
+        ValueError: if there is no such policy, or it does not plan.
+    """
+    policy = make_policy(name)
+    if not isinstance(policy, Planner):
+        raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
+    return policy.value
+
+
 FIXED = ("preset", "folder", "rules", "games", "width", "planned", "seed")
 """Settings that cannot change when a run is resumed."""
 
@@ -170,7 +189,7 @@ class Run:
         env: the games it learns from.
         pool: the weights of all snapshots.
         curve: a row for each measurement: decisions, seconds, opponent, games, wins, ties, losses.
-        seconds: time spent so far.
+        seconds: processor time spent so far.
         stop: set it to have the training saved and stopped after the next update.
         unit: what it learns from.
     """
@@ -188,7 +207,7 @@ class Run:
             self.game,
             [self.references["random"]] * settings.games,
             settings.seed,
-            hand_made if settings.credit else None,
+            value_of(settings.credit) if settings.credit else None,
         )
         self.model = MaskablePPO(
             PathPolicy,
@@ -197,7 +216,7 @@ class Run:
             n_steps=settings.steps,
             batch_size=settings.batch_size,
             n_epochs=settings.epochs,
-            gamma=1.0,
+            gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
             ent_coef=settings.entropy,
             clip_range=settings.clip,
@@ -272,10 +291,6 @@ class Run:
         """Decisions to learn from."""
         return self.settings.decisions
 
-    def what_next(self) -> list[str]:
-        """Return the commands that make a player of the network and measure it, for a shell where we are."""
-        return report.what_next(self.folder, self.settings.rules)
-
     def train(self, progress: Callable[[Run], None]) -> None:
         """Train up to the number of decisions set.
 
@@ -324,6 +339,21 @@ class Run:
             for name, other in self.references.items()
         }
 
+    def finish(self) -> dict[str, evaluate.Counts]:
+        """Measure the best snapshot of the finished training, and leave it as ONNX, for players without torch."""
+        self.model.policy.load_state_dict(self.pool[self.best])
+        export_onnx(self.folder, self.folder / "model.onnx")
+        return self.measure(self.settings.final_games)
+
+    @property
+    def best(self) -> int:
+        """The number of the snapshot that did best against the strongest of the references."""
+        name = list(self.references)[-1]
+        results = [
+            (wins + ties / 2) / games for *_, other, games, wins, ties, _ in self.curve if other == name
+        ]
+        return len(results) - 1 - int(np.argmax(results[::-1]))
+
     # ------------------------------------------------------------------------------------------------ the folder
 
     def _write_config(self) -> None:
@@ -338,7 +368,11 @@ class Run:
             OSError: naming the file that cannot be written.
         """
         checkpoint.save(self.folder / CHECKPOINT, self._content())
+        now = copy.deepcopy(self.model.policy.state_dict())
+        if self.pool:
+            self.model.policy.load_state_dict(self.pool[self.best])
         trained.save(self.folder / "model.zip", self.model)
+        self.model.policy.load_state_dict(now)
         checkpoint.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:
@@ -428,7 +462,7 @@ class _AfterUpdates(BaseCallback):
     def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
         super().__init__()
         self.run, self.progress = run, progress
-        self.began = time.monotonic() - run.seconds
+        self.began = time.process_time() - run.seconds
         self.gained = np.zeros(run.settings.games)
         self.ended = np.zeros(run.settings.games, np.int64)
 
@@ -440,7 +474,7 @@ class _AfterUpdates(BaseCallback):
         self._after_update()
 
     def _after_update(self) -> None:
-        self.run.seconds = time.monotonic() - self.began
+        self.run.seconds = time.process_time() - self.began
         self.run.after_update()
         self.progress(self.run)
 

@@ -119,7 +119,7 @@ def test_values_do_not_depend_on_the_batch():
 def test_other_rules_are_refused_at_the_start(tmp_path: Path):
     (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=1))))
     name = f"td:{tmp_path}"
-    words = r"for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
+    words = r"made for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
     with pytest.raises(ValueError, match=words):
         Planner(learned.load(tmp_path / "value.npz")).act(
             Game(Rules(spaces=2)), Game(Rules(spaces=2)).reset(1), np.random.default_rng(0)
@@ -154,7 +154,7 @@ def test_what_is_not_seen_may_differ(own: dict[str, Any], other: dict[str, Any],
     if fits:
         value.check_rules(Rules(**other))
     else:
-        with pytest.raises(ValueError, match="the learnt value is for"):
+        with pytest.raises(ValueError, match="the learnt value is made for"):
             value.check_rules(Rules(**other))
 
 

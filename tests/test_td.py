@@ -220,16 +220,16 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
     shown = capsys.readouterr().out
     assert all(name in shown for name in td.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
-    assert curve[0] == "turns,seconds,opponent,games,wins,ties,losses"
+    assert curve[0] == "turns,cpu_seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (TINY.milestones + 1)
     assert '"td_lambda": 0.8' in (folder / "config.json").read_text()
 
     play_it, grade_it = (shlex.split(line) for line in shown.splitlines()[-2:])
-    assert play_it[1:] == ["arena", f"td:{folder}", "greedy", "planner", "--spaces", "1"]
+    assert play_it[1:] == ["arena", str(folder), "greedy", "planner", "--spaces", "1"]
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
     assert result.exit_code == 0, result.output
-    assert grade_it[1:] == ["analyze", f"td:{folder}", "--spaces", "1"]
+    assert grade_it[1:] == ["analyze", str(folder), "--spaces", "1"]
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
+from wotd_env.core.policy import check_rules
 from wotd_env.policies import Policy
 from wotd_env.policies.sb3 import Trained
 
@@ -423,14 +424,16 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
     assert train.main([*arguments(folder), "--players", "3", "--powers", "any"]) == 0
     names = {path.name.split(".")[0] for path in folder.iterdir()}
     assert names == {"", "config", "checkpoint", "model", "curve", "result", "events"}
+    assert (folder / "model.onnx").is_file()
     shown = capsys.readouterr().out
     assert "random" in shown
     assert "greedy" in shown
-    after = [line.strip() for line in shown.splitlines()][-2:]
-    assert after == report.what_next(folder, Rules(players=3, powers="any"))[-2:]
+    assert [line.strip() for line in shown.splitlines()][-1:] == report.what_next(
+        folder, Rules(players=3, powers="any")
+    )
     curve = (folder / "curve.csv").read_text().splitlines()
-    assert curve[0] == "decisions,seconds,opponent,games,wins,ties,losses"
-    assert len(curve) == 1 + 2 * (TINY.milestones + 1)
+    assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
+    assert len(curve) == 1 + 3 * (TINY.milestones + 1)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert '"seed": 0' in (folder / "config.json").read_text()
 
@@ -444,23 +447,28 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
         load(tmp_path)
 
 
-def test_an_exported_network_plays_the_same_by_the_commands_that_are_named_at_the_end(
+def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
     run = trained(tmp_path / "a run", rules=rules, decisions=256, milestones=1)
-    monkeypatch.chdir(Path(train.__file__).parent)
-    export_it, play_it = map(shlex.split, report.what_next(run.folder, rules))
-    assert export_it[1:3] == ["-m", "agents.export"]
-    assert export.main(export_it[3:]) == 0
-    file = run.folder / "model.onnx"
-    assert capsys.readouterr() == (f"{file}\n", "")
+    with pytest.raises(ValueError, match=r"holds no policy.*agents\.export"):
+        make_policy(str(run.folder))
+    run.finish()
+    monkeypatch.chdir(tmp_path)
+    (play_it,) = map(shlex.split, report.what_next(Path("a run"), rules))
     assert Path(play_it[0]).name == "wotd"
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
     assert result.exit_code == 0, result.output
-    monkeypatch.chdir(tmp_path)
-    assert report.what_next(Path("a run"), rules)[0] == f"cd {Path(train.__file__).parent}"
+    file = run.folder / "model.onnx"
+    file.unlink()
+    assert export.main([str(run.folder)]) == 0
+    assert capsys.readouterr() == (f"{file}\n", "")
+    with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
+        check_rules(make_policy(str(run.folder)), Rules(immunity=True, colors=("fire", "wood")))
+    with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
+        check_rules(load(run.folder), Rules(immunity=True, colors=("fire", "wood")))
 
     exported, network = make_policy(f"onnx:{file}"), load(run.folder).network
     session = onnxruntime.InferenceSession(file)

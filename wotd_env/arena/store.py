@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 
 import wotd_env
+from wotd_env import models
 from wotd_env.arena import blocks
 from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
 from wotd_env.core.compilation import source_digest
-from wotd_env.policies import POLICIES
+from wotd_env.policies import POLICIES, full_name
 
 __all__ = ["Store"]
 
@@ -272,17 +273,20 @@ def policy_digest(policy: str) -> str:
     and all of the package that it imports. Those of another one are all modules that it imports but for installed ones,
     and all of this package, of which it can use anything.
     """
-    kind, _, argument = policy.partition(":")
+    kind, _, argument = full_name(policy).partition(":")
     digest = hashlib.sha256()
     if kind in POLICIES:
         maker = _spec(POLICIES[kind].maker.partition(":")[0])
         assert maker is not None
         assert maker.origin is not None
         digest.update(source_digest(Path(maker.origin)).encode())
-        for name in (argument, f"{argument}.data"):  # where networks in ONNX may keep their weights
-            if argument and Path(name).is_file():
-                with open(name, "rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
+        if argument:  # networks in ONNX may keep their weights in a second file
+            files = [Path(argument), Path(f"{argument}.data"), Path(argument, "value.npz")]
+        else:
+            files = sorted(models.FOLDER.glob(f"{kind}-*"))
+        for path in filter(Path.is_file, files):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
     else:
         sources: dict[str, Path] = {}
         _reach(kind, sources)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States
 
-__all__ = ["Policy", "ask", "check_rules", "play_out"]
+__all__ = ["Policy", "ask", "check_made_for", "check_rules", "play_out"]
 
 
 @runtime_checkable
@@ -45,6 +46,35 @@ def check_rules(policy: Policy, rules: Rules) -> None:
     check = getattr(policy, "check_rules", None)
     if callable(check):
         check(rules)
+
+
+def check_made_for(name: str, own: Rules, rules: Rules) -> None:
+    """Make sure that what is made for some rules serves games of others.
+
+    Who starts, when a game is truncated, and colours that mean nothing may differ; what is made for random colours is
+    for all colours.
+
+    Args:
+        name: what the error calls it.
+        own: the rules it is made for.
+        rules: those of the games.
+
+    Raises:
+        ValueError: if it does not; both rules are named.
+    """
+    essence, other = _essence(own), _essence(rules)
+    if essence.colors == "random":
+        other = replace(other, colors="random")
+    if essence != other:
+        raise ValueError(f"{name} is made for {own}, not for {rules}")
+
+
+def _essence(rules: Rules) -> Rules:
+    """Return rules with the same values in all fields that make no difference to what is learnt."""
+    colors: Any = None
+    if rules.powers == "own" or rules.immunity:
+        colors = rules.colors or ELEMENTS[: rules.players]
+    return replace(rules, colors=colors, start="dragons", max_turns=1000)
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

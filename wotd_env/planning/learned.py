@@ -23,7 +23,7 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +34,8 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import ELEMENTS, NUMBERED, PATHS, Rules
+from wotd_env.core.policy import check_made_for
+from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States
 from wotd_env.planning.vectors import BLOCK, dot, relu_of_product, relu_of_rows
 
@@ -141,39 +142,29 @@ class LearnedValue:
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the network is for some rules.
-
-        Who starts, when a game is truncated, and colours that mean nothing may differ; a network for random colours is
-        for all colours.
+        """Make sure that the network is for some rules, see `wotd_env.core.policy.check_made_for`.
 
         Raises:
             ValueError: if it is for other ones.
         """
-        if rules is self.rules:
-            return
-        own, others = _essence(self.rules), _essence(rules)
-        if own.colors == "random":
-            others = replace(others, colors="random")
-        if own != others:
-            raise ValueError(f"the learnt value is for {self.rules}, not for {rules}")
-
-
-def _essence(rules: Rules) -> Rules:
-    """Return rules without what the features do not see."""
-    colors: Any = None
-    if rules.powers == "own" or rules.immunity:
-        colors = rules.colors or ELEMENTS[: rules.players]
-    return replace(rules, colors=colors, start="dragons", max_turns=1000)
+        if rules is not self.rules:
+            check_made_for("the learnt value", self.rules, rules)
 
 
 # ------------------------------------------------------------------------------------------------------------ the file
 
 
-def save(value: LearnedValue) -> bytes:
-    """Return a learnt value as a file: a NumPy archive (`.npz`) of the weights, by name, and of what they are for."""
+def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
+    """Return a learnt value as a file: a NumPy archive (`.npz`) of the weights, by name, and of what they are for.
+
+    Args:
+        value: the learnt value.
+        dtype: float32, or float16 for a file of half the size.
+    """
     buffer = io.BytesIO()
     about = {"format": np.array(FORMAT), "rules": np.array(json.dumps(asdict(value.rules)))}
-    np.savez(buffer, allow_pickle=False, **about, **value.network._asdict())
+    weights = {name: array.astype(dtype) for name, array in value.network._asdict().items()}
+    np.savez_compressed(buffer, allow_pickle=False, **about, **weights)
     return buffer.getvalue()
 
 
@@ -195,7 +186,9 @@ def load(file: str | Path) -> LearnedValue:
             if str(content["format"]) != FORMAT:
                 raise ValueError(f"its format is not {FORMAT!r}")
             rules = Rules.from_dict(json.loads(str(content["rules"])))
-            return LearnedValue(rules, Network(*(content[name] for name in Network._fields)))
+            weights = [content[name] for name in Network._fields]
+            halved = [w.astype(np.float32) if w.dtype == np.float16 else w for w in weights]
+            return LearnedValue(rules, Network(*halved))
     except Exception as error:  # it can be almost any
         raise ValueError(f"{file} holds no learnt value that can be used: {error}") from error
 

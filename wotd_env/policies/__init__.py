@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from wotd_env.core.policy import Policy
 
-__all__ = ["POLICIES", "Named", "Policy", "Script", "check_policy", "make_policy", "script_of"]
+__all__ = ["POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of"]
 
 
 class Script(IntEnum):
@@ -63,10 +64,9 @@ POLICIES = {
         argument="FILE",
     ),
     "td": Named(
-        "td:FILE plans every turn exactly, with a value of positions that was learnt",
+        "plans every turn exactly, with a value of positions that was learnt; td:FILE takes another one",
         "wotd_env.policies.td:Td",
         argument="FILE",
-        needs_argument=True,
     ),
     "onnx": Named(
         "onnx:FILE plays the best action of a network",
@@ -85,12 +85,34 @@ POLICIES = {
 """The policies that `make_policy` knows, by name."""
 
 
+RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}
+"""The files in a run folder of train.py that hold a policy, and the names of these."""
+
+
+def full_name(name: str) -> str:
+    """Return the name of a policy with what a run folder of train.py stands for written out.
+
+    Raises:
+        ValueError: if it is a folder without a policy in it.
+    """
+    folder = Path(name)
+    if name in POLICIES or not folder.is_dir():
+        return name
+    for file, kind in RUN_FILES.items():
+        if (folder / file).is_file():
+            return f"{kind}:{folder / file}"
+    raise ValueError(
+        f"the folder {name} holds no policy: it has none of {', '.join(RUN_FILES)}. `python -m agents.export {name}` "
+        "makes one of a PPO run that has not come to its end"
+    )
+
+
 def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """Return the policy of a name.
 
     Args:
-        name: a name of `POLICIES`, with its argument after a colon, or `module:object`, where the object is a policy
-            or something that returns one when called. A policy is returned as it is.
+        name: a name of `POLICIES`, with its argument after a colon; a run folder of train.py; or `module:object`,
+            where the object is a policy or something that returns one when called. A policy is returned as it is.
         trust: read files that can run code when they are read, as `sb3:FILE` can; no other policy asks for it.
 
     Raises:
@@ -100,7 +122,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """
     if not isinstance(name, str):
         return check_policy(name, name)
-    kind, _, argument = name.partition(":")
+    kind, _, argument = full_name(name).partition(":")
     if kind in POLICIES:
         known = POLICIES[kind]
         if argument and not known.argument:
@@ -111,7 +133,9 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         consent = {"trust": trust} if known.needs_trust else {}
         return check_policy(name, _find(known.maker)(*given, **consent))
     if not argument:
-        raise ValueError(f"policy must be one of {', '.join(POLICIES)} or 'module:object', got {name!r}")
+        raise ValueError(
+            f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name!r}"
+        )
     try:
         found = _find(name)
     except (ModuleNotFoundError, AttributeError) as error:

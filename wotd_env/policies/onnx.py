@@ -2,18 +2,25 @@
 
 The network has the input `observation` (N, D), and may have `action_mask` (N, A). Both can be of any integer type, of
 bool, or of float with 16, 32 or 64 bits. Its logits (N, A) are the output `logits` or, without that, its first output.
-N is free.
+N is free. A network of `agents.export` also says in its metadata what rules it is for.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.policy import check_made_for
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+
+RULES = "wotd_rules"
+"""The entry of the metadata that holds the rules, as JSON."""
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -77,6 +84,8 @@ class Onnx:
                     f"the input {entry.name} of the network of {self.file} must be a matrix of one of {known}; "
                     f"got {entry.type} with the shape {entry.shape}"
                 )
+        self._checked: Rules | None = None
+        self._rules = _rules(self._session, self.file)
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -85,17 +94,11 @@ class Onnx:
         Raises:
             ValueError: if the network was made for other rules, fails, or returns no logits.
         """
+        self.check_rules(game.rules)
         mask = game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
         given = {"observation": game.observe(state), "action_mask": mask}
-        for name, entry in self._inputs.items():
-            width = entry.shape[1]
-            if isinstance(width, int) and width != given[name].shape[1]:
-                raise ValueError(
-                    f"the network of {self.file} takes {name} of size {width}, these rules have "
-                    f"{given[name].shape[1]}: it was made for other rules than {game.rules}"
-                )
         inputs: dict[str, NDArray[np.generic]] = {
             name: given[name].astype(_DTYPES[entry.type]) for name, entry in self._inputs.items()
         }
@@ -116,3 +119,35 @@ class Onnx:
             )
         actions: NDArray[np.int64] = legal.argmax(1)
         return actions
+
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that the network is for some rules, as far as it says.
+
+        Raises:
+            ValueError: if it is not.
+        """
+        if rules is self._checked:
+            return
+        if self._rules:
+            check_made_for(f"the network of {self.file}", self._rules, rules)
+        game = Game(rules)
+        sizes = {"observation": game.observation_size, "action_mask": game.num_actions}
+        for name, entry in self._inputs.items():
+            width = entry.shape[1]
+            if isinstance(width, int) and width != sizes[name]:
+                raise ValueError(
+                    f"the network of {self.file} takes {name} of size {width}, these rules have "
+                    f"{sizes[name]}: it was made for other rules than {rules}"
+                )
+        self._checked = rules
+
+
+def _rules(session: Any, file: Path) -> Rules | None:
+    """Return the rules that a network says it is for."""
+    text = session.get_modelmeta().custom_metadata_map.get(RULES)
+    if text is None:
+        return None
+    try:
+        return Rules.from_dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the network of {file} has {RULES} that are none: {error}") from error

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import plan
 from wotd_env.solver import Table, cache_file, load, solve
@@ -42,7 +43,7 @@ class Oracle:
             FileNotFoundError: if there is no table for its board; the message says how to make it.
             TableError: if the table is damaged or outdated; the message says what to do.
         """
-        check_rules(game.rules)
+        self.check_rules(game.rules)
         if self._table is not None:
             return self._table
         spaces = game.rules.spaces
@@ -52,6 +53,16 @@ class Oracle:
                 raise FileNotFoundError(describe_missing(spaces, file))
             self._cached[spaces] = solve(spaces, file)
         return self._cached[spaces]
+
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that the rules are those of the basic game of two players, and the board that of the table.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        check_rules(rules)
+        if self._table is not None:
+            self._table.check_rules(rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest.

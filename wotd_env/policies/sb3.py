@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.policy import check_made_for
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Trained:
         self, network: MaskableActorCriticPolicy, sample: bool = False, name: str = "the network"
     ) -> None:
         self.network, self._sample, self._name = network, sample, name
+        self._checked: Rules | None = None
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
@@ -45,12 +48,10 @@ class Trained:
         Raises:
             ValueError: if the network was made for other rules.
         """
+        self.check_rules(game.rules)
         observation, mask = game.observe(state), game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
-        actions = int(self.network.action_space.n)  # type: ignore[attr-defined]  # it is Discrete
-        if actions != mask.shape[1]:
-            raise ValueError(f"{self._name} has {actions} actions, these rules {mask.shape[1]}: {game.rules}")
         named = {"observation": observation, "action_mask": mask}
         given = named if hasattr(self.network.observation_space, "spaces") else observation
         with importlib.import_module("torch").no_grad():
@@ -65,6 +66,27 @@ class Trained:
         draws = rng.random((len(state), 1)) * up_to[:, -1:]
         drawn: NDArray[np.int64] = (up_to > draws).argmax(1)
         return drawn
+
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that the network is for some rules, as far as it says: a network of train.py says all.
+
+        Raises:
+            ValueError: if it is not.
+        """
+        if rules is self._checked:
+            return
+        if (own := getattr(self.network, "rules", None)) is not None:
+            check_made_for(self._name, own, rules)
+        actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
+        if actions != game.num_actions:
+            raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
+        space = self.network.observation_space
+        shape = getattr(space, "spaces", {"observation": space})["observation"].shape
+        if shape != (game.observation_size,):
+            raise ValueError(
+                f"{self._name} takes observations {shape}, these rules have ({game.observation_size},): {rules}"
+            )
+        self._checked = rules
 
 
 def load(file: str | Path, trust: bool = False) -> Trained:

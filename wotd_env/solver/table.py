@@ -204,6 +204,18 @@ class Table:
         self._check(blocks)
         return out * self.unit
 
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that games with these rules are those of the table.
+
+        Raises:
+            ValueError: if they have other rules than those that are solved, or another board.
+        """
+        check_rules(rules)
+        if rules.spaces != self.spaces:
+            raise ValueError(
+                f"the table {self.file} is for {self.spaces} plain spaces, the game has {rules.spaces}"
+            )
+
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
         """Return what states before the first roll of a turn are worth to both seats, float32 (N, 2).
 
@@ -214,11 +226,7 @@ class Table:
             ValueError: if the game has other rules than those that are solved, or another board, or a state has a
                 player or pieces that no position of the board has.
         """
-        check_rules(game.rules)
-        if game.rules.spaces != self.spaces:
-            raise ValueError(
-                f"the table {self.file} is for {self.spaces} plain spaces, the game has {game.rules.spaces}"
-            )
+        self.check_rules(game.rules)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
 
         def look_up_part(states: Records, config: Configs, out: Any, blocks: Any) -> None:

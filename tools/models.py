@@ -1,0 +1,167 @@
+"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md about all of them.
+
+A run of train.py takes the place of the model for the same policy and rules. What is known of it is kept beside the
+network as a file of JSON, from which the page is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents import checkpoint, export, report
+from agents.runs import CHECKPOINT
+from tools import pages
+from wotd_env import Rules, models
+from wotd_env.planning import learned
+
+ROOT = Path(__file__).parent.parent
+PAGE, PICTURE = "models.md", "models.svg"
+
+OWN = {
+    *("preset", "seed", "rules", "folder", "resume"),  # they have a place of their own, or none
+    *("threads", "milestone_games", "final_games"),  # they change no network
+}
+"""Settings that are not listed among those that differ from the preset."""
+
+HEAD = """# Models in the box
+
+Trained networks that come with the package. `make_policy("td")` and the others pick the one for the rules at hand; all
+rules but the players and the powers are those of `Rules()`, and `own` powers are for all colours. No file of them runs
+code when it is read, and none needs torch.
+
+```sh
+wotd arena td greedy planner --players 3
+```
+
+Made by `python -m tools.models`. Shares of wins, with 95 % intervals, of games with every seat equally often, all other
+seats played by the opponent; with n players equals win 100/n %. The time is processor time on one machine, measurements
+of strength included.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
+    parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
+    options = parser.parse_args(arguments)
+    box, docs = (options.into, options.into) if options.into else (models.FOLDER, ROOT / "docs")
+    for run in options.runs:
+        print(f"wrote {put(run, box)}")
+    cards = [json.loads(file.read_text()) for file in sorted(box.glob("*.json"))]
+    draw(cards, docs / PICTURE)
+    (docs / PAGE).write_text(page(cards))
+    print(f"wrote {docs / PAGE}")
+
+
+def put(run: Path, box: Path) -> Path:
+    """Put the network of a finished run into a folder, with its card; return its file."""
+    policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
+    config = json.loads((run / "config.json").read_text())
+    settings = config["settings"]
+    rules = Rules.from_dict(settings["rules"])
+    with (run / "curve.csv").open(newline="") as lines:
+        head, *rows = csv.reader(lines)
+    card = {
+        "policy": policy,
+        "rules": settings["rules"],
+        "command": command(policy, settings, rules),
+        "unit": head[0],
+        "curve": [[int(done), float(seconds), name, *map(int, rest)] for done, seconds, name, *rest in rows],
+        "result": json.loads((run / "result.json").read_text()),
+        "versions": config["versions"],
+    }
+    name = models.name_of(policy, rules)
+    file = box / name
+    if policy == "td":
+        file = file.with_suffix(".npz")
+        value = learned.load(run / "value.npz")
+        checkpoint.write(file, learned.save(value, np.float16))
+    else:
+        file = file.with_suffix(".onnx")
+        export.export_onnx(run, file)
+    checkpoint.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
+    return file
+
+
+def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
+    """Return the command line that trained a network: its settings as far as they differ from those of its preset."""
+    from train import LEARNERS
+
+    preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
+    words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
+    for name in sorted(settings.keys() - OWN):
+        if settings[name] != getattr(preset, name):
+            words += [f"--{name.replace('_', '-')}", settings[name]]
+    return " ".join(map(str, [*words, *report.options(rules)]))
+
+
+def page(cards: list[dict[str, Any]]) -> str:
+    """Return the page."""
+    opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
+    rows = []
+    for card in cards:
+        rules = Rules.from_dict(card["rules"])
+        file = next(models.FOLDER.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
+        shares = (
+            report.in_percent(card["result"][name]["wins"], card["result"][name]["games"])
+            for name in opponents
+        )
+        size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
+        minutes = f"{card['curve'][-1][1] / 60:.0f} min"
+        rows.append(
+            (card["policy"], rules.players, rules.powers, size, minutes, *shares, f"`{card['command']}`")
+        )
+    head = (
+        "policy",
+        "players",
+        "powers",
+        "file",
+        "time",
+        *(f"against `{name}`, %" for name in opponents),
+        "command",
+    )
+    versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
+    table = pages.table(head, rows, right=(1, 3, 4))
+    picture = f"![Shares of wins while they learnt]({PICTURE})"
+    return "\n".join([HEAD, table, "", picture, "", f"Trained with {', '.join(versions)}.", ""])
+
+
+def draw(cards: list[dict[str, Any]], file: Path) -> None:
+    """Draw the training curves of all models."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    columns = 3
+    lines = max(1, -(-len(cards) // columns))
+    figure = Figure((9, 2.4 * lines), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+    for axes, card in zip(grid, cards, strict=False):
+        rules = Rules.from_dict(card["rules"])
+        for opponent in dict.fromkeys(row[2] for row in card["curve"]):
+            points = [(row[0] / 1e6, row[4] / row[3]) for row in card["curve"] if row[2] == opponent]
+            axes.plot(*zip(*points, strict=True), label=opponent)
+        axes.axhline(1 / rules.players, color="grey", linewidth=0.8, linestyle=":")
+        axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}", fontsize=9)
+        axes.set_xlabel(f"million {card['unit']}", fontsize=8)
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.grid(alpha=0.3)
+    for axes in grid[len(cards) :]:
+        axes.set_axis_off()
+    if cards:
+        grid[0].legend(fontsize=8)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
