@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make_folder(settings.folder)
         with alone(settings.resume or settings.folder):
             return work(learner, settings, Console())
-    except (CheckpointError, OSError) as error:
+    except (CheckpointError, ModuleNotFoundError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
