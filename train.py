@@ -23,7 +23,7 @@ from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
 from agents.runs import CHECKPOINT, Stopped, alone, make_folder
 
-LEARNERS = {"ppo": "agents.training", "td": "agents.td"}
+LEARNERS = {"ppo": "agents.training", "td": "agents.td", "rllib": "agents.rllib"}
 """The modules that learn, each with `Settings`, `PRESETS`, `read_settings` and `Run`; the first one is the default."""
 
 
