@@ -87,7 +87,8 @@ def work(learner: Any, settings: Any, console: Console) -> int:
     """Begin or resume a run, train, and say what comes next; return the exit code."""
     run = learner.Run.resume(settings) if settings.resume else learner.Run.begin(settings)
     console.print(f"Run folder {run.folder}", soft_wrap=True)
-    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder)
+    cluster = ("--ray", settings.ray) if getattr(settings, "ray", None) else ()
+    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *cluster)
     try:
         train(run, console)
     except (Stopped, KeyboardInterrupt):

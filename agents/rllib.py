@@ -26,7 +26,7 @@ from agents.checkpoint import CheckpointError
 from agents.network import PathNetwork
 from agents.runs import CHECKPOINT, Stopped
 from wotd_env import Game, Rules, make_policy
-from wotd_env.adapters.ray import connect
+from wotd_env.adapters.ray import connect, num_cpus
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 from wotd_env.core.arguments import check_integer
 
@@ -76,8 +76,8 @@ class Settings:
     milestones: int = 20
     """Times that a measurement and a checkpoint are made, evenly spread over the training."""
 
-    ray: str = "local"
-    """Address of the Ray cluster to work on, or auto for the one that this machine is a node of, or local for a new one
+    ray: str | None = None
+    """Address of the Ray cluster to work on, or auto for the one that this machine is a node of; by default a new one
     here."""
 
     runners: int = 0
@@ -250,6 +250,9 @@ class Run:
         self.game = Game(settings.rules)
         self.references = {name: make_policy(name) for name in REFERENCES}
         connect(settings.ray)
+        if not settings.ray and settings.runners + settings.learners > num_cpus():  # no other node will come
+            needed = f"runners + learners = {settings.runners + settings.learners}"
+            raise OSError(f"{needed} must be at most the {num_cpus()} CPUs of this machine, without --ray")
         for name in ("ray.rllib", "ray.tune"):  # they warn of themselves
             logging.getLogger(name).setLevel(logging.ERROR)
         self.algorithm = make_config(settings, done).build_algo()

@@ -118,8 +118,8 @@ class Settings:
     """Threads: one learns while the others play."""
 
     ray: str | None = None
-    """Address of a Ray cluster that plays the games, or auto for the one that this machine is a node of, or local for a
-    new one here. It changes nothing but the time."""
+    """Address of a Ray cluster that plays the games, or auto for the one that this machine is a node of; by default
+    this process plays. It changes nothing but the time."""
 
     def __post_init__(self) -> None:
         self._check("preset", self.preset in ("quick", "standard"), "must be quick or standard")

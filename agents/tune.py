@@ -67,9 +67,9 @@ class Sweep:
     folder: Path | None = None
     """Folder of the sweep; by default runs/sweep- and the time."""
 
-    ray: str = "local"
-    """Address of the Ray cluster to train on, or auto for the one that this machine is a node of, or local for a new
-    one here."""
+    ray: str | None = None
+    """Address of the Ray cluster to train on, or auto for the one that this machine is a node of; by default a new one
+    here."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)

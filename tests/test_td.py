@@ -359,7 +359,7 @@ def test_help_names_the_learners_and_explains_every_setting(
         train.main(["td", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "Learners: ppo, td; this is td" in text
+    assert "Learners: ppo, td, rllib; this is td" in text
     for name in [f.name for f in dataclasses.fields(Settings) if f.name != "rules"]:
         _, found, rest = text.partition(f"--{name.replace('_', '-')}")
         assert found, name

@@ -29,7 +29,8 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
     """Two CPUs and little memory, for all tests."""
-    ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, log_to_driver=False)
+    small = {"num_cpus": 2, "object_store_memory": 200_000_000}
+    ray.init("local", **small, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 

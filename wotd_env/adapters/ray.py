@@ -91,15 +91,16 @@ def connect(address: str | None) -> bool:
     """Connect to a Ray cluster, unless this process is connected to one already; return whether it was not.
 
     Args:
-        address: of the cluster; "auto" for the one that this machine is a node of, "local" for a new one on this
-            machine, None for the former if the environment variable RAY_ADDRESS names it, else the latter.
+        address: of the cluster; "auto" for the one that this machine is a node of, "local" or None for a new one on
+            this machine.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
-    if address not in (None, "local"):
+    address = address or "local"  # Ray takes None for any cluster that it finds
+    if address != "local":
         _find(address)
     ray.init(address=address, log_to_driver=False)
     return True
