@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verbose=1,
         ),
     ).fit()
-    return show(results, learner, name, base, folder, console)
+    return show(results, learner, name, folder, console)
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
     tune.report({"strength": counts["wins"] / counts["games"], "trained": 1.0, **counts})
 
 
-def show(results: Any, learner: Any, name: str, base: Any, folder: Path, console: Console) -> int:
+def show(results: Any, learner: Any, name: str, folder: Path, console: Console) -> int:
     """Show the trials, the strongest first, and what comes next; return the exit code."""
     strongest = learner.REFERENCES[-1]
     finished = [result for result in results if result.metrics and "wins" in result.metrics]
