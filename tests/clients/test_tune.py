@@ -29,8 +29,8 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
     """Two CPUs and little memory, for all tests."""
-    small = {"num_cpus": 2, "object_store_memory": 200_000_000}
-    ray.init("local", **small, include_dashboard=False, log_to_driver=False)
+    memory = 200_000_000
+    ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
