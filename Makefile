@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help train test test-slow test-oldest check format bench bench-check solution ladder docs-tables
+.PHONY: help train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,6 +24,9 @@ test-slow: .venv/.dev ## the tests that take minutes, half an hour in all
 
 test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
 	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
+
+test-clients: .venv/.rllib ## the tests with Ray RLlib, which pins Gymnasium to 1.2.2
+	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients $(ARGS)
 
 check: .venv/.dev ## lint, types and import contracts alone
 	$(BIN)/ruff check
@@ -62,4 +65,9 @@ docs-tables: .venv/.dev ## write the generated tables of docs/environment.md, an
 
 .venv/.oldest: .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/oldest gymnasium==1.2.2 pettingzoo==1.26.1
+	touch $@
+
+.venv/.rllib: .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/rllib \
+		gymnasium==1.2.2 dm-tree==0.1.10 lz4==4.4.5 ormsgpack==1.13.1 wrapt==2.5.2
 	touch $@

@@ -23,7 +23,7 @@ from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
 from agents.runs import CHECKPOINT, Stopped, alone, make_folder
 
-LEARNERS = {"ppo": "agents.training", "td": "agents.td"}
+LEARNERS = {"ppo": "agents.training", "td": "agents.td", "rllib": "agents.rllib"}
 """The modules that learn, each with `Settings`, `PRESETS`, `read_settings` and `Run`; the first one is the default."""
 
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make_folder(settings.folder)
         with alone(settings.resume or settings.folder):
             return work(learner, settings, Console())
-    except (CheckpointError, OSError) as error:
+    except (CheckpointError, ModuleNotFoundError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -87,7 +87,8 @@ def work(learner: Any, settings: Any, console: Console) -> int:
     """Begin or resume a run, train, and say what comes next; return the exit code."""
     run = learner.Run.resume(settings) if settings.resume else learner.Run.begin(settings)
     console.print(f"Run folder {run.folder}", soft_wrap=True)
-    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder)
+    cluster = ("--ray", settings.ray) if getattr(settings, "ray", None) else ()
+    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *cluster)
     try:
         train(run, console)
     except (Stopped, KeyboardInterrupt):

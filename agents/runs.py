@@ -66,8 +66,10 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def plain(settings: Any) -> dict[str, Any]:
-    """Return settings as plain values; where the folder is does not belong to them."""
-    return {name: value for name, value in asdict(settings).items() if name not in ("resume", "folder")}
+    """Return settings as plain values; where the run lies and where it is worked on does not belong to them."""
+    return {
+        name: value for name, value in asdict(settings).items() if name not in ("resume", "folder", "ray")
+    }
 
 
 def read_settings(kind: type[S], path: Path, saved: dict[str, Any]) -> S:

@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch as th
+from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -116,6 +117,10 @@ class Settings:
     threads: int = 2
     """Threads: one learns while the others play."""
 
+    ray: str | None = None
+    """Address of a Ray cluster that plays the games, or auto for the one that this machine is a node of; by default
+    this process plays. It changes nothing but the time."""
+
     def __post_init__(self) -> None:
         self._check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
         counts = ("rounds", "milestones", "games", "turns", "replay", "batches", "batch_size", "threads")
@@ -193,10 +198,8 @@ def self_play(
     game: Game,
     state: States,
     value: LearnedValue,
-    turns: int,
-    explore: float,
+    at_random: NDArray[np.bool_],
     td_lambda: float,
-    rng: np.random.Generator,
 ) -> Samples:
     """Play turns in all games, in place, and say what they teach.
 
@@ -204,12 +207,10 @@ def self_play(
         game: the rules.
         state: STATE (N,), games before the first roll of a turn; where one ends, the next begins.
         value: what plays, and makes the targets.
-        turns: how many in each game.
-        explore: share of the turns that end with a move at random.
+        at_random: bool (T, N), which of the T turns of each game end with a move at random.
         td_lambda: lambda.
-        rng: draws these turns; dice come from the games' own streams.
     """
-    n = game.rules.players
+    n, turns = game.rules.players, len(at_random)
     active = np.empty((turns, len(state), value.features.active), np.int32)
     player = np.empty((turns, len(state)), np.int64)
     goes_on = np.empty((turns, len(state), 1), np.float32)
@@ -217,11 +218,10 @@ def self_play(
     for t in range(turns):
         active[t] = value.features.write(game, state)
         player[t] = state["player"]
-        at_random = rng.random(len(state)) < explore
-        played = play_turns(game, state, value, at_random)
+        played = play_turns(game, state, value, at_random[t])
         over = state["phase"] == Phase.OVER
         game.reset(state, where=over, roll=False)
-        goes_on[t, :, 0] = ~(over | at_random)
+        goes_on[t, :, 0] = ~(over | at_random[t])
         target[t], after[t] = played
     for t in range(turns - 2, -1, -1):
         target[t] += td_lambda * goes_on[t] * (target[t + 1] - after[t])
@@ -259,6 +259,10 @@ class Run:
         assert settings.folder is not None
         th.set_num_threads(1)  # sums of several threads would depend on their number
         th.manual_seed(settings.seed)
+        if settings.ray:
+            from wotd_env.adapters.ray import connect
+
+            connect(settings.ray)
         self.settings, self.folder = settings, settings.folder
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
         self.references = {name: make_policy(name) for name in REFERENCES}
@@ -361,9 +365,12 @@ class Run:
         """Play a round."""
         settings = self.settings
         rng = np.random.default_rng([settings.seed, number])
-        return self_play(
-            self.game, self.state, value, settings.turns, settings.explore, settings.td_lambda, rng
-        )
+        at_random = rng.random((settings.turns, settings.games)) < settings.explore
+        if settings.ray:
+            from agents.cluster import play_slices
+
+            return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
+        return self_play(self.game, self.state, value, at_random, settings.td_lambda)
 
     def _learn(self) -> None:
         """Take the gradient steps of a round."""

@@ -14,12 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
-from agents.network import PathPolicy
+from agents.network import PathNetwork, PathPolicy
 from wotd_env import Game, Rules
 from wotd_env.policies.sb3 import Trained
 
@@ -29,16 +30,43 @@ ABOUT, WEIGHTS = "wotd-env.json", "policy.pth"
 
 def save(file: Path, model: MaskablePPO) -> None:
     """Write the model of a training, with a `PathPolicy`; the file is either the old or the new one at any time."""
-    network = model.policy
-    assert isinstance(network, PathPolicy)
+    network = model.policy.mlp_extractor
+    assert isinstance(network, PathNetwork)
     buffer = io.BytesIO()
     model.save(buffer)
+    _write(file, network, buffer)
+
+
+def save_network(file: Path, network: PathNetwork) -> None:
+    """Write a network that others than SB3 have trained, see `save`; `MaskablePPO.load` does not read it."""
+    weights, buffer = io.BytesIO(), io.BytesIO()
+    th.save(player(network).network.state_dict(), weights)
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(WEIGHTS, weights.getvalue())
+    _write(file, network, buffer)
+
+
+def _write(file: Path, network: PathNetwork, buffer: io.BytesIO) -> None:
+    """Write an archive of weights to which what they are for is added."""
+    about = {"rules": asdict(network.rules), "width": network.width, "planned": network.planned}
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(
-            ABOUT,
-            json.dumps({"rules": asdict(network.rules), "width": network.width, "planned": network.planned}),
-        )
+        archive.writestr(ABOUT, json.dumps(about))
     checkpoint.write(file, buffer.getvalue())
+
+
+def player(network: PathNetwork) -> Trained:
+    """Return what plays by a network."""
+    game = Game(network.rules)
+    policy = PathPolicy(
+        spaces.Box(0, 127, (game.observation_size,), np.int8),
+        spaces.Discrete(game.num_actions),
+        lambda _: 0.0,
+        rules=network.rules,
+        width=network.width,
+        planned=network.planned,
+    )
+    policy.mlp_extractor = network  # type: ignore[assignment]
+    return Trained(policy)
 
 
 def load(run: Path | str) -> Trained:
@@ -68,17 +96,9 @@ def load(run: Path | str) -> Trained:
             raise ValueError(f"width must be that of the weights, got {width!r}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{file}: {ABOUT} does not describe a network of train.py: {error}") from error
-    game = Game(rules)
-    network = PathPolicy(
-        spaces.Box(0, 127, (game.observation_size,), np.int8),
-        spaces.Discrete(game.num_actions),
-        lambda _: 0.0,
-        rules=rules,
-        width=width,
-        planned=planned,
-    )
+    trained = player(PathNetwork(rules, width, planned))
     name = f"{file}: {WEIGHTS}"
     weights = checkpoint.tensors(name, parts[WEIGHTS])
-    checkpoint.check(name, weights, network.state_dict())
-    network.load_state_dict(weights)
-    return Trained(network)
+    checkpoint.check(name, weights, trained.network.state_dict())
+    trained.network.load_state_dict(weights)
+    return trained

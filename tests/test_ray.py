@@ -1,14 +1,21 @@
-"""Tournaments on a Ray cluster give what a local run gives, also when a node dies."""
+"""What is played on a Ray cluster is what is played without, also when a node dies."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import train
+from agents import td
+from tests import test_td
 from tests.test_arena import OWN, QUICK, same
 from wotd_env.arena import BrokenPolicyError, Tournament, run
 
@@ -18,32 +25,70 @@ pytestmark = [
 ]
 
 
-def test_a_node_that_dies_changes_nothing(tmp_path):
+@contextmanager
+def two_nodes() -> Iterator[Callable[[], None]]:
+    """Connect to a cluster of two nodes with one CPU each; what this yields kills one of them."""
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster as LocalCluster
 
-    from wotd_env.adapters.ray import Cluster
-
-    tournament = Tournament(("random", "greedy", "first"), QUICK, games=512 * 12, seed=9)
-    nodes = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    doomed = [nodes.add_node(num_cpus=1)]
-    nodes.add_node(num_cpus=1)
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 200_000_000}
+    nodes = LocalCluster(initialize_head=True, head_node_args=head)
+    doomed, _ = (nodes.add_node(num_cpus=1, object_store_memory=200_000_000) for _ in range(2))
     ray.init(address=nodes.address, log_to_driver=False)
     try:
-        pool = Cluster(tournament)
-        assert pool.size == 2
-
-        def kill_one(done: int, total: int) -> None:
-            if doomed and done > total / 6:
-                nodes.remove_node(doomed.pop(), allow_graceful=False)
-
-        results = run(tournament, tmp_path / "games.sqlite", pool=pool, progress=kill_one)
-        assert not doomed
+        yield lambda: nodes.remove_node(doomed, allow_graceful=False)
     finally:
         ray.shutdown()
         nodes.shutdown()
+
+
+def test_a_node_that_dies_changes_nothing(tmp_path):
+    pytest.importorskip("ray")
+    from wotd_env.adapters.ray import Cluster
+
+    tournament = Tournament(("random", "greedy", "first"), QUICK, games=512 * 12, seed=9)
+    killed = False
+    with two_nodes() as kill_one:
+
+        def kill(done: int, total: int) -> None:
+            nonlocal killed
+            if not killed and done > total / 6:
+                killed = True
+                kill_one()
+
+        pool = Cluster(tournament)
+        assert pool.size == 2
+        results = run(tournament, tmp_path / "games.sqlite", pool=pool, progress=kill)
+    assert killed
     assert same(results, run(tournament))
     assert same(results, run(tournament, tmp_path / "games.sqlite"))
+
+
+def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    first = tmp_path / "first"
+
+    def play_or_die(*arguments):
+        from agents import cluster  # on the node, where it is as it was
+
+        try:
+            first.touch(exist_ok=False)
+        except FileExistsError:
+            return cluster._play_slice(*arguments)
+        os._exit(1)
+
+    monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
+    settings = dataclasses.replace(test_td.TINY, games=600, rounds=5, threads=2)
+    alone = test_td.trained(tmp_path / "alone", games=600, rounds=5, threads=2)
+
+    with two_nodes() as kill_one:
+        there = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "there", ray="auto"))
+        there.train(lambda run: kill_one() if run.rounds == 2 else None)
+    assert first.exists()
+    assert test_td.same(alone, there)
+    assert td.read_settings(there.folder) == dataclasses.replace(
+        td.read_settings(alone.folder), resume=there.folder, folder=there.folder
+    )
 
 
 def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path):
@@ -96,3 +141,9 @@ def test_a_cluster_that_is_not_there_is_missed_soon(address, message):
     assert done.returncode == 2
     assert f"Error: {message}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_training_says_that_its_cluster_is_not_there(tmp_path, capsys):
+    pytest.importorskip("ray")
+    assert train.main([*test_td.arguments(tmp_path), "--ray", "nowhere"]) == 2
+    assert "error: no Ray cluster can be reached at nowhere" in capsys.readouterr().err

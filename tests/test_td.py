@@ -59,7 +59,8 @@ def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
     value = some_value(rules)
     state = game.reset(8, seed=4, roll=False)
     mine = state.copy()
-    samples = self_play(game, state, value, turns, 0.2, td_lambda, np.random.default_rng(7))
+    drawn = np.random.default_rng(7).random((turns, 8)) < 0.2
+    samples = self_play(game, state, value, drawn, td_lambda)
 
     rng = np.random.default_rng(7)
     met = []  # a turn each: the games before it, what it was worth before and after, whether something follows
@@ -358,7 +359,7 @@ def test_help_names_the_learners_and_explains_every_setting(
         train.main(["td", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "Learners: ppo, td; this is td" in text
+    assert "Learners: ppo, td, rllib; this is td" in text
     for name in [f.name for f in dataclasses.fields(Settings) if f.name != "rules"]:
         _, found, rest = text.partition(f"--{name.replace('_', '-')}")
         assert found, name

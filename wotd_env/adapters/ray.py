@@ -1,4 +1,4 @@
-"""Tournaments on a Ray cluster (extra `ray`): its nodes play the blocks.
+"""Tournaments on a Ray cluster (extra `ray`): its nodes play the blocks. `agents/` connects to clusters by it, too.
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
@@ -22,9 +22,9 @@ from wotd_env.arena.workers import Worker
 try:
     import ray
 except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("tournaments on a cluster need Ray: pip install 'wotd-env[ray]'") from missing
+    raise ModuleNotFoundError("work on a cluster needs Ray: pip install 'wotd-env[ray]'") from missing
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "connect", "num_cpus"]
 
 _CONNECT = 30.0  # seconds in which a cluster must answer
 
@@ -50,11 +50,7 @@ class Cluster:
         address: str | None = None,
         trust: bool = False,
     ) -> None:
-        self._ours = not ray.is_initialized()
-        if self._ours:
-            if address not in (None, "local"):
-                _find(address)
-            ray.init(address=address, log_to_driver=False)
+        self._ours = connect(address)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_play_block)
         self._options = tournament, time_limit, trust
         self._pending: dict[Future[PlayedBlock], Any] = {}
@@ -62,8 +58,7 @@ class Cluster:
     @property
     def size(self) -> int:
         """CPUs of the cluster, as it is now."""
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        return max(1, int(resources.get("CPU", 1)))
+        return num_cpus()
 
     def __enter__(self) -> Cluster:
         return self
@@ -90,6 +85,31 @@ class Cluster:
 
         reference.future().add_done_callback(finish)
         return future
+
+
+def connect(address: str | None) -> bool:
+    """Connect to a Ray cluster, unless this process is connected to one already; return whether it was not.
+
+    Args:
+        address: of the cluster; "auto" for the one that this machine is a node of, "local" or None for a new one on
+            this machine.
+
+    Raises:
+        ConnectionError: if there is no cluster at the address.
+    """
+    if ray.is_initialized():
+        return False
+    address = address or "local"  # Ray takes None for any cluster that it finds
+    if address != "local":
+        _find(address)
+    ray.init(address=address, log_to_driver=False)
+    return True
+
+
+def num_cpus() -> int:
+    """Return the CPUs of the cluster that we are connected to, as it is now; at least 1."""
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return max(1, int(resources.get("CPU", 1)))
 
 
 def _find(address: str) -> None:

@@ -1,0 +1,62 @@
+"""Self-play on a Ray cluster, for `python train.py td --ray ADDRESS`: its nodes play slices of the games.
+
+A game is played alike in any slice and on any node, so what is learnt does not depend on the cluster. A slice whose
+node dies is played again on another one. The nodes find this checkout under the same path as this machine does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import ray
+import torch as th
+from numpy.typing import NDArray
+
+from agents.td import Samples, self_play
+from wotd_env import Game, Rules
+from wotd_env.adapters.ray import num_cpus
+from wotd_env.core.state import States
+from wotd_env.planning.learned import LearnedValue, Network
+from wotd_env.planning.planner import TOGETHER
+
+
+def play_slices(
+    rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
+) -> Samples:
+    """Play turns in all games, in place, and say what they teach, as `agents.td.self_play` does.
+
+    Ray must be connected, see `wotd_env.adapters.ray.connect`.
+
+    Args:
+        rules: the rules.
+        state: STATE (N,), games before the first roll of a turn.
+        value: what plays, and makes the targets.
+        at_random: bool (T, N), which of the T turns of each game end with a move at random.
+        td_lambda: lambda.
+    """
+    # Two slices for a CPU, because not all are equally fast; but smaller ones than the planner's are a waste.
+    count = max(1, min(2 * num_cpus(), len(state) // TOGETHER))
+    games = np.array_split(np.arange(len(state)), count)
+    network = ray.put(value.network)
+    task = ray.remote(num_cpus=1, max_retries=-1)(_play_slice)
+    played = ray.get(
+        [task.remote(rules, network, state[part], at_random[:, part], td_lambda) for part in games]
+    )
+    for part, (after, _) in zip(games, played, strict=True):
+        state[part] = after
+    columns = zip(*(samples for _, samples in played), strict=True)
+    return Samples(*(_side_by_side(column, len(at_random)) for column in columns))
+
+
+def _play_slice(
+    rules: Rules, network: Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
+) -> tuple[States, tuple[NDArray[np.generic], ...]]:
+    """Return the games after their turns, and what these teach, as arrays."""
+    state = state.copy()  # what Ray hands out cannot be written to
+    samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
+    return state, tuple(column.numpy() for column in samples)
+
+
+def _side_by_side(parts: tuple[NDArray[np.generic], ...], turns: int) -> th.Tensor:
+    """Return one column of the samples of all games: turn by turn, and in each turn slice by slice."""
+    rows = [part.reshape(turns, -1, part.shape[1]) for part in parts]
+    return th.from_numpy(np.concatenate(rows, 1)).flatten(0, 1)

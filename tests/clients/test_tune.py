@@ -1,0 +1,84 @@
+"""Ray Tune: sweeps of train.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.tune", exc_type=ImportError)
+
+import ray
+
+from agents import td, tune
+from tests import test_td
+from tests.test_training import contents
+from wotd_env.planning import learned
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray() -> Iterator[None]:
+    """Two CPUs and little memory, for all tests."""
+    memory = 200_000_000
+    ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder, again = tmp_path / "sweep", tmp_path / "again"
+    assert tune.main([*test_td.arguments(folder), "--trials", "2"]) == 0
+    one, other = sorted(folder.glob("learning_rate=*"))
+    shown = capsys.readouterr().out
+
+    # A trial is what train.py does with its settings.
+    drawn = dict(part.split("=") for part in one.name.split(","))
+    assert drawn.keys() == tune.RANGES["td"].keys()
+    values = {name: type(getattr(test_td.TINY, name))(value) for name, value in drawn.items()}
+    alone = test_td.trained(tmp_path / "alone", **values)
+    assert same_network(alone.folder, one)
+    result = json.loads((one / "result.json").read_text())
+    assert result["planner"] == alone.measure(test_td.TINY.final_games)["planner"]._asdict()
+
+    # The strongest is named.
+    best = shown.split("The strongest is the run")[1].split()[0]
+    assert strength(Path(best)) == max(strength(one), strength(other))
+
+    # One that is finished is not repeated, one that was interrupted goes on.
+    shutil.copytree(one, again / one.name)
+    td.Run.begin(dataclasses.replace(td.read_settings(other), resume=None, folder=again / other.name))
+    assert tune.main([*test_td.arguments(again), "--trials", "2"]) == 0
+    assert {path.name for path in again.glob("learning_rate=*")} == {one.name, other.name}
+    assert contents(again / one.name) == contents(one)
+    assert same_network(again / other.name, other)
+
+
+def same_network(one: Path, other: Path) -> bool:
+    """Whether two runs have learnt the same."""
+    networks = (learned.load(folder / "value.npz").network for folder in (one, other))
+    return all(map(np.array_equal, *networks))
+
+
+def strength(folder: Path) -> float:
+    """The share of games that a run won against planner."""
+    counts = json.loads((folder / "result.json").read_text())["planner"]
+    return float(counts["wins"] / counts["games"])
+
+
+def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = test_td.trained(tmp_path / "run", rounds=1, milestones=1)
+    assert tune.main(["--resume", str(run.folder)]) == 2
+    assert "--resume is not for sweeps" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        tune.main(["td", "--trials", "0"])
+    assert "trials must be an integer of at least 1, got 0" in " ".join(capsys.readouterr().err.split())
