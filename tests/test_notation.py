@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**32)
 def random_game(rules: Rules, seed: int, most: int = 80) -> notation.RecordedGame:
     """The beginning of a game between random players, who stop rolling more often than chance would."""
     game, state, rng = Game(rules), Game(rules).reset(1, seed=seed), np.random.default_rng(seed)
-    actions = []
+    actions: list[int] = []
     while len(actions) < most and not game.is_over(state)[0]:
         weight = game.legal_actions(state) * rng.random(game.num_actions)
         weight[:, 31] *= 10
@@ -82,7 +82,8 @@ def test_fields_that_play_seldom_sets_come_back_too():
     )
     over = state.copy()
     over["phase"], over["truncated"], over["turn"], over["perfection"] = Phase.OVER, 1, 65535, 0
-    full = board(Rules(players=2, spaces=10), **dict.fromkeys(("water", "fire", "metal"), "##########|....."))
+    wall = "##########|....."
+    full = board(Rules(players=2, spaces=10), water=wall, fire=wall, metal=wall)
     for which, one in ((rules, state), (rules, over), (Rules(spaces=10), full)):
         read_rules, read = notation.parse_position(notation.position(which, one, stream=True))
         assert (read_rules, read.tobytes()) == (which, one.tobytes())
