@@ -53,7 +53,7 @@ def test_every_rule_is_an_option_with_its_default(command):
 
 def test_help_names_every_command():
     text = wotd("--help").stdout
-    for command in ("arena", "bench", "watch", "policies", "solve", "analyze"):
+    for command in ("arena", "bench", "watch", "record", "replay", "policies", "solve", "analyze"):
         assert f" {command} " in text
 
 

@@ -11,6 +11,7 @@ actions, and its reward, as `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -74,13 +75,15 @@ def write(file: str | Path, dataset_id: str, policy: str) -> int:
     others = [*first.policies[at + 1 :], *first.policies[:at]] or policy
     path = Path(get_dataset_path(dataset_id))
     try:
-        dataset = minari.create_dataset_from_buffers(
-            dataset_id,
-            _all_episodes(first, parts, policy),  # a list is not needed, and might not fit into memory
-            env=_environment(first, others),
-            algorithm_name=policy,
-            description=f"Way of the Dragon: the decisions of {policy} against {others}",
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that it is not said who the author is, and such
+            dataset = minari.create_dataset_from_buffers(
+                dataset_id,
+                _all_episodes(first, parts, policy),  # a list is not needed, and might not fit into memory
+                env=_environment(first, others),
+                algorithm_name=policy,
+                description=f"Way of the Dragon: the decisions of {policy} against {others}",
+            )
         return int(dataset.total_episodes)
     except BaseException:  # half a dataset is none
         shutil.rmtree(path, ignore_errors=True)

@@ -186,7 +186,8 @@ def record(
         metadata = {_KEY: json.dumps(about | {"games": games}).encode()}
         with _explained(file, parts):
             _write(target, schema(rules).with_metadata(metadata), map(parquet.read_table, written))
-            shutil.rmtree(parts)
+            for part in parts.glob("*.parquet"):
+                part.unlink()
         progress(games, games)
     return decisions
 
@@ -201,9 +202,9 @@ def _keeping(file: str | Path, parts: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        lock.release()
         if not any(parts.glob("*.parquet")):
             shutil.rmtree(parts, ignore_errors=True)
-        lock.release()
 
 
 @contextmanager
