@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -408,6 +409,29 @@ def test_dice_that_do_not_follow_are_named():
     assert notation.parse_game(game + "[wwwww]").states["dice"][-1].tolist() == [0] * 5
     assert notation.parse_game(game).states["phase"].tolist() == [Phase.KEEP, Phase.CHANCE]
     assert str(notation.parse_game(str(notation.parse_game(game)))) == str(notation.parse_game(game))
+
+
+@functools.cache
+def some_text() -> str:
+    return str(random_game(Rules(spaces=0, powers="any"), 3, most=25))
+
+
+@given(
+    st.text(st.sampled_from('wfmeod?ABCDE0123456789.|/[]()"\\; \n-+=\x00é'), max_size=12),
+    st.integers(0, 1000),
+    st.integers(0, 12),
+)
+def test_any_other_text_is_refused_with_an_error_of_its_own_or_is_a_game(
+    more: str, at: int, cut: int
+) -> None:
+    text = some_text()
+    at %= len(text)
+    try:
+        read = notation.parse_game(text[:at] + more + text[at + cut :])
+    except ValueError:
+        return
+    again = notation.parse_game(str(read))
+    assert (again.players, again.states.tobytes()) == (read.players, read.states.tobytes())
 
 
 def test_nothing_may_follow_the_end():

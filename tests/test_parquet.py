@@ -310,6 +310,18 @@ def test_wrong_calls_leave_nothing_behind(tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
+def test_two_processes_do_not_write_one_file(tmp_path):
+    filelock = pytest.importorskip("filelock")
+    file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
+    parts.mkdir()
+    with (
+        filelock.FileLock(parts / "lock"),
+        pytest.raises(OSError, match="is being written by another process"),
+    ):
+        parquet.record(["random"], file, 2)
+    assert not file.exists()
+
+
 # -------------------------------------------------------------------------------------------------------- the commands
 
 
