@@ -16,7 +16,7 @@ from wotd_env.envs.single import WayOfTheDragonEnv
 minari: Any = pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
-from wotd_env.adapters.minari import write  # noqa: E402 - needs what may not be there
+from wotd_env.adapters.minari import check, write  # noqa: E402 - needs what may not be there
 
 pytestmark = pytest.mark.filterwarnings(
     "default:.*:UserWarning"
@@ -91,7 +91,7 @@ def test_the_environment_of_a_dataset_can_be_made_again(tmp_path):
 def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     file = tmp_path / "games.parquet"
     parquet.record(["first"], file, 9, Rules(spaces=0))
-    with pytest.raises(ValueError, match=r"policy must be one of \('first',\), got 'greedy'"):
+    with pytest.raises(ValueError, match="policy must be one of first, got 'greedy'"):
         write(file, "wotd/first-v0", "greedy")
     with pytest.raises(FileNotFoundError):
         write(tmp_path / "missing.parquet", "wotd/first-v0", "first")
@@ -103,6 +103,23 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch
     with pytest.raises(ValueError, match="there is a Minari dataset wotd/first-v0 already"):
         write(file, "wotd/first-v0", "first")
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
+
+
+def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
+    for policies, policy, message in (
+        (
+            ["greedy", "sb3:model.zip"],
+            "greedy",
+            "cannot have the opponent 'sb3:model.zip', which needs consent",
+        ),
+        (["sb3:model.zip"], "sb3:model.zip", "cannot have the opponent"),
+        (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check("wotd/any-v0", Rules(), policies, policy)
+    check("wotd/any-v0", Rules(), ["sb3:model.zip", "first"], "sb3:model.zip")
+    with pytest.raises(ValueError, match="Malformed dataset ID"):
+        check("no id", Rules(), ["greedy"], "greedy")
 
 
 def test_the_command_writes_both(tmp_path, monkeypatch):

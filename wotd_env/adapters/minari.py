@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ import numpy as np
 
 from wotd_env.adapters.parquet import Decisions, blocks
 from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
+from wotd_env.policies import POLICIES
 
 try:
     import h5py  # noqa: F401 - what Minari writes with
@@ -35,20 +37,27 @@ except ModuleNotFoundError as missing:
         f"Minari datasets need {missing.name}: pip install 'wotd-env[minari]'"
     ) from missing
 
-__all__ = ["check_new", "episodes", "write"]
+__all__ = ["check", "episodes", "write"]
 
 
-def check_new(dataset_id: str) -> None:
-    """Make sure, before the work begins, that there is no dataset of an id.
+def check(dataset_id: str, rules: Rules, policies: Sequence[str], policy: str) -> None:
+    """Make sure, before games are recorded, that they can be written as a dataset.
+
+    Args:
+        dataset_id: of which there must be none.
+        rules: of the games.
+        policies: that play.
+        policy: whose view the dataset will be.
 
     Raises:
-        ValueError: if there is one, or the id is none.
+        ValueError: if they cannot.
     """
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(
             f"there is a Minari dataset {dataset_id} already, in {path}: take another id, or delete it"
         )
+    _environment(rules, policies, policy).close()
 
 
 def write(file: str | Path, dataset_id: str, policy: str) -> int:
@@ -66,13 +75,11 @@ def write(file: str | Path, dataset_id: str, policy: str) -> int:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no such file, the policy plays in none of its games, or there is such a dataset.
     """
-    check_new(dataset_id)
     parts = blocks(file)
     first = next(parts, None)
-    if first is None or policy not in first.policies:
-        raise ValueError(f"policy must be one of {first.policies if first else ()}, got {policy!r}")
-    at = first.policies.index(policy)
-    others = [*first.policies[at + 1 :], *first.policies[:at]] or policy
+    if first is None:
+        raise ValueError(f"{file} has no games")
+    check(dataset_id, first.rules, first.policies, policy)
     path = Path(get_dataset_path(dataset_id))
     try:
         with warnings.catch_warnings():
@@ -80,9 +87,9 @@ def write(file: str | Path, dataset_id: str, policy: str) -> int:
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
                 _all_episodes(first, parts, policy),  # a list is not needed, and might not fit into memory
-                env=_environment(first, others),
+                env=_environment(first.rules, first.policies, policy),
                 algorithm_name=policy,
-                description=f"Way of the Dragon: the decisions of {policy} against {others}",
+                description=f"Way of the Dragon: the decisions of {policy}",
             )
         return int(dataset.total_episodes)
     except BaseException:  # half a dataset is none
@@ -134,8 +141,16 @@ def _all_episodes(first: Decisions, parts: Iterator[Decisions], policy: str) -> 
         yield from episodes(decisions, policy)
 
 
-def _environment(decisions: Decisions, opponents: Any) -> gymnasium.Env[Any, Any]:
-    """Return the environment that the dataset is of, as its users will make it."""
-    return gymnasium.make(
-        "wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, **asdict(decisions.rules)
-    )
+def _environment(rules: Rules, policies: Sequence[str], policy: str) -> gymnasium.Env[Any, Any]:
+    """Return the environment that a dataset is of, as its users will make it."""
+    if policy not in policies:
+        raise ValueError(f"policy must be one of {', '.join(policies)}, got {policy!r}")
+    at = policies.index(policy)
+    opponents = [*policies[at + 1 :], *policies[:at]] or [policy] * (rules.players - 1)
+    for name in opponents:
+        known = POLICIES.get(name.partition(":")[0])
+        if known and known.needs_trust:
+            raise ValueError(
+                f"the environment of a Minari dataset cannot have the opponent {name!r}, which needs consent"
+            )
+    return gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, **asdict(rules))

@@ -43,11 +43,11 @@ def command(
         rules.setdefault("players", max(2, len(policies)))
         game_rules = Rules(**rules)
         check_writable(out, ".parquet")
-        if minari:
-            from wotd_env.adapters.minari import check_new, write
-
-            check_new(minari)
         ready_policies(policies, trust, game_rules)
+        if minari:
+            from wotd_env.adapters.minari import check, write
+
+            check(minari, game_rules, policies, policies[0])
         solution = solver.load(table) if table else None
         with progress_bar("games", quiet) as progress:
             decisions = parquet.record(policies, out, games, game_rules, seed, solution, trust, progress)
