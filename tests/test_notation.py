@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -319,6 +320,15 @@ def test_a_game_can_be_written_by_hand():
     assert str(game).splitlines()[-2:] == ["1. B [wwddd] stop w|1", "2. A [wfmeo] stop equilibrium"]
     with pytest.raises(ValueError, match="line 9: a roll must be five dice"):
         notation.parse_game(BY_HAND.replace("[omefw]", "[omefww]"))
+
+
+def test_the_examples_of_the_page_are_what_they_say():
+    page = (Path(__file__).parents[1] / "docs" / "notation.md").read_text()
+    line, game = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+    assert notation.position(*notation.parse_position(line)) == line.rstrip()
+    assert notation.parse_game(game).seed == 11
+    for line in re.findall(r'"(\S+\|.* keep .*|\S+\|.* move .*)"', page):
+        notation.parse_position(line)
 
 
 def test_a_truncated_and_an_unfinished_game_have_results_of_their_own():
