@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
-from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, solver
+from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.core.dice import HOLD_KEEP, keep_number
@@ -150,7 +150,8 @@ def test_blunders_can_be_seen_again(table):
         assert state.tobytes() == blunder.state.tobytes()
         assert analysis.regret(game, state, [blunder.action], table)[0] == pytest.approx(blunder.regret)
         words, best = (game.describe_action(state, action) for action in (blunder.action, blunder.best))
-        assert str(blunder).endswith(f": {words}; best: {best}")
+        position = notation.position(blunder.rules, blunder.state)
+        assert str(blunder).endswith(f': {words}; best: {best}; position: "{position}"')
 
 
 def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
@@ -159,7 +160,7 @@ def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
     dice = (state["dice"][0] == 0).sum()
     told = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
     assert told.startswith("0.500 given away with dice water, ")
-    assert told.endswith(f": move on water, to number {dice}; best: move on water, to number {dice}")
+    assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in told
 
 
 def test_grades_are_the_same_for_the_same_seed(table):
@@ -180,7 +181,7 @@ def test_kinds_are_told_apart(game, table, visited):
     assert np.array_equal(kind == 0, (visited["phase"] == Phase.KEEP) & (visited["rolls_left"] == 2))
 
 
-def test_a_recorded_game_is_annotated(table, tmp_path):
+def test_a_recorded_game_is_annotated(table):
     rules = Rules(spaces=SPACES)
     game = Game(rules)
     state = game.reset(1, seed=21)
@@ -191,9 +192,8 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
         lost.append(float(analysis.regret(game, state, action, table)[0]))
         actions.append(int(action[0]))
         game.step(state, action)
-    file = tmp_path / "game.json"
-    analysis.write_game(file, rules, 21, actions)
-    notes = analysis.annotate(file, table)
+    recorded = notation.record_game(rules, actions, seed=21)
+    notes = analysis.annotate(recorded, table)
     assert [note.action for note in notes] == actions
     assert [note.regret for note in notes] == pytest.approx(lost)
     worst = max(notes, key=lambda note: note.regret)
@@ -204,37 +204,9 @@ def test_a_recorded_game_is_annotated(table, tmp_path):
     assert moves
     assert all(", to number " in note.words for note in moves)  # this board has no plain spaces
 
-    assert analysis.read_game(file) == (rules, 21, actions)
-
-    analysis.write_game(file, rules, 21, [*actions, 0])
-    with pytest.raises(ValueError, match="over"):
-        analysis.annotate(file, table)
-    analysis.write_game(file, rules, 21, [54, *actions])
-    with pytest.raises(ValueError, match="action 0"):
-        analysis.annotate(file, table)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"rules": {"spaces": 99}, "seed": 1, "actions": []}',
-        '{"rules": {"dice": 5}, "seed": 1, "actions": []}',
-        '{"rules": [], "seed": 1, "actions": []}',
-        '{"rules": {}, "seed": 1.5, "actions": []}',
-        '{"rules": {}, "seed": 1, "actions": [31.5]}',
-        '{"rules": {}, "seed": 1, "actions": [60]}',
-        "[" * 100_000,
-        "PK\x03",
-    ],
-)
-def test_files_that_are_no_games_are_named(table, tmp_path, content):
-    file = tmp_path / "broken.json"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=r"broken\.json"):
-        analysis.annotate(file, table)
+    wrong = recorded._replace(actions=np.full_like(recorded.actions, 54))
+    with pytest.raises(IllegalActionError, match="game 0: action 54"):
+        analysis.annotate(wrong, table)
 
 
 def test_regret_is_drawn(table, tmp_path):
@@ -268,16 +240,15 @@ def test_policies_go_by_their_names(table):
     assert named.spaces == SPACES == named.as_dict()["spaces"]
 
 
-def test_what_is_no_table_is_named(game, tmp_path):
+def test_what_is_no_table_is_named(game):
     state = game.reset(2, seed=1)
-    file = tmp_path / "game.json"
-    analysis.write_game(file, Rules(spaces=SPACES), 1, [])
+    recorded = notation.record_game(Rules(spaces=SPACES), [], seed=1)
     name: Any = "p0.wotd"
     for call in (
         lambda: analysis.analyze(game, state, name),
         lambda: analysis.regret(game, state, [31, 31], name),
         lambda: analysis.grade("greedy", name),
-        lambda: analysis.annotate(file, name),
+        lambda: analysis.annotate(recorded, name),
         lambda: solver.evaluate(make_policy("greedy"), name),
     ):
         with pytest.raises(
@@ -286,21 +257,13 @@ def test_what_is_no_table_is_named(game, tmp_path):
             call()
 
 
-@pytest.mark.parametrize("seed", ["-1", "1e400", "18446744073709551616"])
-def test_seeds_that_no_game_has_are_named_with_their_file(table, tmp_path, seed):
-    file = tmp_path / "broken.json"
-    file.write_text(f'{{"rules": {{"spaces": 0}}, "seed": {seed}, "actions": []}}')
-    with pytest.raises(ValueError, match=r"broken\.json"):
-        analysis.annotate(file, table)
-
-
 # -------------------------------------------------------------------------------------------------------- the command
 
 
 @pytest.fixture
 def record(tmp_path):
-    file = tmp_path / "game.json"
-    analysis.write_game(file, Rules(spaces=SPACES), 1, [])
+    file = tmp_path / "game.txt"
+    notation.write_game(file, notation.record_game(Rules(spaces=SPACES), [], seed=1))
     return file
 
 
@@ -320,7 +283,7 @@ def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
     ("arguments", "message"),
     [
         ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
-        ("greedy {record}", "give policies, or one recorded game alone, got greedy, {record}"),
+        ("greedy {record}", "give policies, or one recorded game or position alone, got greedy, {record}"),
         ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
         ("greedy --blunders -1", "--blunders must be an integer from 0 to 20, got -1"),
         ("greedy --blunders 21", "--blunders must be an integer from 0 to 20, got 21"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from wotd_env import Rules
+from wotd_env import Game, Rules, analysis, notation, solver
 from wotd_env.arena import Tournament, run
 from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
 from wotd_env.policies import POLICIES
@@ -53,7 +53,7 @@ def test_every_rule_is_an_option_with_its_default(command):
 
 def test_help_names_every_command():
     text = wotd("--help").stdout
-    for command in ("arena", "bench", "watch", "policies", "solve", "analyze"):
+    for command in ("arena", "bench", "watch", "record", "replay", "policies", "solve", "analyze"):
         assert f" {command} " in text
 
 
@@ -97,7 +97,7 @@ def test_arena_names_forfeits_and_says_so_by_its_exit_code():
     assert "games were forfeited" in result.stderr
     assert "tests.arena_policies:Illegal in seat" in result.stderr
     assert "illegal action 999 (no such action) (game seed" in result.stderr
-    assert "wotd_env.arena.replay(rules, " in result.stderr
+    assert "to be read by wotd_env.notation.parse_position: " in result.stderr
 
 
 def test_arena_can_be_interrupted_and_goes_on(tmp_path):
@@ -143,13 +143,62 @@ def test_watch_tells_every_turn_until_the_end():
 
 
 def test_a_recorded_game_can_be_analysed(table):
-    assert wotd("watch", "random", "--spaces", 0, "--record", "game.json").exit_code == 0
-    recorded = json.loads(Path("game.json").read_text())
-    result = wotd("analyze", "game.json", "--table", table)
+    assert wotd("watch", "random", "--spaces", 0, "--record", "game.txt").exit_code == 0
+    recorded = notation.read_game("game.txt")
+    assert recorded.players == ("random", "random")
+    assert recorded.seed == 0
+    result = wotd("analyze", "game.txt", "--table", table)
     assert result.exit_code == 0, result.output
     first, *rest = result.stdout.splitlines()
-    assert first == f"game.json: 0 plain spaces, graded by {table}"
-    assert len(rest) == len(recorded["actions"])
+    assert first == f"game.txt: 0 plain spaces, graded by {table}"
+    asked = Game(recorded.rules).legal_actions(recorded.states[:-1]).sum(1) > 1
+    assert len(rest) == asked.sum()
+
+
+def test_a_position_can_be_analysed(table):
+    line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd"
+    result = wotd("analyze", line, "--table", table)
+    assert result.exit_code == 0, result.output
+    first, *actions = result.stdout.splitlines()
+    rules, state = notation.parse_position(line)
+    exact = analysis.analyze(Game(rules), state, solver.load(table))
+    assert first == f"{exact.equity[0]:+.3f} for seat 0, by {table}"
+    assert len(actions) == 1
+    assert actions[0].split()[:2] == [f"{exact.equity[0]:+.3f}", "f|2"]
+    assert "move on fire, to number 2" in actions[0]
+    result = wotd("analyze", line.replace("move 0 ffddd", "over 0 ffddd"), "--table", table)
+    assert len(result.stdout.splitlines()) == 1
+    result = wotd("analyze", line, "--table", table, "--games", 5)
+    assert result.exit_code == WRONG_USE
+    assert "--games is for grading policies" in result.output
+
+
+def test_watch_begins_where_it_is_told():
+    line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd powers=own"
+    result = wotd("watch", "first", "greedy", "--position", line, "--record", "game.txt")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].startswith("Turn 3: player_0 (A)")
+    assert line in result.stdout.splitlines()
+    recorded = notation.read_game("game.txt")
+    assert notation.position(recorded.rules, recorded.states[:1]) == line
+    assert recorded.seed is None
+    other = wotd("watch", "first", "greedy", "--position", line, "--seed", 1)
+    assert other.stdout.splitlines()[0] == result.stdout.splitlines()[0]
+    assert other.stdout != result.stdout
+    result = wotd("watch", "first", "--position", line, "--dead-pieces", 2)
+    assert result.exit_code == WRONG_USE
+    assert "--dead-pieces is a rule, and --position brings its rules" in result.output
+
+
+def test_a_game_that_is_interrupted_is_recorded_as_far_as_it_went(monkeypatch):
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wotd_env.cli.watch.time.sleep", interrupt)
+    assert wotd("watch", "first", "--record", "game.txt").exit_code == INTERRUPTED
+    recorded = notation.read_game("game.txt")
+    assert len(recorded.actions) > 0
+    assert recorded.states["turn"][-1] == 1
 
 
 def test_solve_and_verify(table):
@@ -197,13 +246,12 @@ def test_analyze_grades_policies(table):
         ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
         ("solve --verify notes.txt", "notes.txt is not a table"),
         ("analyze greedy --table missing.wotd", "missing.wotd"),
-        ("analyze missing.json", "missing.json"),
-        ("analyze notes.json", "must be a recorded game"),
+        ("analyze missing.txt", "missing.txt"),
+        ("analyze notes.txt", "notes.txt: a game must begin with the position"),
     ],
 )
 def test_mistakes_are_explained_in_a_line(arguments, message):
     Path("notes.txt").write_text("no database, no table, but long enough to be looked into" * 20)
-    Path("notes.json").write_text("{}")
     result = wotd(*arguments.split())
     assert result.exit_code == WRONG_USE, result.output
     assert message in " ".join(result.stderr.split())
@@ -222,9 +270,10 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
         ("watch greedy --delay -1", "delay must be from 0 to 3600, got -1.0"),
         ("watch greedy --delay nan", "delay must be from 0 to 3600, got nan"),
         ("watch greedy --delay inf", "delay must be from 0 to 3600, got inf"),
-        ("watch greedy --record game.txt", "must end in .json, got game.txt"),
-        ("watch greedy --record nowhere/game.json", "no folder nowhere"),
+        ("watch greedy --record game.json", "must end in .txt, got game.json"),
+        ("watch greedy --record nowhere/game.txt", "no folder nowhere"),
         ("watch greedy oracle:missing.wotd", "missing.wotd"),
+        ("watch greedy --position nonsense", "a position must begin with board, colours"),
         ("watch oracle --players 3", "players must be 2, got 3"),
         ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
         ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
@@ -262,9 +311,9 @@ def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monke
         raise PermissionError(f"cannot write {file}, one of {endings}")
 
     monkeypatch.setattr("wotd_env.cli.watch.check_writable", refuse)
-    result = wotd("watch", "greedy", "--record", "game.json")
+    result = wotd("watch", "greedy", "--record", "game.txt")
     assert result.exit_code == WRONG_USE
-    assert result.stderr == "Error: cannot write game.json, one of ('.json',)\n"
+    assert result.stderr == "Error: cannot write game.txt, one of ('.txt',)\n"
     assert result.stdout == ""
 
 

@@ -14,6 +14,7 @@ from wotd_env.core.state import STATE
 
 if TYPE_CHECKING:
     from wotd_env import way_of_the_dragon_v0
+    from wotd_env.core import notation
     from wotd_env.core.game import Game, GameSpec, IllegalActionError
     from wotd_env.core.policy import Policy
     from wotd_env.policies import make_policy
@@ -32,6 +33,7 @@ __all__ = [
     "Rules",
     "describe_action",
     "make_policy",
+    "notation",
     "way_of_the_dragon_v0",
 ]
 
@@ -54,11 +56,15 @@ _LAZY = {
     "Policy": "wotd_env.core.policy",
     "make_policy": "wotd_env.policies",
 }
+_LAZY_MODULES = {
+    "notation": "wotd_env.core.notation",
+    "way_of_the_dragon_v0": "wotd_env.way_of_the_dragon_v0",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name == "way_of_the_dragon_v0":
-        return importlib.import_module("wotd_env.way_of_the_dragon_v0")
+    if name in _LAZY_MODULES:
+        return importlib.import_module(_LAZY_MODULES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, regret
 from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
 from wotd_env.analysis.pictures import picture
-from wotd_env.analysis.recorded import Note, annotate, read_game, write_game
+from wotd_env.analysis.recorded import Note, annotate
 
 __all__ = [
     "BLUNDER",
@@ -28,7 +28,5 @@ __all__ = [
     "grade",
     "kinds",
     "picture",
-    "read_game",
     "regret",
-    "write_game",
 ]

@@ -13,6 +13,7 @@ from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, k
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, show_dice
 from wotd_env.core.intervals import margin_of_error
+from wotd_env.core.notation import position
 from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
@@ -68,7 +69,11 @@ class Blunder(NamedTuple):
     def __str__(self) -> str:
         game = Game(self.rules)
         action, best = (game.describe_action(self.state, action) for action in (self.action, self.best))
-        return f"{self.regret:.3f} given away with dice {show_dice(self.state['dice'][0])}: {action}; best: {best}"
+        dice = show_dice(self.state["dice"][0])
+        return (
+            f"{self.regret:.3f} given away with dice {dice}: {action}; best: {best}; "
+            f'position: "{position(self.rules, self.state)}"'
+        )
 
 
 @dataclass(frozen=True)

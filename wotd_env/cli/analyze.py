@@ -1,8 +1,10 @@
-"""`wotd analyze`: policies and recorded games graded against the exact solution."""
+"""`wotd analyze`: policies, recorded games and positions held against the exact solution."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,7 @@ from rich.table import Table
 from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import Rules
+from wotd_env.core.rules import Phase, Rules
 
 if TYPE_CHECKING:
     from wotd_env.analysis import Grades
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 @explained()
 def command(
     context: typer.Context,
-    what: Annotated[list[str], typer.Argument(help="Policies to grade, or one recorded game (.json).")],
+    what: Annotated[
+        list[str], typer.Argument(help="Policies to grade; or one recorded game (.txt), or one position.")
+    ],
     spaces: Annotated[
         int | None,
         typer.Option(
@@ -59,20 +63,19 @@ def command(
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
-    recorded = [name for name in what if name.endswith(".json")]
-    if recorded:
+    alone = [name for name in what if name.endswith(".txt") or " " in name]
+    if alone:
         if len(what) > 1:
-            raise ValueError(f"give policies, or one recorded game alone, got {', '.join(what)}")
+            raise ValueError(f"give policies, or one recorded game or position alone, got {', '.join(what)}")
         for option in sorted(set(context.params) - {"what", "table", "quiet"}):
             source = context.get_parameter_source(option)
             if source and source.name == "COMMANDLINE":
-                raise ValueError(f"--{option} is for grading policies, and {what[0]} is a recorded game")
-        rules = analysis.read_game(what[0])[0]
-        solution = Oracle(table).table(Game(rules))
-        notes = analysis.annotate(what[0], solution)
-        typer.echo(f"{what[0]}: {rules.spaces} plain spaces, graded by {solution.file}")
-        for note in notes:
-            typer.echo(str(note))
+                kind = "recorded game" if what[0].endswith(".txt") else "position"
+                raise ValueError(f"--{option} is for grading policies, and {what[0]} is a {kind}")
+        for line in (
+            _analysed_game(what[0], table) if what[0].endswith(".txt") else _analysed_position(what[0], table)
+        ):
+            typer.echo(line)
         return
 
     check_integer("--blunders", blunders, 0, analysis.WORST)
@@ -103,6 +106,35 @@ def command(
         )
     if plot:
         analysis.picture(grades, plot)
+
+
+def _analysed_game(file: str, table: Path | None) -> Iterator[str]:
+    """Yield what there is to say about the decisions of a recorded game."""
+    from wotd_env import Game, analysis, notation
+    from wotd_env.policies.oracle import Oracle
+
+    recorded = notation.read_game(file)
+    solution = Oracle(table).table(Game(recorded.rules))
+    notes = analysis.annotate(recorded, solution)
+    yield f"{file}: {recorded.rules.spaces} plain spaces, graded by {solution.file}"
+    yield from map(str, notes)
+
+
+def _analysed_position(line: str, table: Path | None) -> Iterator[str]:
+    """Yield what a position is worth, and each of its legal actions, the best first."""
+    from wotd_env import Game, analysis, notation
+    from wotd_env.policies.oracle import Oracle
+
+    rules, state = notation.parse_position(line)
+    game = Game(rules)
+    solution = Oracle(table).table(game)
+    result = analysis.analyze(game, state, solution)
+    yield f"{result.equity[0]:+.3f} for seat {state['player'][0]}, by {solution.file}"
+    values = result.actions[0]
+    for action in (-values).argsort(kind="stable").tolist():
+        if state["phase"][0] in (Phase.KEEP, Phase.MOVE, Phase.EXTRA) and math.isfinite(values[action]):
+            word = notation.action_text(game, state, action)
+            yield f"{values[action]:+.3f}  {word:<16} {game.describe_action(state, action)}"
 
 
 def _grades(name: str, grades: Grades) -> Table:

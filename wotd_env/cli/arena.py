@@ -116,15 +116,19 @@ def command(
         if plot:
             show.draw(results, plot)
         if results.forfeits:
-            typer.echo(_forfeits(results.forfeits), err=True)
+            typer.echo(_forfeits(tournament.rules, results.forfeits), err=True)
             raise typer.Exit(FORFEITS)
 
 
-def _forfeits(forfeits: list[Forfeit], most: int = 5) -> str:
+def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
     """Say which games were forfeited, and how to see the first of them again."""
+    from wotd_env.arena import replay
+    from wotd_env.core.notation import position
+
     lines = [f"{len(forfeits)} games were forfeited:", *(f"  {forfeit}" for forfeit in forfeits[:most])]
     if len(forfeits) > most:
         lines.append(f"  ... and {len(forfeits) - most} more, all of them in a JSON file (--out)")
     first = forfeits[0]
-    lines.append(f"The first: wotd_env.arena.replay(rules, {first.game_seed}, {first.moves})")
+    where = position(rules, replay(rules, first.game_seed, first.moves))
+    lines.append(f'The first, to be read by wotd_env.notation.parse_position: "{where}"')
     return "\n".join(lines)

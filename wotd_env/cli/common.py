@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -25,8 +25,10 @@ from rich.table import Column
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from wotd_env.core.game import Game
     from wotd_env.core.policy import Policy
     from wotd_env.core.rules import Rules
+    from wotd_env.core.state import States
 
 __all__ = [
     "FAILED",
@@ -40,6 +42,7 @@ __all__ = [
     "cores",
     "explained",
     "fail",
+    "narrate",
     "progress_bar",
     "ready_policies",
 ]
@@ -133,6 +136,31 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
+
+
+def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | None]]) -> Iterator[str]:
+    """Tell a game in words, turn by turn.
+
+    Args:
+        game: the rules, with forced decisions.
+        names: of who plays, by seat.
+        steps: its positions, STATE (1,), with what is decided in each; None in the last one.
+    """
+    from wotd_env.core.game import show_dice
+    from wotd_env.core.notation import position
+    from wotd_env.rendering import render_text
+
+    lines: list[str] = []
+    turn = -1
+    for state, action in steps:
+        if state["turn"][0] != turn or action is None:
+            if lines:
+                yield "\n".join([*lines, ""])
+            turn, lines = int(state["turn"][0]), [render_text(game, state), position(game.rules, state), ""]
+        if action is not None:
+            name, dice = names[int(state["player"][0])], show_dice(state["dice"][0])
+            lines.append(f"{name}, {dice}: {game.describe_action(state, action)}")
+    yield "\n".join(lines).rstrip()
 
 
 def check_writable(file: Path, *endings: str) -> None:

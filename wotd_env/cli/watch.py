@@ -11,75 +11,96 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies
 from wotd_env.cli.options import Seed, Trust, rules_options
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
+    from wotd_env.core.game import Game
     from wotd_env.core.policy import Policy
+    from wotd_env.core.state import States
 
 
 @explained()
 @rules_options(players="one for each policy, at least 2")
 def command(
+    context: typer.Context,
     policies: Annotated[list[str], typer.Argument(help="One for each seat, or one for all.")],
     seed: Seed = 0,
+    position: Annotated[
+        str | None, typer.Option(help="Begin here: a line as in docs/notation.md, which brings its rules.")
+    ] = None,
     delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
-    record: Annotated[Path | None, typer.Option(help="Record the game, .json, for `wotd analyze`.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Record the game, .txt, for `wotd analyze`.")] = None,
     trust: Trust = False,
     *,
     rules: dict[str, Any],
 ) -> None:
     """Watch policies play a game, move by move, in words."""
+    from wotd_env import Game, notation
     from wotd_env.core.game import check_seed
 
-    seats = rules.setdefault("players", max(2, len(policies)))
+    check_seed(seed)
+    check_range("delay", delay, 0, HOUR)
+    state = None
+    if position is not None:
+        for option in rules:
+            source = context.get_parameter_source(option)
+            if source and source.name == "COMMANDLINE":
+                raise ValueError(f"--{option.replace('_', '-')} is a rule, and --position brings its rules")
+        game_rules, state = notation.parse_position(position)
+    else:
+        rules.setdefault("players", max(2, len(policies)))
+        game_rules = Rules(**rules)
+    seats = game_rules.players
     if len(policies) not in (1, seats):
         raise ValueError(
             f"policies must be one for each of the {seats} seats, or one for all, got {len(policies)}"
         )
-    game_rules = Rules(**rules)
-    check_seed(seed)
-    check_range("delay", delay, 0, HOUR)
     made = ready_policies(policies, trust, game_rules)
     if record:
-        check_writable(record, ".json")
+        check_writable(record, ".txt")
+    game = Game(game_rules, skip_forced=False)
+    if state is None:
+        state = game.reset(1, seed=seed)
+    elif not state["rng"][0]:  # the line says nothing of the dice to come
+        state["rng"] = game.reset(1, seed=seed)["rng"]
+    game.roll(state)
+    names = policies * (seats // len(policies))
+    states: list[States] = []
     actions: list[int] = []
-    for turn in _narrate(game_rules, policies * (seats // len(policies)), made, seed, actions):
-        typer.echo(turn)
-        time.sleep(delay)
-    if record:
-        from wotd_env.analysis import write_game
+    try:
+        for turn in narrate(game, names, _play(game, names, made, state, seed, states, actions)):
+            typer.echo(turn)
+            time.sleep(delay)
+    finally:  # a game that is interrupted is recorded as far as it went
+        if record and states:
+            decided = np.array(actions[: len(states) - 1], np.int64)
+            given = None if position else seed
+            played = notation.RecordedGame(game_rules, np.concatenate(states), decided, tuple(names), given)
+            notation.write_game(record, played)
 
-        write_game(record, game_rules, seed, actions)
 
-
-def _narrate(
-    rules: Rules, names: list[str], players: dict[str, Policy], seed: int, actions: list[int]
-) -> Iterator[str]:
-    """Play a game and tell it, turn by turn; all actions but forced moves are added to `actions`."""
-    from wotd_env.core.game import Game, show_dice
+def _play(
+    game: Game,
+    names: list[str],
+    players: dict[str, Policy],
+    state: States,
+    seed: int,
+    states: list[States],
+    actions: list[int],
+) -> Iterator[tuple[States, int | None]]:
+    """Play a game on to its end; yield its positions with what is decided in them, and note both."""
     from wotd_env.core.policy import ask, play_out
-    from wotd_env.rendering import render_text
 
-    game = Game(rules, skip_forced=False)
-    state = game.reset(1, seed=seed)
     rng = np.random.default_rng(seed)
 
     def choose(seat: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
         return ask(players[names[seat]], game, state, rng)
 
-    lines: list[str] = []
-    turn = -1
-    for chosen in play_out(game, state, np.arange(rules.players)[None], choose):
-        action = int(chosen[0])
-        if state["turn"][0] != turn:
-            if lines:
-                yield "\n".join([*lines, ""])
-            turn, lines = int(state["turn"][0]), [render_text(game, state), ""]
-        name, dice = names[int(state["player"][0])], show_dice(state["dice"][0])
-        lines.append(f"{name}, {dice}: {game.describe_action(state, action)}")
-        if state["phase"][0] != Phase.MOVE or game.legal_actions(state).sum() > 1:
-            actions.append(action)
-    yield "\n".join([*lines, ""])
-    yield render_text(game, state)
+    for chosen in play_out(game, state, np.arange(game.rules.players)[None], choose):
+        states.append(state.copy())
+        actions.append(int(chosen[0]))
+        yield states[-1], actions[-1]
+    states.append(state.copy())
+    yield states[-1], None

@@ -18,6 +18,7 @@ from wotd_env.core import batch, checks, dice, engine
 from wotd_env.core.actions import Action, describe_action, num_actions
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.observation import layout
+from wotd_env.core.position import position
 from wotd_env.core.rules import DICE, ELEMENTS, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
@@ -535,7 +536,8 @@ class Game:
                 f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal "
                 f"for seat {record['player']} in phase {Phase(record['phase']).name} "
                 f"with dice {show_dice(record['dice'])}; "
-                f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}"
+                f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
+                f'position: "{position(self.rules, state[game : game + 1])}"'
             )
         return IllegalActionError(game, action, legal, f"game {game}: {words}")
 

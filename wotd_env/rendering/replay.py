@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.actions import describe_action
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Rules
+from wotd_env.core.notation import RecordedGame
 from wotd_env.rendering.extra import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
@@ -157,25 +157,9 @@ class Replay:
         return captions
 
 
-def replay_game(rules: Rules, seed: int, actions: Sequence[int]) -> Replay:
-    """Return a game that is recorded as `wotd_env.analysis.write_game` does.
-
-    Args:
-        rules: its rules.
-        seed: that of its `Game.reset`.
-        actions: all decisions but forced ones.
-
-    Raises:
-        IllegalActionError: for an action that is not legal where it stands.
-        ValueError: for a wrong seed.
-    """
-    game = Game(rules)
-    state = game.reset(1, seed=seed)
-    states = [state.copy()]
-    for action in actions:
-        game.step(state, [action])
-        states.append(state.copy())
-    return Replay(game, np.concatenate(states), actions)
+def replay_game(recorded: RecordedGame) -> Replay:
+    """Return a game of `wotd_env.notation`, such as `read_game` returns, to be stepped through."""
+    return Replay(Game(recorded.rules), recorded.states, recorded.actions)
 
 
 def _hash(text: str) -> str:

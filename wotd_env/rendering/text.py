@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.position import SEATS
 from wotd_env.core.rules import ELEMENTS, NUMBERED, POWERS, Phase
 
 __all__ = ["render_text"]
 
-LETTERS = "ABCDE"
 DEAD = "#"
 EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
@@ -54,7 +54,7 @@ def _painted(text: str, color: int) -> str:
 def _news(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
     """Return the lines that tell what is going on."""
     record = state[0]
-    actor = f"player_{record['player']} ({LETTERS[record['player']]})"
+    actor = f"player_{record['player']} ({SEATS[record['player']]})"
     if record["phase"] == Phase.OVER:
         when = f"after {record['turn']} turns" if record["truncated"] else f"in turn {record['turn'] + 1}"
         return [f"The game is over {when}: {_result(game, state)}."]
@@ -78,7 +78,7 @@ def _result(game: Game, state: NDArray[np.void]) -> str:
     if state["truncated"][0]:
         return "the limit of turns is reached, nobody wins"
     rewards = game.rewards(state)[0]
-    winners = [f"player_{seat} ({LETTERS[seat]})" for seat in np.flatnonzero(rewards == rewards.max())]
+    winners = [f"player_{seat} ({SEATS[seat]})" for seat in np.flatnonzero(rewards == rewards.max())]
     return f"{winners[0]} wins" if len(winners) == 1 else f"{', '.join(winners)} share the victory"
 
 
@@ -96,7 +96,7 @@ def _board(game: Game, record: np.void, paint: _Paint) -> list[str]:
         waiting = []
         for seat in range(game.rules.players):
             space = record["pieces"][seat, path]
-            piece = paint(LETTERS[seat], int(record["color"][seat]))
+            piece = paint(SEATS[seat], int(record["color"][seat]))
             if space:
                 cells[space] = f" {piece}"
             else:
@@ -122,7 +122,7 @@ def _seats(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
             power = POWERS[color] if game.rules.powers == "own" else "any power"
             power += " (used)" if record["used"] >> seat & 1 else ""
         who = f"player_{seat}  {ELEMENTS[color]}, {ANIMALS[color]}"
-        letter = paint(LETTERS[seat], int(color))
+        letter = paint(SEATS[seat], int(color))
         lines.append(
             f"{mark} {letter}  {who:<31}  {score:>2} point{' ' if score == 1 else 's'}  {power}".rstrip()
         )

@@ -1,0 +1,133 @@
+"""Minari datasets hold what a learner in the Gymnasium environment sees and gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from wotd_env import Rules
+from wotd_env.adapters import parquet
+from wotd_env.cli import WRONG_USE, app
+from wotd_env.envs.single import WayOfTheDragonEnv
+
+minari: Any = pytest.importorskip("minari")
+pytest.importorskip("h5py")
+
+from wotd_env.adapters.minari import check, write  # noqa: E402 - needs what may not be there
+
+pytestmark = pytest.mark.filterwarnings(
+    "default:.*:UserWarning"
+)  # Minari's own, about what describes a dataset
+
+
+@pytest.fixture(autouse=True)
+def own_datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    monkeypatch.setattr(parquet, "BLOCK", 8)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(spaces=1),
+        Rules(players=3, spaces=2, powers="own", max_turns=20, colors=("wood", "fire", "metal")),
+    ],
+    ids=["2 players", "3 players, truncated"],
+)
+def test_an_episode_is_what_the_environment_gives(tmp_path, rules):
+    names = ["greedy", "first", "greedy"][: rules.players]  # none of them draws
+    file = tmp_path / "games.parquet"
+    parquet.record(names, file, 20, rules, seed=4)
+    episodes = write(file, "wotd/first-v0", "first")
+    dataset = minari.load_dataset("wotd/first-v0")
+    assert dataset.total_episodes == episodes > 0
+    told = 0
+    for metadata, episode in zip(dataset.storage.get_episode_metadata(range(episodes)), dataset, strict=True):
+        seat, seed = int(episode.infos["seat"][0]), metadata["seed"]
+        assert (seed - 4 + 1) % rules.players == seat
+        env = WayOfTheDragonEnv(
+            opponents="greedy",
+            seat=seat,
+            **{name: getattr(rules, name) for name in ("players", "spaces", "powers")},
+            max_turns=rules.max_turns,
+            colors=rules.colors,
+        )
+        observation, info = env.reset(seed=seed)
+        for i, action in enumerate(episode.actions):
+            assert np.array_equal(observation, episode.observations[i])
+            assert np.array_equal(info["action_mask"], episode.infos["action_mask"][i])
+            observation, reward, terminated, truncated, info = env.step(int(action))
+            assert (reward, terminated, truncated) == (
+                episode.rewards[i],
+                episode.terminations[i],
+                episode.truncations[i],
+            )
+        assert terminated or truncated
+        assert np.array_equal(observation, episode.observations[-1])
+        assert np.array_equal(info["action_mask"], episode.infos["action_mask"][-1])
+        told += len(episode.actions)
+    assert told == dataset.total_steps == (np.array(names)[parquet.load(file).policy] == "first").sum()
+
+
+def test_the_environment_of_a_dataset_can_be_made_again(tmp_path):
+    file = tmp_path / "games.parquet"
+    parquet.record(["random", "first", "greedy"], file, 9, Rules(players=3, spaces=0))
+    write(file, "wotd/random-v0", "first")
+    dataset = minari.load_dataset("wotd/random-v0")
+    env = dataset.recover_environment()
+    assert isinstance(env.unwrapped, WayOfTheDragonEnv)
+    assert env.unwrapped.game.rules == Rules(players=3, spaces=0)
+    assert env.spec.kwargs["opponents"] == ["greedy", "random"]
+    assert dataset.observation_space == env.observation_space
+    assert dataset.action_space == env.action_space
+    assert dataset.spec.env_spec.id == "wotd_env/WayOfTheDragon-v0"
+    for episode in dataset:
+        assert all(env.observation_space.contains(one) for one in episode.observations)
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "games.parquet"
+    parquet.record(["first"], file, 9, Rules(spaces=0))
+    with pytest.raises(ValueError, match="policy must be one of first, got 'greedy'"):
+        write(file, "wotd/first-v0", "greedy")
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path / "missing.parquet", "wotd/first-v0", "first")
+    with monkeypatch.context() as patch:
+        patch.setattr("wotd_env.adapters.minari.episodes", lambda *arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write(file, "wotd/first-v0", "first")
+    assert write(file, "wotd/first-v0", "first") == 17  # both seats of nine games; one had no choice
+    with pytest.raises(ValueError, match="there is a Minari dataset wotd/first-v0 already"):
+        write(file, "wotd/first-v0", "first")
+    assert minari.load_dataset("wotd/first-v0").total_episodes == 17
+
+
+def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
+    for policies, policy, message in (
+        (
+            ["greedy", "sb3:model.zip"],
+            "greedy",
+            "cannot have the opponent 'sb3:model.zip', which needs consent",
+        ),
+        (["sb3:model.zip"], "sb3:model.zip", "cannot have the opponent"),
+        (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check("wotd/any-v0", Rules(), policies, policy)
+    check("wotd/any-v0", Rules(), ["sb3:model.zip", "first"], "sb3:model.zip")
+    with pytest.raises(ValueError, match="Malformed dataset ID"):
+        check("no id", Rules(), ["greedy"], "greedy")
+
+
+def test_the_command_writes_both(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1] == "wotd/greedy-v0: 9 episodes of greedy"
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == WRONG_USE
+    assert "there is a Minari dataset wotd/greedy-v0 already" in result.stderr

@@ -1,0 +1,64 @@
+"""`wotd replay`: recorded games, to be seen again or checked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, progress_bar
+from wotd_env.cli.options import Quiet
+
+
+@explained()
+def command(
+    file: Annotated[Path, typer.Argument(help="A game (.txt) or games (.parquet) that have been recorded.")],
+    game: Annotated[
+        int | None, typer.Option(help="The number of the game in a .parquet file.", show_default="all")
+    ] = None,
+    delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the game instead: .txt, .html, .gif or .mp4.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show a recorded game move by move, or play all games of a file again and compare every state bit by bit."""
+    from wotd_env import Game, notation
+    from wotd_env.rendering import replay_game
+    from wotd_env.rendering.replay import WRITERS
+
+    check_range("delay", delay, 0, HOUR)
+    if out:
+        check_writable(out, ".txt", *WRITERS)
+    if file.suffix == ".parquet":
+        from wotd_env.adapters import parquet
+
+        if game is None:
+            if out:
+                raise ValueError(f"--out writes one game: say which of {file} by --game")
+            with progress_bar("decisions", quiet) as progress:
+                games, decisions = parquet.verify(file, progress)
+            typer.echo(
+                f"{file}: {games:,} games, {decisions:,} decisions, all as their seeds and actions make them"
+            )
+            return
+        recorded = parquet.game_of(file, game)
+    elif file.suffix == ".txt":
+        if game is not None:
+            raise ValueError(f"--game is for .parquet files, and {file} is one game")
+        recorded = notation.read_game(file)
+    else:
+        raise ValueError(f"a recorded game must be a file that ends in .txt or .parquet, got {file}")
+    if out and out.suffix == ".txt":
+        notation.write_game(out, recorded)
+    elif out:
+        replay_game(recorded).save(out)
+    else:
+        states = [recorded.states[i : i + 1] for i in range(len(recorded.states))]
+        actions = [*recorded.actions.tolist(), None]
+        rules = Game(recorded.rules, skip_forced=False)
+        for turn in narrate(rules, list(recorded.players), zip(states, actions, strict=True)):
+            typer.echo(turn)
+            time.sleep(delay)

@@ -1,0 +1,245 @@
+"""A position as one line of text, as FEN is for chess; docs/notation.md is its description for readers."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from wotd_env.core.checks import check_states
+from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
+from wotd_env.core.state import STATE, States
+
+__all__ = ["parse_position", "position"]
+
+SEATS = "ABCDE"
+"""The letters of the seats, and of their pieces."""
+FACES = "wfmeod"
+"""The letters of the faces of a die, and of the paths and colours: water, fire, metal, earth, wood, dragon."""
+UNROLLED = "?"
+
+_EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
+_PHASES = [phase.name.lower() for phase in Phase]
+_LONGEST = 1000  # characters; the longest position has some 250
+_FIELDS = ("board", "colours", "turn", "seat", "phase", "re-rolls", "dice")
+_DRAWN = ("players", "spaces")  # the fields of Rules that the board shows
+
+
+def position(rules: Rules, state: States, stream: bool = False) -> str:
+    """Write a game as one line of text.
+
+    Args:
+        rules: of the game.
+        state: STATE (1,), in any phase.
+        stream: also write the stream that the dice to come follow from. Without it whoever reads the line knows what
+            the players know, and no more.
+
+    Raises:
+        ValueError: for a record that is no game of these rules, or more than one.
+    """
+    if len(state) != 1:
+        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+    check_states(rules, state)
+    record = state[0]
+    colors = letters(record["color"])
+    playing, unused = colors[: rules.players], colors[rules.players :]
+    words = [
+        "/".join(_draw_path(rules, record, path) for path in range(PATHS)),
+        playing + (f"({unused})" if unused else ""),
+        str(int(record["turn"]) + 1),
+        SEATS[record["player"]],
+        _PHASES[record["phase"]],
+        str(record["rolls_left"]),
+        letters(record["dice"]),
+    ]
+    if record["used"]:
+        words.append(
+            "used=" + "".join(SEATS[seat] for seat in range(MAX_PLAYERS) if record["used"] >> seat & 1)
+        )
+    words += [name for name in ("perfection", "truncated") if record[name]]
+    words += _rules_in_words(rules, _count_dead(record))
+    if stream:
+        words.append(f"stream={record['rng']:016x}")
+    return " ".join(words)
+
+
+def parse_position(text: str) -> tuple[Rules, States]:
+    """Read a line that `position` has written, or that a person has.
+
+    Returns:
+        The rules, and the game, STATE (1,). Its `rng` is 0 if the line has no stream.
+
+    Raises:
+        ValueError: naming what is wrong, what it must be, and what it is.
+    """
+    rules, state, _ = read_position(text)
+    return rules, state
+
+
+def read_position(text: str) -> tuple[Rules, States, bool]:
+    """Return what `parse_position` does, and whether the line has a stream."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
+        raise ValueError(f"a position must be one line of at most {_LONGEST:,} characters, got {got}")
+    words = text.split()
+    if len(words) < len(_FIELDS):
+        raise ValueError(f"a position must begin with {', '.join(_FIELDS)}, got {text!r}")
+    state = np.zeros(1, STATE)
+    record = state[0]
+    board, colors, turn, seat, phase, rolls_left, dice = words[: len(_FIELDS)]
+    spaces = _read_board(record, board)
+    players = _read_colors(record, colors)
+    record["turn"] = _number("turn", turn, 1, 1 << 16) - 1
+    record["player"] = _choice("seat", seat, list(SEATS[:players]))
+    record["phase"] = _choice("phase", phase, _PHASES)
+    record["rolls_left"] = _number("re-rolls", rolls_left, 0, 2)
+    record["dice"] = read_dice("dice", dice, UNROLLED)
+    given: dict[str, Any] = {"players": players, "spaces": spaces}
+    given["dead_pieces"] = _count_dead(record)
+    has_stream = _read_rest(record, words[len(_FIELDS) :], given)
+    try:
+        rules = Rules(**given)
+        check_states(rules, state)
+    except ValueError as error:
+        raise ValueError(f"position: {str(error).removeprefix('game 0: ')}") from None
+    return rules, state, has_stream
+
+
+def letters(faces: Any) -> str:
+    """Return the letters of faces or colours, `?` for -1."""
+    return "".join((FACES + UNROLLED)[face] for face in faces)
+
+
+def read_dice(what: str, text: str, more: str = "") -> list[int]:
+    """Return the faces of five dice given by their letters, ascending; -1 for `more`, which comes last.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if len(text) != DICE or not set(text) <= set(FACES + more):
+        symbols = ", ".join(FACES + more)
+        raise wrong(what, f"{DICE} letters out of {symbols}", text)
+    faces = sorted((FACES + more).index(letter) for letter in text)
+    return [face if face < len(FACES) else -1 for face in faces]
+
+
+def wrong(what: str, expected: str, got: str) -> ValueError:
+    """Return the error for a part of a text; a long one is cut."""
+    return ValueError(f"{what} must be {expected}, got {got if len(got) <= 60 else got[:57] + '...'!r}")
+
+
+def _draw_path(rules: Rules, record: np.void, path: int) -> str:
+    marks = [
+        _DEAD if record["dead"][path] >> space & 1 else _EMPTY for space in range(rules.spaces + NUMBERED + 1)
+    ]
+    for seat in range(rules.players):
+        marks[record["pieces"][seat, path]] = SEATS[
+            seat
+        ]  # those off the board are in place 0, which is not drawn
+    return "".join(marks[1 : rules.spaces + 1]) + _NUMBERS_BEGIN + "".join(marks[rules.spaces + 1 :])
+
+
+def _read_board(record: np.void, text: str) -> int:
+    """Put the pieces on the board and return the number of plain spaces."""
+    paths = text.split("/")
+    if len(paths) != PATHS:
+        raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
+    spaces = paths[0].find(_NUMBERS_BEGIN)
+    for path, drawn in enumerate(paths):
+        plain, bar, numbered = drawn.partition(_NUMBERS_BEGIN)
+        name = f"board: path {path + 1} ({ELEMENTS[path]})"
+        if not bar or len(plain) > MAX_SPACES or len(numbered) != NUMBERED:
+            raise wrong(name, f"0 to {MAX_SPACES} plain spaces, then | and {NUMBERED} numbered ones", drawn)
+        if len(plain) != spaces:
+            raise wrong(name, f"as long as the first path, with {spaces} plain spaces", drawn)
+        for space, mark in enumerate(plain + numbered, start=1):
+            if mark == _DEAD and space <= spaces:
+                record["dead"][path] |= 1 << space
+            elif mark in SEATS and not record["pieces"][SEATS.index(mark), path]:
+                record["pieces"][SEATS.index(mark), path] = space
+            elif mark != _EMPTY:
+                expected = f"made of . and the letters {SEATS}, each once at most, and # on plain spaces"
+                raise wrong(name, expected, drawn)
+    return spaces
+
+
+def _read_colors(record: np.void, text: str) -> int:
+    """Give the seats their colours and return the number of players."""
+    playing, _, rest = text.partition("(")
+    players = len(playing)
+    unused = rest.removesuffix(")")
+    expected = f"the colours {FACES[:PATHS]} in any order, those of no seat in brackets, as in wf(meo)"
+    if sorted(playing + unused) != sorted(FACES[:PATHS]) or text != playing + f"({unused})" * bool(unused):
+        raise wrong("colours", expected, text)
+    if players < 2:
+        raise wrong("colours", f"those of 2 to {MAX_PLAYERS} seats before the bracket", text)
+    record["color"] = [FACES.index(letter) for letter in playing + unused]
+    return players
+
+
+def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool:
+    """Read what follows the fields into the record and the rules; return whether a stream is among it."""
+    seen = set()
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in seen:
+            raise ValueError(f"position: {name} must be given once, got it twice")
+        seen.add(name)
+        if word in ("perfection", "truncated"):
+            record[word] = 1
+        elif word == "immunity":
+            given[word] = True
+        elif name == "used":
+            if not value or list(value) != sorted(set(value)) or not set(value) <= set(SEATS):
+                raise wrong("used", "the seats that have used their power, as in used=AC", word)
+            record["used"] = sum(1 << SEATS.index(seat) for seat in value)
+        elif name == "stream":
+            if len(value) != 16 or not set(value) <= set("0123456789abcdef"):
+                raise wrong("stream", "16 hexadecimal digits", word)
+            record["rng"] = int(value, 16)
+        elif name in ("powers", "start", "dead_pieces", "max_turns", "colors") and value:
+            given[name] = _read_rule(name, value)
+        else:
+            expected = "used=SEATS, perfection, truncated, a rule such as powers=own, or stream=DIGITS"
+            raise wrong("position: what follows the dice", expected, word)
+    return "stream" in seen
+
+
+def _rules_in_words(rules: Rules, dead_pieces: int) -> list[str]:
+    """Return the rules that neither the board shows nor are as usual, in the words of the command's options."""
+    words = []
+    for field in fields(Rules):
+        value = getattr(rules, field.name)
+        usual = dead_pieces if field.name == "dead_pieces" else field.default
+        if field.name in _DRAWN or value == usual:
+            continue
+        text = ",".join(value) if isinstance(value, tuple) else value
+        words.append(field.name if value is True else f"{field.name}={text}")
+    return words
+
+
+def _read_rule(name: str, value: str) -> Any:
+    if name in ("dead_pieces", "max_turns"):
+        return _number(name, value, 0, 1 << 16)
+    if name == "start" and value.isdecimal():
+        return _number(name, value, 0, MAX_PLAYERS - 1)
+    if name == "colors" and value != "random":
+        return tuple(value.split(","))
+    return value
+
+
+def _count_dead(record: np.void) -> int:
+    return sum(int(dead).bit_count() for dead in record["dead"])
+
+
+def _number(what: str, text: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high):
+        raise wrong(what, f"a number from {low} to {high}", text)
+    return int(text)
+
+
+def _choice(what: str, text: str, choices: list[str]) -> int:
+    if text not in choices:
+        raise wrong(what, f"one of {', '.join(choices)}", text)
+    return choices.index(text)
