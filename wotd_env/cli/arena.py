@@ -121,10 +121,11 @@ def command(
 
 
 def _forfeits(forfeits: list[Forfeit], most: int = 5) -> str:
-    """Say which games were forfeited, and how to see the first of them again."""
+    """Say which games were forfeited, and how to see the first of them again, and where the first policy raised."""
     lines = [f"{len(forfeits)} games were forfeited:", *(f"  {forfeit}" for forfeit in forfeits[:most])]
     if len(forfeits) > most:
         lines.append(f"  ... and {len(forfeits) - most} more, all of them in a JSON file (--out)")
     first = forfeits[0]
     lines.append(f"The first: wotd_env.arena.replay(rules, {first.game_seed}, {first.moves})")
+    lines += [forfeit.traceback for forfeit in forfeits if forfeit.traceback][:1]
     return "\n".join(lines)
