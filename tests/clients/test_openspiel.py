@@ -90,11 +90,8 @@ def drawn(game, seed: int):
 
 
 def later(game, nodes: int, seed: int = 0):
-    """The state of a random game after some nodes."""
-    states = states_of(game, seed)
-    for _ in range(nodes):
-        next(states)
-    return next(states)
+    """The state of a random game after some nodes, and for -1 at its end."""
+    return [state.clone() for state in states_of(game, seed)][nodes]
 
 
 # ------------------------------------------------------------------------------------------- OpenSpiel's own tests
@@ -102,6 +99,13 @@ def later(game, nodes: int, seed: int = 0):
 
 def test_random_simulations(game):
     pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False, mask_test=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_random_simulations_of_whole_games(players):
+    game = load(f"players={players},powers=any")
+    pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False, mask_test=True)
 
 
 def test_simulations_in_python(game):
@@ -303,6 +307,8 @@ def test_what_is_illegal_is_refused_and_changes_nothing():
         state.chance_outcomes()
     assert state.record.tobytes() == before
     assert len(state.history()) == 1
+    with pytest.raises(ValueError, match="the game is over"):
+        later(load("spaces=1,max_turns=1,start=0"), -1).apply_action(50)
     state.apply_action(16)
     with pytest.raises(ValueError, match="0 is no outcome"):
         state.apply_action(0 if 0 not in dict(state.chance_outcomes()) else NUM_ROLLS)
