@@ -100,6 +100,21 @@ CASES = [
     Case("aec", "env(): the same through PettingZoo's wrappers", "aec", arguments={"wrapped": True}),
     Case("single", "Gymnasium environment against greedy", "single"),
     Case(
+        "openspiel",
+        "the game in OpenSpiel: rolls drawn in Python, observation and mask",
+        "open_spiel",
+        "pyspiel",
+        arguments={"game": "way_of_the_dragon"},
+    ),
+    Case(
+        "openspiel-5p",
+        "the same",
+        "open_spiel",
+        "pyspiel",
+        players=5,
+        arguments={"game": "way_of_the_dragon(players=5)"},
+    ),
+    Case(
         "pictures-640",
         "render_rgb: a picture of 640 by 480 pixels after each decision",
         "pictures",
@@ -257,6 +272,8 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
 def open_spiel(batch: int, players: int, threads: int, game: str) -> Chunk:
     """Return the loop of an OpenSpiel game, its chance nodes sampled in Python."""
     import pyspiel
+
+    import wotd_env.adapters.openspiel  # noqa: F401  # registers ours
 
     spiel = pyspiel.load_game(game)
     rng = np.random.default_rng(SEED)

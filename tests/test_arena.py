@@ -698,6 +698,13 @@ def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, pl
         assert position["player"][0] == forfeit.seat
         if name != "Malformed":
             assert position["turn"][0] == 3
+    traced = [forfeit.traceback for forfeit in results.forfeits if forfeit.traceback]
+    assert len(traced) == (name == "Raises")  # one in the only block, by the policy's own fault
+    for words in traced:
+        assert words.startswith("Traceback")
+        assert words.endswith("KeyError: 'turn four'")
+        assert 'raise KeyError("turn four")' in words
+        assert "blocks.py" not in words
     assert next(row for row in results.rows if row.policy == bad).forfeits == len(results.forfeits)
 
 

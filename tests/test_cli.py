@@ -98,6 +98,16 @@ def test_arena_names_forfeits_and_says_so_by_its_exit_code():
     assert "tests.arena_policies:Illegal in seat" in result.stderr
     assert "illegal action 999 (no such action) (game seed" in result.stderr
     assert "to be read by wotd_env.notation.parse_position: " in result.stderr
+    assert "Traceback" not in result.stderr  # nothing was raised
+
+
+def test_arena_shows_where_the_first_policy_raised():
+    result = wotd(
+        "arena", "first", "tests.arena_policies:Raises", "--spaces", 1, "--games", 20, "--workers", 0
+    )
+    assert result.exit_code == FORFEITS
+    assert result.stderr.count("Traceback") == 1
+    assert 'raise KeyError("turn four")' in result.stderr
 
 
 def test_arena_can_be_interrupted_and_goes_on(tmp_path):

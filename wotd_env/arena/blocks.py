@@ -49,6 +49,8 @@ class Forfeit(NamedTuple):
     moves: tuple[int, ...]
     """All actions taken before, of all seats."""
     reason: str
+    traceback: str = ""
+    """Where the policy raised, in the first game of a block that it forfeits by that; otherwise empty."""
 
     def __str__(self) -> str:
         return (
@@ -148,6 +150,7 @@ def play_block(
     )
 
     failed: dict[int, str] = {}  # game -> why
+    raised: dict[int, str] = {}  # the first such game of a policy -> traceback
 
     def choose(policy: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ask a policy; end the games that it forfeits."""
@@ -160,6 +163,7 @@ def play_block(
             )
         untried = untried - {names[policy]}
         failed.update((int(asked[i]), reason) for i, reason in reasons.items())
+        raised.update((int(asked[i]), words) for i, words in asker.tracebacks.items())
         state["phase"][asked[list(reasons)]] = Phase.OVER
         return actions
 
@@ -180,7 +184,8 @@ def play_block(
         seats, seat = tuple(names[k] for k in sits[i]), int(state["player"][i])
         taken = tuple(log[i][log[i] != _NO_ACTION].tolist())
         seed = game_seed(tournament.seed, matchup, int(duplicates[i]))
-        forfeits.append(Forfeit(seats[seat], seats, seat, int(duplicates[i]), seed, taken, reason))
+        duplicate, words = int(duplicates[i]), raised.get(i, "")
+        forfeits.append(Forfeit(seats[seat], seats, seat, duplicate, seed, taken, reason, words))
     return PlayedBlock(results, forfeits)
 
 
@@ -199,10 +204,15 @@ class _Asker:
         self.lost, self.on_call = lost, on_call
         self.calls = 0
         self.error: Exception | None = None  # that was raised when a policy was asked last
+        self.raised: set[int] = set()  # the policies that have lost a game by raising
+        self.tracebacks: dict[
+            int, str
+        ] = {}  # if the last call was the first to add to these: game -> traceback
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Return legal actions, -1 where the policy has given none; and for those games why: game -> reason."""
         self.error = None
+        self.tracebacks = {}
         try:
             actions = self._act(policy, state)
         except _LostError as error:
@@ -212,8 +222,16 @@ class _Asker:
         if self.error:
             if len(state) == 1:
                 words = f"{type(self.error).__name__}: {self.error}"
+                if policy not in self.raised:
+                    self.raised.add(policy)
+                    self.tracebacks = {0: _own_traceback(self.error).strip()}
                 return np.array([_NO_ACTION]), {0: f"raised {words[:500]}"}
-            singly = [self(policy, state[i : i + 1]) for i in range(len(state))]
+            singly, tracebacks = [], {}
+            for one in range(len(state)):
+                singly.append(self(policy, state[one : one + 1]))
+                if self.tracebacks:
+                    tracebacks[one] = self.tracebacks[0]
+            self.tracebacks = tracebacks
             return (
                 np.concatenate([action for action, _ in singly]),
                 {i: reasons[0] for i, (_, reasons) in enumerate(singly) if reasons},

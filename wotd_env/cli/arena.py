@@ -121,7 +121,7 @@ def command(
 
 
 def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
-    """Say which games were forfeited, and how to see the first of them again."""
+    """Say which games were forfeited, how to see the first of them again, and where the first policy raised."""
     from wotd_env.arena import replay
     from wotd_env.core.notation import position
 
@@ -131,4 +131,5 @@ def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
     first = forfeits[0]
     where = position(rules, replay(rules, first.game_seed, first.moves))
     lines.append(f'The first, to be read by wotd_env.notation.parse_position: "{where}"')
+    lines += [forfeit.traceback for forfeit in forfeits if forfeit.traceback][:1]
     return "\n".join(lines)

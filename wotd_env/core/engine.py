@@ -392,10 +392,15 @@ def place_dead_pieces(s: Record, rules: Config) -> None:
                 placed += 1
         blocked = 0
         for path in range(PATHS):
-            dead = s.dead[path]
-            blocked |= dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4
+            blocked |= impassable(s.dead[path])
         if not blocked:
             return
+
+
+@kernel
+def impassable(dead: Bits) -> Any:
+    """Return whether five dead pieces of a path stand in a row, so that nothing could ever pass them (R15)."""
+    return dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4 != 0
 
 
 @kernel

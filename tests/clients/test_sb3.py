@@ -1,0 +1,123 @@
+"""Stable-Baselines3 takes the environments as its users write it, and `SB3VecEnv` is what its own `DummyVecEnv` is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: pip install 'wotd-env[train]'")
+
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import get_action_masks
+from stable_baselines3 import A2C
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
+
+from wotd_env import Phase
+from wotd_env.adapters.sb3 import Learner, SB3VecEnv
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+
+
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
+def test_make_vec_env(kind):
+    # Its default, forkserver, needs a socket, which tests may not open.
+    how = {"start_method": "fork"} if kind is SubprocVecEnv else None
+    env = make_vec_env(ID, 2, seed=0, vec_env_cls=kind, vec_env_kwargs=how, env_kwargs={"spaces": 1})
+    try:
+        assert len(env.reset()) == 2
+        for _ in range(5):
+            masks = np.stack(env.env_method("action_masks"))
+            _, rewards, _, _ = env.step(masks.argmax(1))
+        assert rewards.shape == (2,)
+    finally:
+        env.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*lost by an illegal action")  # A2C knows no masks
+def test_a_model_is_made_from_the_name_of_the_environment():
+    model = A2C("MlpPolicy", ID, n_steps=8, seed=0, device="cpu").learn(64)
+    assert model.num_timesteps == 64
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"players": 2, "spaces": 1},
+        {"players": 3, "spaces": 0, "powers": "any", "opponents": "random", "mask_in": "obs"},
+        {"players": 2, "spaces": 1, "max_turns": 5, "observation_dtype": "float32"},
+    ],
+    ids=["two", "dicts", "truncated"],
+)
+def test_it_does_what_dummy_environments_do(options):
+    ours = SB3VecEnv(5, **options)
+    theirs = DummyVecEnv([lambda: gymnasium.make(ID, **options)] * 5)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    for env in (ours, theirs):
+        env.seed(7)
+    np.testing.assert_equal(ours.reset(), theirs.reset())
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(150):
+        masks = get_action_masks(ours)
+        np.testing.assert_array_equal(masks, get_action_masks(theirs))
+        actions = (masks * rng.random(masks.shape)).argmax(1)
+        (ours_seen, *ours_end, ours_infos), (theirs_seen, *theirs_end, theirs_infos) = (
+            ours.step(actions),
+            theirs.step(actions),
+        )
+        np.testing.assert_equal(ours_seen, theirs_seen)
+        np.testing.assert_array_equal(ours_end, theirs_end)
+        for mine, its in zip(ours_infos, theirs_infos, strict=True):
+            assert mine["TimeLimit.truncated"] == its["TimeLimit.truncated"]
+            assert ("terminal_observation" in mine) == ("terminal_observation" in its)
+            np.testing.assert_equal(mine.get("terminal_observation"), its.get("terminal_observation"))
+        ends += int(ours_end[1].sum())
+    assert ends > 5
+
+
+def test_maskable_ppo_learns_in_it():
+    env = VecMonitor(SB3VecEnv(8, spaces=0, opponents="random"))
+    model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(
+        512
+    )
+    assert model.num_timesteps == 512
+    assert model.ep_info_buffer
+    assert {episode["r"] for episode in model.ep_info_buffer} <= {-1.0, 1.0}  # no illegal action, no tie
+
+
+def test_maskable_ppo_plays_against_itself():
+    opponent = Learner()
+    env = SB3VecEnv(8, spaces=0, players=3, opponents=opponent)
+    model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu")
+    opponent.model = model
+    model.learn(512)
+    state = env.env.record
+    assert (state["phase"] == Phase.KEEP).any()
+    network: Any = model.policy
+    network.action_net.bias.data[0] = 100.0  # whatever it has learnt: re-roll all dice
+    actions = opponent.act(env.env.game, state, np.random.default_rng(0))
+    assert (actions[state["phase"] == Phase.KEEP] == 0).all()
+
+
+def test_options_are_given_to_all_games_or_refused():
+    env = SB3VecEnv(2, players=3)
+    env.set_options({"starting_player": 2})
+    env.reset()
+    assert env.env.seat.shape == (2,)
+    env.set_options([{"starting_player": 2}, {"starting_player": 1}])
+    with pytest.raises(ValueError, match="options must be the same"):
+        env.reset()
+
+
+def test_pictures_are_those_of_all_games():
+    pytest.importorskip("resvg_py")
+    env = SB3VecEnv(2, render_mode="rgb_array")
+    env.reset()
+    assert len(env.get_images()) == 2
+    together = env.render()
+    assert together is not None
+    assert together.ndim == 3

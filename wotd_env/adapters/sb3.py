@@ -1,0 +1,135 @@
+"""Stable-Baselines3 over the native vector environment, without a layer of single ones (extra `train`).
+
+    from sb3_contrib import MaskablePPO
+    from wotd_env.adapters.sb3 import SB3VecEnv
+    MaskablePPO("MlpPolicy", SB3VecEnv(64, players=3)).learn(100_000)
+
+Against itself, as it plays at the moment:
+
+    opponent = Learner()
+    model = opponent.model = MaskablePPO("MlpPolicy", SB3VecEnv(64, opponents=opponent))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.core.state import States
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+from wotd_env.policies.random import Random
+from wotd_env.policies.sb3 import Trained
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError("SB3VecEnv needs Stable-Baselines3: pip install 'wotd-env[train]'") from missing
+
+if TYPE_CHECKING:
+    from sb3_contrib import MaskablePPO
+
+__all__ = ["Learner", "SB3VecEnv"]
+
+
+class SB3VecEnv(VecEnv):
+    """N games as a `VecEnv`: what `DummyVecEnv` over N single environments returns, in one compiled call for all.
+
+    Only the masks are not in the infos: `action_masks()` returns them, int8 (N, A), and MaskablePPO asks for them.
+
+    Args:
+        num_envs: N.
+        **options: what `wotd_env.envs.vector.WayOfTheDragonVectorEnv` takes, but the mode of autoreset.
+
+    Attributes:
+        env: the vector environment.
+
+    Raises:
+        TypeError, ValueError: as by the vector environment.
+    """
+
+    def __init__(self, num_envs: int = 1, **options: Any) -> None:
+        self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
+        super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
+
+    def reset(self) -> VecEnvObs:
+        """Begin all games anew, with the seeds and options given to `seed` and `set_options` before.
+
+        Raises:
+            ValueError: for options that differ from game to game.
+        """
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ValueError("options must be the same for all environments")
+        observation, _ = self.env.reset(seed=self._seeds, options=options or None)
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self._reset_seeds()
+        self._reset_options()
+        return observation  # type: ignore[no-any-return]
+
+    def step_async(self, actions: NDArray[np.int64]) -> None:
+        """Note the actions, (N,)."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Take them; return observations, rewards float32 (N,), dones bool (N,), and infos."""
+        observation, rewards, terminated, truncated, info = self.env.step(self._actions)
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": bool(cut)} for cut in truncated & ~terminated]
+        done = terminated | truncated
+        for i in np.flatnonzero(done):
+            infos[i]["terminal_observation"] = info["final_obs"][i]
+        return observation, rewards.astype(np.float32), done, infos
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return the legal actions, int8 (N, A)."""
+        return self.env.action_masks()
+
+    def get_images(self) -> list[Any]:
+        """Return the picture of every game, for the render mode `"rgb_array"`."""
+        return list(self.env.render() or [])
+
+    def close(self) -> None:
+        """Close the window if there is one."""
+        self.env.close()
+
+    # All environments are one object, so each has its attributes.
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of the vector environment, once for each environment."""
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of the vector environment."""
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        """Call a method that returns a row for each environment, as `action_masks` does."""
+        rows = getattr(self.env, method_name)(*args, **kwargs)
+        return [rows[i] for i in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
+        """No environment is wrapped."""
+        return [False for _ in self._get_indices(indices)]
+
+
+class Learner:
+    """An opponent that plays as a model of MaskablePPO does at the moment, each action by its probability.
+
+    Attributes:
+        model: the model; while there is none, the opponent plays at random.
+    """
+
+    model: MaskablePPO | None = None
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        policy = (
+            Random() if self.model is None else Trained(self.model.policy, sample=True, name="the learner")
+        )
+        return policy.act(game, state, rng)

@@ -1,0 +1,41 @@
+"""A policy made of a function that chooses by what it sees: an observation and an action mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game
+from wotd_env.core.state import States
+
+__all__ = ["FunctionPolicy"]
+
+
+class FunctionPolicy:
+    """Plays what a function answers.
+
+    Args:
+        choose: `choose(observation, mask)` is given int8 (D,) and (A,), and returns an action; with `batched` it is
+            given (N, D) and (N, A), and returns integers (N,).
+        batched: whether it takes all games at once.
+    """
+
+    def __init__(
+        self, choose: Callable[[NDArray[np.int8], NDArray[np.int8]], Any], batched: bool = False
+    ) -> None:
+        self._choose, self._batched = choose, batched
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        if not len(state):
+            return np.zeros(0, np.int64)
+        observation, mask = game.observe(state), game.legal_actions(state)
+        if self._batched:
+            answer = self._choose(observation, mask)
+        else:
+            answer = [self._choose(*seen) for seen in zip(observation, mask, strict=True)]
+        actions: NDArray[np.int64] = np.asarray(answer)  # whoever asks checks what they are
+        return actions.reshape(-1) if actions.size == len(state) else actions
