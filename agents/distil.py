@@ -183,15 +183,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
     try:
         every = distil(replace(settings, folder=folder), console).all
-    except (ValueError, OSError) as error:
-        print(f"distil: error: {error}", file=sys.stderr)
+    except (ValueError, OSError) as problem:
+        print(f"distil: error: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("distil: interrupted; begin again with another folder", file=sys.stderr)
         return 130
-    share, error = 50 - 50 * every.per_game, 50 * every.per_game_error
+    share, margin = 50 - 50 * every.per_game, 50 * every.per_game_error
     console.print(
-        f"Against perfect play: {share:.3f} % (± {error:.3f}); {every.regret:.6f} given away a decision."
+        f"Against perfect play: {share:.3f} % (± {margin:.3f}); {every.regret:.6f} given away a decision."
     )
     player, table = f"td:{folder}", f"oracle:{settings.table}"
     where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{folder}", "planner", table)

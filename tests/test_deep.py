@@ -83,15 +83,15 @@ def test_every_variant_is_played(rules: Rules):
 
 
 def test_the_errors_of_a_value_matter_less_two_turns_deep(table: solver.Table):
-    weights = np.random.default_rng(0).integers(1, 1 << 32, (2, 5), dtype=np.uint64)
+    weights = np.random.default_rng(0).integers(1, 1 << 32, (2, 5))
 
     def wrong(game: Game, state: np.ndarray) -> np.ndarray:
         """Perfect but for errors that have nothing to do with one another."""
-        mixed = (state["pieces"][:, :2].astype(np.uint64) * weights).sum((1, 2)) + state["player"].astype(
-            np.uint64
-        )
+        mixed = (state["pieces"][:, :2].astype(np.int64) * weights).sum((1, 2)) + state["player"]
         error = np.sin(mixed.astype(np.float64)) * 0.05
-        return table.for_seats(game, state) + np.where(state["player"] == 0, error, -error)[:, None] * [1, -1]
+        off: np.ndarray = np.where(state["player"] == 0, error, -error)[:, None] * [1, -1]
+        off += table.for_seats(game, state)
+        return off
 
     one, two = (analysis.grade(Planner(value), table, games=200).all for value in (wrong, Deeper(wrong)))
     assert 0 < two.regret < 0.5 * one.regret
@@ -107,6 +107,7 @@ def test_a_learnt_value_is_planned_with(tmp_path: Path):
         player.act(game, state, rng), make_policy(f"deep:{tmp_path / 'value.npz'}").act(game, state, rng)
     )
     expected = plan(game, state, Deeper(value))[1]
+    assert isinstance(player, Planner)
     np.testing.assert_array_equal(player.equity(game, state), expected)
     with pytest.raises(
         ValueError, match=r"for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
