@@ -274,18 +274,30 @@ def test_a_turn_is_played_as_the_planner_plays_it(rules: Rules):
         game.reset(state, where=over, roll=False)
 
 
-def test_what_a_turn_is_worth_to_the_others_is_a_mean_over_turns():
-    rules = Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood"))
-    game, value = Game(rules), some_value(rules)
-    start = game.reset(1, seed=8, roll=False)
-    state = np.repeat(start, 2000)
-    state["rng"] = np.arange(2000) << 32
-    turns = play_turns(game, state, value)
-    error = turns.after.std(0) / np.sqrt(2000)
-    assert (error > 0).all()
-    assert (np.abs(turns.before.mean(0) - turns.after.mean(0)) < 5 * error).all()
-    others = np.arange(3) != start["player"][0]
-    assert turns.before.std(0)[others].max() < 0.3 * turns.after.std(0)[others].max()
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood")),
+        Rules(players=3, spaces=0, powers="any"),
+        Rules(players=5, spaces=1, immunity=True),
+    ],
+    ids=str,
+)
+def test_what_a_turn_is_worth_to_the_others_is_the_mean_over_all_rolls(rules: Rules):
+    game, value, n, each = Game(rules), some_value(rules), rules.players, 4000
+    starts = game.reset(3, seed=8, roll=False)
+    for _ in range(n + 1):
+        play_turns(game, starts, value)
+        game.reset(starts, where=game.is_over(starts), roll=False)
+    for start in starts.reshape(-1, 1):
+        state = np.repeat(start, each)
+        state["rng"] = np.arange(each) << 32
+        turns = play_turns(game, state, value)
+        error = turns.after.std(0) / np.sqrt(each)
+        assert (error > 0).all()
+        assert (turns.before == turns.before[0]).all()
+        assert (np.abs(turns.before[0] - turns.after.mean(0)) < 4.5 * error).all()
+        assert abs(turns.before[0].sum()) < 1e-5
 
 
 def test_turns_do_not_depend_on_the_number_of_threads():

@@ -40,17 +40,11 @@ from wotd_env.planning.planner import (
 __all__ = ["Turns", "play_turns"]
 
 
-SAMPLES = 16
-
-
 class Turns(NamedTuple):
     """What turns were worth; N games, n players."""
 
     before: NDArray[np.float32]
-    """(N, n): to every seat before the first roll, if the turn is played by the plan; zero-sum if the value is.
-
-    It is exact for the seat whose turn it was, and so for both of two. For the others it is a mean over SAMPLES turns
-    that were played for nothing else."""
+    """(N, n): to every seat before the first roll, the mean over all rolls if the turn is played by the plan"""
     after: NDArray[np.float32]
     """(N, n): to every seat after the turn; the rewards if the game has ended"""
 
@@ -61,7 +55,7 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
     Args:
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. They are left before that of the next turn, or ended.
-        value: the value of the afterstates.
+        value: the value of the afterstates, zero-sum.
         at_random: bool (N,), where the turn ends with a move, swap or pass that is drawn from all that the last roll
             allows; by default nowhere.
 
@@ -100,7 +94,8 @@ def _play_batch(
     slots = _slots(game.rules.players, game.rules.powers != "none")
     ends = _value_ends(game, value, batch, slots, False)
     ends_after_tiger = _value_ends(game, value, batch, slots, True) if tiger else ends
-    rows = turn.new_rows(SLOTS + slots.action.size)
+    seats = game.rules.players if game.rules.players > 2 else 1  # one speaks for both of two
+    rows = turn.new_rows(seats * (SLOTS + slots.action.size))
     expected = np.empty((rolls, NUM_KEEPS, turn.LANES), np.float32)
     _play(batch, slots, tiger, ends, ends_after_tiger, at_random, rows, expected, turns)
 
@@ -167,33 +162,36 @@ def _play(
         ends: how the turns may end.
         ends_after_tiger: the same after the tiger was used.
         at_random: bool (N,).
-        rows: to work in.
+        rows: to work in, for each seat from the one to act on; its own alone where the other is its opposite.
         expected: float32 (rolls, 462, LANES), to work in: what keeps are worth, by the number of rolls that follow
             the one to come.
         turns: filled.
     """
     candidates = np.empty(slots.action.size, np.int64)
+    n = turns.before.shape[1]
+    stride = SLOTS + slots.action.size
+    seats = rows.shape[0] // stride
     for first in range(0, states.shape[0], turn.LANES):
         if tiger:
-            _fill_rolls(ends_after_tiger.worth, first, slots, rows)
-            for roll in range(NUM_ROLLS):
-                turn.largest(rows, roll, (STOPS + roll,))
-        _fill_rolls(ends.worth, first, slots, rows)
+            _fill_last(states, first, slots, ends_after_tiger, seats, stride, rows)
+            _stop(seats, stride, rows)
+        _fill_last(states, first, slots, ends, seats, stride, rows)
         for level in range(expected.shape[0]):
             if level or not tiger:
-                for roll in range(NUM_ROLLS):
-                    turn.largest(rows, roll, (STOPS + roll,))
+                _stop(seats, stride, rows)
             if level:
-                turn.best(rows)
-            turn.expect(rows)
+                _hold_best(seats, stride, rows)
+            for seat in range(seats):
+                turn.expect(rows[seat * stride :])
             expected[level] = rows[:NUM_KEEPS]
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             i = first + lane
             s = states[i]
-            stream = s.rng
-            s.rng = engine.mix(stream)
-            _estimate(s, slots, tiger, ends, ends_after_tiger, i, lane, rows, expected, candidates, turns)
-            s.rng = stream
+            for seat in range(n):
+                before = (
+                    rows[seat * stride + turn.NOTHING, lane] if seat < seats else -rows[turn.NOTHING, lane]
+                )
+                turns.before[i, (s.player + seat) % n] = before
             used, slot, roll = _play_lane(
                 s, slots, tiger, ends, ends_after_tiger, i, lane, at_random[i], rows, expected, candidates
             )
@@ -208,36 +206,62 @@ def _play(
 
 
 @kernel
-def _estimate(
-    s: Record,
-    slots: _Slots,
-    tiger: Any,
-    ends: _Ends,
-    ends_after_tiger: _Ends,
-    i: Any,
-    lane: Any,
-    rows: turn.Rows,
-    expected: Any,
-    candidates: Any,
-    turns: Turns,
+def _fill_last(
+    states: Records, first: Any, slots: _Slots, ends: _Ends, seats: Any, stride: Any, rows: turn.Rows
 ) -> None:
-    """Write what the turn is worth to every seat before the first roll."""
-    n = turns.before.shape[1]
-    own = rows[turn.NOTHING, lane]
-    mean = turns.before[i]
-    mean[:] = 0
-    if n > 2:
-        for _ in range(SAMPLES):
-            used, slot, _ = _play_lane(
-                s, slots, tiger, ends, ends_after_tiger, i, lane, False, rows, expected, candidates
-            )
-            taken = ends_after_tiger if used else ends
-            for seat in range(n):
-                mean[seat] += taken.valued[taken.best[slot, i], seat] / SAMPLES
-    surprise = (mean[s.player] - own) / (n - 1)
-    for seat in range(n):
-        mean[seat] += surprise
-    mean[s.player] = own
+    """Fill the rows of the slots and of the rolls where the rolling stops, as `_fill_rolls` does, for so many seats."""
+    _fill_rolls(ends.worth, first, slots, rows)
+    for seat in range(1, seats):
+        at = seat * stride
+        for slot in range(slots.action.size):
+            for lane in range(min(turn.LANES, states.shape[0] - first)):
+                i = first + lane
+                valued = ends.valued[ends.best[slot, i]]
+                rows[at + SLOTS + slot, lane] = valued[(states[i].player + seat) % valued.size]
+        free = other = 0
+        for roll in range(NUM_ROLLS):
+            row = STOPS + roll
+            _follow(rows, at + row, (at + row, at + PASS, row, PASS))
+            _follow(rows, at + row, (at + row, at + FEAR, row, FEAR))
+            while free < slots.free_end[roll]:
+                slot = SLOTS + slots.free[free]
+                _follow(rows, at + row, (at + row, at + slot, row, slot))
+                free += 1
+            while other < slots.other_end[roll]:
+                slot = SLOTS + slots.other[other]
+                _follow(rows, at + row, (at + row, at + slot, row, slot))
+                other += 1
+
+
+@kernel
+def _stop(seats: Any, stride: Any, rows: turn.Rows) -> None:
+    """Give every roll the values that it has where the rolling stops."""
+    for seat in range(seats):
+        for roll in range(NUM_ROLLS):
+            row = seat * stride + roll
+            turn.largest(rows, row, (row + STOPS,))
+
+
+@kernel
+def _hold_best(seats: Any, stride: Any, rows: turn.Rows) -> None:
+    """Do what `turn.best` does, and give the other seats the values of the keeps that are the best."""
+    turn.best(rows)
+    for seat in range(1, seats):
+        at = seat * stride
+        for i in range(NUM_KEEPS):
+            keep = turn.NOTHING - i
+            for k in range(turn.FACES_SHOWN[keep]):
+                fewer = np.int64(turn.FEWER[keep, k])
+                _follow(rows, at + keep, (at + keep, at + fewer, keep, fewer))
+
+
+def _emit_follow(builder: Any, rows: list[Any]) -> Any:
+    value, other_value, worth, other_worth = rows
+    return builder.select(builder.fcmp_ordered("==", worth, other_worth), other_value, value)
+
+
+_follow = turn.row_operation(_emit_follow)
+"""Kernel: write the second row of a tuple where the last two are equal, and the first one elsewhere."""
 
 
 @kernel

@@ -68,6 +68,11 @@ POLICIES = {
         "wotd_env.policies.td:Td",
         argument="FILE",
     ),
+    "deep": Named(
+        "plans two turns exactly, with a hand-made value of positions, or with the learnt one in deep:FILE",
+        "wotd_env.policies.deep:Deep",
+        argument="FILE",
+    ),
     "onnx": Named(
         "onnx:FILE plays the best action of a network",
         "wotd_env.policies.onnx:Onnx",

@@ -1,0 +1,203 @@
+"""Distillation: fit the network of a learnt value to a solved board, `python -m agents.distil --table FILE`.
+
+What can be reached by a network of a given size? Self-play (`agents.td`) has to find out what positions are worth; here
+that is known, so what is missed is missed for the size of the network, or for the time spent.
+
+The positions are those that a plan of perfect play compares: perfect players play themselves, some turns end with a
+move at random, and of all positions in which each turn could end a share is kept, beside those in which it begins. The
+network is fitted to their exact values by cross-entropy on the chances to win. Equal settings give equal weights.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch as th
+import tyro
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from torch import nn
+
+from agents import checkpoint, report, runs
+from agents.td import Network
+from wotd_env import Game, Phase, Rules
+from wotd_env.analysis import Grades, grade
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.state import States
+from wotd_env.planning import learned
+from wotd_env.planning.learned import Features
+from wotd_env.planning.playing import play_turns
+from wotd_env.planning.vectors import BLOCK
+from wotd_env.policies.planner import Planner
+from wotd_env.solver import Table, load
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Fit the network of a learnt value to the exact values of a solved board.
+
+    It takes some minutes of one core; a run that is interrupted is begun again.
+    """
+
+    table: Path
+    """The solution of the board, as `wotd solve` makes it."""
+
+    folder: Path | None = None
+    """Run folder to make; by default runs/ and the time."""
+
+    seed: int = 0
+    """Same seed and settings, on the same kind of machine: same network."""
+
+    width: int = 64
+    """Units of the network's first layer, a multiple of 32."""
+
+    games: int = 2048
+    """Games played side by side."""
+
+    turns: int = 300
+    """Turns played in each game."""
+
+    explore: float = 0.1
+    """Share of the turns that end with a move at random."""
+
+    share: float = 0.6
+    """Share of the positions in which a turn could end that is learnt from."""
+
+    steps: int = 30_000
+    """Gradient steps."""
+
+    batch_size: int = 2048
+    """Positions in a gradient step."""
+
+    learning_rate: float = 5e-3
+    """Step size of Adam at the start; it falls by a cosine to a hundredth."""
+
+    final_games: int = 10_000
+    """Games that are graded after the training."""
+
+    def __post_init__(self) -> None:
+        check_integer("seed", self.seed, 0, 2**31 - 1)
+        for name in ("games", "turns", "steps", "batch_size", "final_games"):
+            check_integer(name, getattr(self, name), 1)
+        for name in ("explore", "share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        if self.width < 1 or self.width % BLOCK:
+            raise ValueError(f"width must be a multiple of {BLOCK}, got {self.width}")
+
+
+class Positions(NamedTuple):
+    """What is learnt: M positions before a turn, each with K features."""
+
+    active: th.Tensor
+    """int16 (M, K): their features"""
+    value: th.Tensor
+    """float32 (M,): the result to expect for the player to move"""
+
+
+Shown = Callable[[range], Iterable[int]]
+"""Goes through numbers, and may show how far it is."""
+
+
+def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
+    """Let perfect players play themselves, and keep what their plans compare, in random order."""
+    game = Game(Rules(spaces=table.spaces))
+    features = Features.of(game.rules)
+    rng = np.random.default_rng([settings.seed, 0])
+    active: list[NDArray[np.int16]] = []
+    value: list[NDArray[np.float32]] = []
+
+    def keep(state: States, values: NDArray[np.float32]) -> None:
+        active.append(features.write(game, state).astype(np.int16))
+        value.append(values[np.arange(len(state)), state["player"]])
+
+    def perfect(game: Game, afterstates: States) -> NDArray[np.float32]:
+        values = table.for_seats(game, afterstates)
+        kept = (afterstates["phase"] != Phase.OVER) & (rng.random(len(afterstates)) < settings.share)
+        keep(afterstates[kept], values[kept])
+        return values
+
+    state = game.reset(settings.games, seed=settings.seed << 32, roll=False)
+    for _ in shown(range(settings.turns)):
+        keep(state, table.for_seats(game, state))
+        play_turns(game, state, perfect, rng.random(len(state)) < settings.explore)
+        game.reset(state, where=game.is_over(state), roll=False)
+    order = rng.permutation(sum(map(len, value)))
+    return Positions(*(th.from_numpy(np.concatenate(each)[order]) for each in (active, value)))
+
+
+def fit(rules: Rules, positions: Positions, settings: Settings, shown: Shown = iter) -> Network:
+    """Fit a network to positions."""
+    th.manual_seed(settings.seed)
+    rng = np.random.default_rng([settings.seed, 1])
+    network = Network(rules, settings.width)
+    optimizer = th.optim.Adam(network.parameters(), lr=settings.learning_rate, fused=True)
+    for step in shown(range(settings.steps)):
+        falling = 0.01 + 0.99 * (1 + np.cos(np.pi * step / settings.steps)) / 2
+        optimizer.param_groups[0]["lr"] = settings.learning_rate * falling
+        chosen = th.from_numpy(rng.integers(len(positions.value), size=settings.batch_size))
+        value = positions.value[chosen]
+        chances = th.stack((1 + value, 1 - value), 1) / 2
+        loss = nn.functional.cross_entropy(network(positions.active[chosen].int()), chances)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return network
+
+
+def distil(settings: Settings, console: Console) -> Grades:
+    """Make the run folder: `value.npz`, the network; `config.json` and `result.json` to be read."""
+    assert settings.folder is not None
+    table = load(settings.table)
+    runs.make_folder(settings.folder)
+    runs.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
+    th.set_num_threads(1)  # sums of several threads would depend on their number
+
+    def shown(what: str) -> Shown:
+        return lambda numbers: track(numbers, what, console=console)
+
+    positions = gather(table, settings, shown("perfect play"))
+    value = fit(Rules(spaces=table.spaces), positions, settings, shown("gradient steps")).value()
+    checkpoint.write(settings.folder / "value.npz", learned.save(value))
+    with console.status(f"grading {settings.final_games:,} games"):
+        grades = grade(Planner(value), table, settings.final_games)
+    result = {"positions": len(positions.value), **grades.as_dict()}
+    checkpoint.write(settings.folder / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+    return grades
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code: 0, 2 for a user's mistake, 130 if interrupted."""
+    console = Console()
+    settings = tyro.cli(Settings, args=arguments)
+    folder = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
+    try:
+        every = distil(replace(settings, folder=folder), console).all
+    except (ValueError, OSError) as problem:
+        print(f"distil: error: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("distil: interrupted; begin again with another folder", file=sys.stderr)
+        return 130
+    share, margin = 50 - 50 * every.per_game, 50 * every.per_game_error
+    console.print(
+        f"Against perfect play: {share:.3f} % (± {margin:.3f}); {every.regret:.6f} given away a decision."
+    )
+    player, table = f"td:{folder}", f"oracle:{settings.table}"
+    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{folder}", "planner", table)
+    console.print(f"What comes next:\n  {where}", soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
