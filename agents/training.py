@@ -38,10 +38,10 @@ from agents.export import export_onnx
 from agents.network import PathPolicy
 from agents.runs import CHECKPOINT, Stopped
 from agents.selfplay import SelfPlayVecEnv
-from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env import STATE, Game, Phase, Rules, make_policy, models
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, check_rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value
 from wotd_env.policies.planner import Planner
@@ -50,8 +50,32 @@ from wotd_env.policies.sb3 import Trained
 REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against."""
 
+LEAST_ENTROPY = 1 / 30
+"""What is left of the entropy bonus at the end."""
+
 MEASURING = 1 << 32
 """Seed of all measurements; the games of a training have smaller ones."""
+
+
+def value_of(name: str, rules: Rules) -> Value | None:
+    """Return the value that credits are measured by, see `Settings.credit`; None for none.
+
+    Raises:
+        ValueError: if there is no such policy, it does not plan, or it is for other rules.
+    """
+    if name == "none":
+        return None
+    if name == "auto":
+        try:
+            models.find("td", rules)
+            name = "td"
+        except ValueError:
+            name = "planner"
+    policy = make_policy(name)
+    check_rules(policy, rules)
+    if not isinstance(policy, Planner):
+        raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
+    return policy.value
 
 
 @dataclass(frozen=True)
@@ -61,8 +85,9 @@ class Settings:
     Ctrl-C saves the run after the update in progress; --resume goes on with it.
     """
 
-    preset: Literal["quick", "full"] = "quick"
-    """Defaults of all other settings: quick takes up to 5 minutes on two cores, full an hour."""
+    preset: Literal["quick", "standard", "rules"] = "quick"
+    """Defaults of all other settings: quick takes up to 5 minutes on two cores, standard an hour; rules learns from the
+    rules of the game alone, without credits and plans, in 5 minutes."""
 
     resume: Path | None = None
     """Run folder to go on with; its settings are the defaults then."""
@@ -75,51 +100,53 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
-    decisions: int = 1_900_000
+    decisions: int = 850_000
     """Decisions of the learner to train on."""
 
-    milestones: int = 20
+    milestones: int = 10
     """Times that a snapshot, a measurement and a checkpoint are made, evenly spread over the training."""
 
     games: int = 256
     """Games played side by side; the learner has one seat in each."""
 
-    steps: int = 64
+    steps: int = 16
     """Decisions taken in each game between two updates of the network."""
 
-    past: float = 0.25
+    past: float = 0.0
     """Share of the games against snapshots; the snapshot is drawn anew after every update."""
 
-    greedy: float = 0.25
+    greedy: float = 0.0
     """Share of the games against greedy. The rest is played against the network as it is."""
 
     width: int = 64
     """Units of the network's hidden layers."""
 
-    planned: bool = False
+    planned: bool = True
     """Score holds and moves by the ends of the turn, with the turn planner as a layer of the network."""
 
-    credit: str = ""
-    """Policy that plans (planner, td, td:FILE): pay each decision at once what it changes of the result that this one
-    expects, the luck of the dice left out, instead of the result at the end. Empty for the result alone."""
+    credit: str = "auto"
+    """Policy whose value of positions pays each decision at once what it changes of the result to expect, the luck of
+    the dice left out: planner, td, td:FILE or a run folder of td; none for the result of the game, at its end; auto
+    for td where the package has a model for the rules, and planner elsewhere."""
 
-    gamma: float = 1.0
-    """Discount from one decision to the next. Less than 1 is for credits, which are due at once."""
+    gamma: float = 0.0
+    """Discount from one decision to the next: 0 suits credits, which are paid at once, and 1 the result at the end."""
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     """Step size of Adam at the start; it falls linearly to 0."""
 
-    batch_size: int = 1024
+    batch_size: int = 512
     """Decisions in a gradient step."""
 
     epochs: int = 3
     """Passes over the decisions between two updates."""
 
-    gae_lambda: float = 0.9
+    gae_lambda: float = 0.0
     """Lambda of generalized advantage estimation, counted in decisions."""
 
-    entropy: float = 0.003
-    """Weight of the entropy bonus."""
+    entropy: float = 0.15
+    """Weight of the entropy bonus at the start; it falls linearly to a thirtieth. What a hold gives away is so little
+    that without it the policy is sure of a choice before it knows the better one."""
 
     clip: float = 0.2
     """Clip range of PPO's probability ratio."""
@@ -127,14 +154,16 @@ class Settings:
     milestone_games: int = 500
     """Games against each of random, greedy and planner at a milestone."""
 
-    final_games: int = 10_000
+    final_games: int = 4000
     """Games against each of random, greedy and planner after the training, at least."""
 
     threads: int = 2
     """Threads of the network's arithmetic."""
 
     def __post_init__(self) -> None:
-        self._check("preset", self.preset in ("quick", "full"), "must be quick or full")
+        self._check(
+            "preset", self.preset in ("quick", "standard", "rules"), "must be quick, standard or rules"
+        )
         for name in ("decisions", "milestones", "games", "steps", "width", "epochs", "threads"):
             check_integer(name, getattr(self, name), 1)
         for name in ("milestone_games", "final_games"):
@@ -144,6 +173,7 @@ class Settings:
         self._check("learning_rate", self.learning_rate > 0, "must be positive")
         self._check("entropy", self.entropy >= 0, "must not be negative")
         check_integer("seed", self.seed, 0, 2**32 - 1)
+        value_of(self.credit, self.rules)
         self._check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
         rollout = self.games * self.steps
         check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
@@ -156,22 +186,23 @@ class Settings:
 
 PRESETS = {
     "quick": Settings(),
-    "full": Settings(
-        preset="full", decisions=20_000_000, milestones=60, games=512, batch_size=2048, width=128
+    "standard": Settings(preset="standard", decisions=8_000_000, milestones=40),
+    "rules": Settings(
+        preset="rules",
+        decisions=1_900_000,
+        milestones=20,
+        steps=64,
+        past=0.25,
+        greedy=0.25,
+        planned=False,
+        credit="none",
+        gamma=1.0,
+        learning_rate=1e-3,
+        batch_size=1024,
+        gae_lambda=0.9,
+        entropy=0.003,
     ),
 }
-
-
-def value_of(name: str) -> Value:
-    """Return the value that a policy plans by.
-
-    Raises:
-        ValueError: if there is no such policy, or it does not plan.
-    """
-    policy = make_policy(name)
-    if not isinstance(policy, Planner):
-        raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
-    return policy.value
 
 
 FIXED = ("preset", "folder", "rules", "games", "width", "planned", "seed")
@@ -207,7 +238,7 @@ class Run:
             self.game,
             [self.references["random"]] * settings.games,
             settings.seed,
-            value_of(settings.credit) if settings.credit else None,
+            value_of(settings.credit, settings.rules),
         )
         self.model = MaskablePPO(
             PathPolicy,
@@ -322,6 +353,8 @@ class Run:
             self.save()
         if self.stop:
             raise Stopped
+        left = 1 - self.model.num_timesteps / self.settings.decisions
+        self.model.ent_coef = self.settings.entropy * max(left, LEAST_ENTROPY)
         # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
         rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
         self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])

@@ -51,7 +51,9 @@ VARIANTS = [
     Rules(players=4, dead_pieces=5, start="loser"),
 ]
 
-TINY = Settings(
+TINY = dataclasses.replace(
+    training.PRESETS["rules"],
+    preset="quick",
     decisions=1024,
     milestones=2,
     games=16,
@@ -62,6 +64,9 @@ TINY = Settings(
     final_games=5,
     threads=1,
 )
+
+
+CREDITED = {"credit": "planner", "planned": True, "gamma": 0.0, "gae_lambda": 0.0, "entropy": 0.15}
 
 
 @pytest.fixture(autouse=True)
@@ -350,8 +355,13 @@ def trained(folder: Path, **changes: object) -> Run:
 def arguments(folder: Path) -> list[str]:
     """The command line of TINY."""
     fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]
-    options = [(f"--{f.name.replace('_', '-')}", str(getattr(TINY, f.name))) for f in fields]
-    return [*(word for option in options for word in option), "--folder", str(folder)]
+    words = ["--folder", str(folder)]
+    for field in fields:
+        name, value = field.name.replace("_", "-"), getattr(TINY, field.name)
+        words += (
+            [f"--{name}" if value else f"--no-{name}"] if type(value) is bool else [f"--{name}", str(value)]
+        )
+    return words
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -413,8 +423,9 @@ def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
 
 
 @pytest.mark.parametrize("rules", VARIANTS[1:], ids=str)
-def test_every_variant_trains(tmp_path: Path, rules: Rules):
-    run = trained(tmp_path / "run", rules=rules, decisions=512)
+@pytest.mark.parametrize("settings", [{}, CREDITED], ids=["rules", "credited"])
+def test_every_variant_trains(tmp_path: Path, rules: Rules, settings: dict[str, Any]):
+    run = trained(tmp_path / "run", rules=rules, decisions=512, **settings)
     assert run.curve[-1][0] == 512
     assert training.read_settings(run.folder).rules == rules
 
@@ -629,7 +640,7 @@ def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
         (put("many", "settings", "games"), "settings.games must be like 256, got 'many'"),
         (put(-3, "settings", "games"), "games must be an integer of at least 1, got -3"),
         (put(32, "settings", "games"), "state must be"),
-        (put("slow", "settings", "preset"), "preset must be quick or full, got 'slow'"),
+        (put("slow", "settings", "preset"), "preset must be quick, standard or rules, got 'slow'"),
         (put({"players": 9}, "settings", "rules"), "players must be an integer from 2 to 5, got 9"),
         (put({"dice": 9}, "settings", "rules"), "rules must be a dict with keys among players, "),
         (put(None, "settings", "rules"), "rules must be a dict with keys among players, "),
@@ -918,14 +929,15 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     ("wrong", "words"),
     [
         (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
-        (["--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
+        (["--past", "0.25", "--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
+        (["--credit", "greedy"], "credit must be a policy that plans"),
         (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
         (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
         (
             ["--milestone-games", "1"],
             "milestone_games must be an integer of at least 2 (the number of players), got 1",
         ),
-        (["--batch-size", "1000"], "batch_size must divide games * steps = 16384, got 1000"),
+        (["--batch-size", "1000"], "batch_size must divide games * steps = 4096, got 1000"),
         (["--start", "2"], "start must be an integer from 0 to 1 as a seat, got 2"),
         (["--preset", "slow"], "slow"),
         (["--no-such-thing"], "--no-such-thing"),
@@ -978,7 +990,7 @@ def test_self_play_learns(tmp_path: Path):
         width=64,
         milestone_games=1000,
     )
-    random, greedy = (row[4] / row[3] for row in run.curve[-2:])
+    random, greedy, _ = (row[4] / row[3] for row in run.curve[-3:])
     # Seeds 0 to 6: at least 0.994 and 0.244 (mean 0.34, standard deviation 0.05); at first at most 0.76 and 0.02.
     assert random > 0.95
     assert greedy > 0.1
