@@ -36,9 +36,8 @@ except ImportError as missing:
 
 RANGES = {
     "ppo": {
-        "learning_rate": tune.loguniform(3e-4, 3e-3),
-        "gae_lambda": tune.uniform(0.7, 1.0),
-        "entropy": tune.loguniform(3e-4, 3e-2),
+        "learning_rate": tune.loguniform(1e-3, 1e-2),
+        "entropy": tune.loguniform(0.03, 0.5),
         "epochs": tune.randint(1, 7),
     },
     "td": {
