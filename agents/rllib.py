@@ -23,6 +23,7 @@ from gymnasium import VectorizeMode
 
 from agents import checkpoint, evaluate, report, runs, trained
 from agents.checkpoint import CheckpointError
+from agents.export import export_onnx
 from agents.network import PathNetwork
 from agents.runs import CHECKPOINT, Stopped
 from wotd_env import Game, Rules, make_policy
@@ -41,7 +42,7 @@ try:
 except ImportError as missing:
     raise ModuleNotFoundError("PPO of RLlib needs it: pip install 'wotd-env[rllib]'") from missing
 
-REFERENCES = ("random", "greedy")
+REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against."""
 
 MEASURING = 1 << 32
@@ -50,7 +51,7 @@ MEASURING = 1 << 32
 
 @dataclass(frozen=True)
 class Settings:
-    """Train PPO of Ray RLlib, then measure it against random and greedy.
+    """Train PPO of Ray RLlib, then measure it against random, greedy and planner.
 
     Ctrl-C saves the run after the update in progress; --resume goes on with it.
     """
@@ -114,10 +115,10 @@ class Settings:
     """Clip range of PPO's probability ratio."""
 
     milestone_games: int = 500
-    """Games against each of random and greedy at a milestone."""
+    """Games against each of random, greedy and planner at a milestone."""
 
     final_games: int = 10_000
-    """Games against each of random and greedy after the training, at least."""
+    """Games against each of random, greedy and planner after the training, at least."""
 
     def __post_init__(self) -> None:
         for name in ("decisions", "milestones", "games", "rollout", "batch_size", "epochs", "width"):
@@ -237,7 +238,7 @@ class Run:
         algorithm: RLlib's.
         done: decisions learnt from.
         curve: a row for each measurement: decisions, seconds, opponent, games, wins, ties, losses.
-        seconds: time spent so far.
+        seconds: processor time that this process has spent so far.
         stop: set it to have the training saved and stopped after the next update.
         unit: what it learns from.
     """
@@ -314,9 +315,9 @@ class Run:
             Stopped: if `stop` was set; the checkpoint is written then.
             OSError: if a file cannot be written; the last checkpoint is intact.
         """
-        began = time.monotonic() - self.seconds
+        began = time.process_time() - self.seconds
         while True:
-            self.seconds = time.monotonic() - began
+            self.seconds = time.process_time() - began
             self._after_update()
             progress(self)
             if self.done >= self.total:
@@ -356,9 +357,10 @@ class Run:
             for name, other in self.references.items()
         }
 
-    def what_next(self) -> list[str]:
-        """Return the commands that make a player of the network and measure it, for a shell where we are."""
-        return report.what_next(self.folder, self.settings.rules)
+    def finish(self) -> dict[str, evaluate.Counts]:
+        """Measure the result of the training, and leave it as ONNX, for players without torch."""
+        export_onnx(self.folder, self.folder / "model.onnx")
+        return self.measure(self.settings.final_games)
 
     # ------------------------------------------------------------------------------------------------ the folder
 

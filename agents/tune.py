@@ -158,7 +158,7 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
                     tune.report({"strength": wins / games, "trained": run.done / run.total})
 
             run.train(progress)
-            counts = {other: c._asdict() for other, c in run.measure(settings.final_games).items()}
+            counts = {other: c._asdict() for other, c in run.finish().items()}
             checkpoint.write(folder / RESULT, (json.dumps(counts, indent=2) + "\n").encode())
     counts = counts[strongest]
     tune.report({"strength": counts["wins"] / counts["games"], "trained": 1.0, **counts})

@@ -165,7 +165,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
     assert all(name in shown for name in rllib.REFERENCES)
     assert set(json.loads((folder / "result.json").read_text())) == set(rllib.REFERENCES)
     lines = (folder / "curve.csv").read_text().splitlines()
-    assert len(lines) == 1 + 2 * (TINY.milestones + 1)
+    assert len(lines) == 1 + 3 * (TINY.milestones + 1)
     assert int(lines[-1].split(",")[0]) >= 300
     later = trained.load(folder).network.state_dict()
     assert not all(later[name].equal(stopped[name]) for name in later)
