@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.learnt import some_value
-from tests.test_policies import positions
+from tests.test_policies import network, positions
 from tools import models as tool
 from wotd_env import Game, Rules, make_policy, models
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.store import policy_digest
 from wotd_env.planning import learned
-from wotd_env.policies import td
+from wotd_env.policies import ppo, td
 
 OWN = Rules(players=3, powers="own", colors="random")
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A box with models that have learnt nothing, for two rules."""
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A box with models that have learnt nothing: of td for two rules, of ppo for one."""
     for rules in (Rules(), OWN):
         (tmp_path / f"{models.name_of('td', rules)}.npz").write_bytes(
             learned.save(some_value(rules), np.float16)
         )
     (tmp_path / "td-4-none.json").write_text("{}")
+    game = Game()
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    network(tmp_path, game, weights.astype(np.float32)).rename(tmp_path / "ppo-2-none.onnx")
     monkeypatch.setattr(models, "FOLDER", tmp_path)
-    td._of_package.cache_clear()
-    return tmp_path
+    for policy in (td, ppo):
+        policy._of_package.cache_clear()
+    yield tmp_path
+    for policy in (td, ppo):
+        policy._of_package.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,14 @@ def test_the_model_for_the_rules_at_hand_plays(box: Path, rules: Rules):
     policy = make_policy("td")
     np.testing.assert_array_equal(policy.act(game, state, rng), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(policy)).act(game, state, rng), expected)
+
+
+def test_the_network_of_ppo_plays(box: Path):
+    game, state, rng = Game(), positions(Rules()), np.random.default_rng(0)
+    expected = make_policy(f"onnx:{box / 'ppo-2-none.onnx'}").act(game, state, rng)
+    np.testing.assert_array_equal(make_policy("ppo").act(game, state, rng), expected)
+    with pytest.raises(ValueError, match=r"no trained model of ppo .*players=3.* There are ppo-2-none "):
+        run(Tournament(("ppo", "random"), Rules(players=3), games=3), workers=0)
 
 
 @pytest.mark.parametrize(

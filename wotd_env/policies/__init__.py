@@ -68,6 +68,7 @@ POLICIES = {
         "wotd_env.policies.td:Td",
         argument="FILE",
     ),
+    "ppo": Named("the best action of a network that PPO has trained", "wotd_env.policies.ppo:Ppo"),
     "deep": Named(
         "plans two turns exactly, with a hand-made value of positions, or with the learnt one in deep:FILE",
         "wotd_env.policies.deep:Deep",
