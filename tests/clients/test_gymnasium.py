@@ -58,6 +58,7 @@ def told(env: gymnasium.vector.VectorEnv, mode: AutoresetMode) -> Iterator[tuple
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.client("Gymnasium", "gymnasium", "gymnasium.make_vec(ID, num_envs=4)")
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_make_vec_makes_the_same_games_in_every_way(how, mode):
     stock, native = many(how, mode), many("vector_entry_point", mode)
@@ -123,6 +124,7 @@ def plain_game() -> list[tuple[Any, ...]]:
     return game_of(gymnasium.make(ID, spaces=1))
 
 
+@pytest.mark.client("Gymnasium", "gymnasium", "gymnasium.make(ID)")
 @pytest.mark.parametrize("name", AROUND_ONE)
 def test_a_wrapper_changes_nothing_in_the_game(name):
     env = AROUND_ONE[name](gymnasium.make(ID, spaces=1))
@@ -180,10 +182,11 @@ def test_human_rendering_shows_the_pictures(monkeypatch):
 
 @needs("resvg_py", "moviepy")
 def test_a_game_is_filmed(tmp_path):
-    env = wrappers.RecordVideo(gymnasium.make(ID, render_mode="rgb_array", max_turns=3), str(tmp_path))
+    folder = tmp_path / "films"
+    env = wrappers.RecordVideo(gymnasium.make(ID, render_mode="rgb_array", max_turns=3), str(folder))
     game_of(env)
     env.close()
-    assert len(list(tmp_path.glob("*.mp4"))) == 1
+    assert len(list(folder.glob("*.mp4"))) == 1
 
 
 # ------------------------------------------------------------------------------------------------ around many games

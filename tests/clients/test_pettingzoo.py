@@ -51,6 +51,7 @@ def game_of(env, seed=2):
 # ------------------------------------------------------------------------------------------------ tools
 
 
+@pytest.mark.client("PettingZoo", "pettingzoo", "way_of_the_dragon_v0.env()")
 def test_the_random_demo_plays_a_game_to_its_end(capsys):
     env = way_of_the_dragon_v0.env(players=3, spaces=0)
     returns = random_demo(env, render=False, episodes=2)
@@ -80,6 +81,7 @@ def test_seats_that_take_turns_are_not_said_to_act_at_once():
         aec_to_parallel(way_of_the_dragon_v0.env())
 
 
+@pytest.mark.client("PettingZoo", "pettingzoo", 'pettingzoo.make("aec", "wotd_env/way_of_the_dragon_v0")')
 @in_registry
 def test_the_registry_makes_the_game_of_the_module():
     env = pettingzoo.make("aec", NAME, players=3, spaces=1)
