@@ -235,5 +235,6 @@ def test_infos_of_many_games_become_lists():
 def test_what_needs_an_observation_of_its_own_refuses_same_step():
     """Gymnasium's rule, which the clients that ask for this mode run into."""
     env = gymnasium.make_vec(ID, num_envs=2, autoreset_mode="SameStep")
-    with pytest.raises(ValueError, match=re.escape(str(AutoresetMode.SAME_STEP))):
+    # Before 1.4 it is an assertion without words.
+    with pytest.raises((ValueError, AssertionError), match=f"^$|{re.escape(str(AutoresetMode.SAME_STEP))}"):
         vector.DtypeObservation(env, np.float32)
