@@ -25,8 +25,9 @@ test-slow: .venv/.dev ## the tests that take minutes, half an hour in all
 test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
 	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
 
-test-clients: .venv/.rllib ## the tests with Ray RLlib, which pins Gymnasium to 1.2.2
-	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients $(ARGS)
+test-clients: .venv/.clients .venv/.rllib ## the tests with other libraries; RLlib apart, which pins Gymnasium to 1.2.2
+	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
+	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
 
 check: .venv/.dev ## lint, types and import contracts alone
 	$(BIN)/ruff check
@@ -70,4 +71,12 @@ docs-tables: .venv/.dev ## write the generated tables of docs/environment.md, an
 .venv/.rllib: .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/rllib \
 		gymnasium==1.2.2 dm-tree==0.1.10 lz4==4.4.5 ormsgpack==1.13.1 wrapt==2.5.2
+	touch $@
+
+.venv/.clients: .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/clients \
+		torchrl==0.14.1 tensordict==0.14.3 hoptorch==0.1.4 pyvers==0.2.3 \
+		tianshou==2.0.1 sensai-utils==1.6.0 overrides==7.7.0 deepdiff==8.6.2 orderly-set==5.5.0 pandas==2.3.3 \
+		pytz==2026.6 tzdata==2026.6 tqdm==4.70.1 array-api-compat==1.16.0 \
+		moviepy==2.2.1 imageio==2.38.1 imageio-ffmpeg==0.8.1 proglog==0.1.12 python-dotenv==1.2.4
 	touch $@

@@ -108,6 +108,7 @@ def test_random_simulations_of_whole_games(players):
     pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False, mask_test=True)
 
 
+@pytest.mark.client("OpenSpiel", "open_spiel", 'pyspiel.load_game("way_of_the_dragon")')
 def test_simulations_in_python(game):
     games_sim_test.GamesSimTest().sim_game(game)
 

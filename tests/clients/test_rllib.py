@@ -90,6 +90,7 @@ def test_one_seat_sees_what_rllib_wants(extra: dict[str, Any]):
     assert env.observation_space.contains(seen)
 
 
+@pytest.mark.client("RLlib", "ray", 'register_env("wotd", multi_agent_env)')
 @pytest.mark.parametrize("seats", ["all", "one", "vector"])
 def test_ppo_of_rllib_with_its_own_masked_module_learns_from_it(seats: str):
     register_env("wotd", multi_agent_env if seats == "all" else single_agent_env)

@@ -22,6 +22,7 @@ from wotd_env.adapters.sb3 import Learner, SB3VecEnv
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
 
+@pytest.mark.client("Stable-Baselines3", "stable_baselines3", "make_vec_env(ID, 4)")
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
 def test_make_vec_env(kind):
     # Its default, forkserver, needs a socket, which tests may not open.
@@ -37,6 +38,7 @@ def test_make_vec_env(kind):
         env.close()
 
 
+@pytest.mark.client("Stable-Baselines3", "stable_baselines3", 'A2C("MlpPolicy", ID)')
 @pytest.mark.filterwarnings("ignore:.*lost by an illegal action")  # A2C knows no masks
 def test_a_model_is_made_from_the_name_of_the_environment():
     model = A2C("MlpPolicy", ID, n_steps=8, seed=0, device="cpu").learn(64)
@@ -79,6 +81,7 @@ def test_it_does_what_dummy_environments_do(options):
     assert ends > 5
 
 
+@pytest.mark.client("sb3-contrib", "sb3_contrib", 'MaskablePPO("MlpPolicy", SB3VecEnv(8))')
 def test_maskable_ppo_learns_in_it():
     env = VecMonitor(SB3VecEnv(8, spaces=0, opponents="random"))
     model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(

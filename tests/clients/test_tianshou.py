@@ -1,0 +1,123 @@
+"""Tianshou plays all seats or one by the masks, and its DQN learns; what it wants are the names `obs` and `mask`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Dict
+from gymnasium.wrappers import TransformObservation
+
+pytest.importorskip("tianshou", reason="Tianshou is not installed: make test-clients", exc_type=ImportError)
+
+import torch as th
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what Tianshou itself does in an old way
+    from tianshou.algorithm import DQN, MARLRandomDiscreteMaskedOffPolicyAlgorithm
+    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+    from tianshou.algorithm.multiagent.marl import MultiAgentOffPolicyAlgorithm
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+    from tianshou.data import Collector, VectorReplayBuffer
+    from tianshou.env import DummyVectorEnv, PettingZooEnv
+    from tianshou.trainer import OffPolicyTrainerParams
+    from tianshou.utils.net.common import Net
+
+from wotd_env import way_of_the_dragon_v0
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+
+pytestmark = pytest.mark.filterwarnings("default")  # Tianshou's own
+
+
+def all_seats(**rules: Any) -> PettingZooEnv:
+    """All seats; an illegal action raises."""
+    return PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32", **rules))
+
+
+def renamed(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """Give the parts of the observation the names that Tianshou has for them."""
+    space: Any = env.observation_space
+    named = Dict(obs=space["observation"], mask=space["action_mask"])
+    return TransformObservation(env, lambda seen: dict(zip(named, seen.values(), strict=True)), named)
+
+
+def one_seat(**rules: Any) -> gymnasium.Env[Any, Any]:
+    """One learner; an illegal action raises."""
+    return renamed(gymnasium.make(ID, observation_dtype="float32", mask_in="obs", illegal="raise", **rules))
+
+
+def dqn(observation: Any, actions: Any) -> DQN[Any]:
+    network = Net(state_shape=observation.shape, action_shape=actions.n, hidden_sizes=[16])
+    policy: Any = DiscreteQLearningPolicy(
+        model=network, action_space=actions, observation_space=observation, eps_training=0.1
+    )
+    return DQN(
+        policy=policy, optim=AdamOptimizerFactory(lr=0.01), n_step_return_horizon=5, target_update_freq=10
+    )
+
+
+def train(algorithm: Any, make: Any) -> int:
+    """Learn for two short epochs; return how many games have ended."""
+    envs = DummyVectorEnv([make] * 2)
+    envs.seed(0)
+    collector = Collector(algorithm, envs, VectorReplayBuffer(2000, 2), exploration_noise=True)
+    algorithm.run_training(
+        OffPolicyTrainerParams(
+            training_collector=collector,
+            max_epochs=2,
+            epoch_num_steps=100,
+            collection_step_num_env_steps=50,
+            batch_size=16,
+            update_step_num_gradient_steps_per_sample=0.1,
+            test_step_num_episodes=1,
+            multi_agent_return_reduction=lambda returns: returns.reshape(len(returns), -1)[:, 0],
+            verbose=False,
+            show_progress=False,
+        )
+    )
+    return int(collector.buffer.done.sum())
+
+
+@pytest.mark.client("Tianshou", "tianshou", "PettingZooEnv(way_of_the_dragon_v0.raw_env())")
+@pytest.mark.parametrize("players", [2, 3])
+def test_all_seats_play_random_games_by_the_masks(players):
+    env = all_seats(players=players, spaces=0)
+    agents: Any = [MARLRandomDiscreteMaskedOffPolicyAlgorithm(action_space=env.action_space)] * players
+    algorithm = MultiAgentOffPolicyAlgorithm(algorithms=agents, env=env)
+    envs = DummyVectorEnv([lambda: all_seats(players=players, spaces=0)] * 2)
+    envs.seed(0)
+    played = Collector(algorithm, envs).collect(n_episode=6, reset_before_collect=True)
+    assert played.returns.shape == (6, players)
+    np.testing.assert_allclose(played.returns.sum(axis=1), 0, atol=1e-6)
+    assert (played.returns.max(axis=1) > 0).all()
+
+
+def test_dqn_learns_against_a_random_seat():
+    th.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002  # Tianshou explores by it
+    env = all_seats(spaces=0)
+    space: Any = env.observation_space
+    learner = dqn(space["observation"], env.action_space)
+    other: Any = MARLRandomDiscreteMaskedOffPolicyAlgorithm(action_space=env.action_space)
+    before = [weights.clone() for weights in learner.policy.parameters()]
+    algorithm = MultiAgentOffPolicyAlgorithm(algorithms=[learner, other], env=env)
+    ends = train(algorithm, lambda: all_seats(spaces=0))
+    assert ends > 3
+    assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
+
+
+@pytest.mark.client("Tianshou", "tianshou", 'gymnasium.make(ID, mask_in="obs")', renamed)
+def test_dqn_learns_in_one_seat():
+    th.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002  # Tianshou explores by it
+    env = one_seat(spaces=0)
+    space: Any = env.observation_space
+    learner = dqn(space["obs"], env.action_space)
+    before = [weights.clone() for weights in learner.policy.parameters()]
+    ends = train(learner, lambda: one_seat(spaces=0))
+    assert ends > 3
+    assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))

@@ -1,0 +1,146 @@
+"""TorchRL makes the environments by their names, checks them, collects with masks and learns."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("torchrl", reason="TorchRL is not installed: make test-clients", exc_type=ImportError)
+
+import torch as th
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what TorchRL itself does in an old way
+    from tensordict.nn import TensorDictModule
+    from torchrl.collectors import Collector
+    from torchrl.data import LazyTensorStorage, ReplayBuffer
+    from torchrl.envs import (
+        ActionMask,
+        Compose,
+        DTypeCastTransform,
+        EnvBase,
+        GymEnv,
+        GymWrapper,
+        MarlGroupMapType,
+        PettingZooWrapper,
+        TransformedEnv,
+        check_env_specs,
+    )
+    from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
+    from torchrl.objectives import ClipPPOLoss
+    from torchrl.objectives.value import GAE
+
+from wotd_env import way_of_the_dragon_v0
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+OPTIONS: dict[str, Any] = {"mask_in": "obs", "observation_dtype": "float32", "illegal": "raise", "spaces": 0}
+
+client = functools.partial(pytest.mark.client, "TorchRL", "torchrl")
+pytestmark = pytest.mark.filterwarnings("default")  # TorchRL's own
+
+
+def masked(env: EnvBase) -> EnvBase:
+    """Let random play and `MaskedCategorical`, which wants booleans, go by the masks."""
+    to_bool = DTypeCastTransform(th.int8, th.bool, in_keys=["action_mask"])
+    return TransformedEnv(env, Compose(to_bool, ActionMask()))
+
+
+def one() -> EnvBase:
+    """One learner, whose random actions are legal, or it raises."""
+    return masked(GymEnv(ID, categorical_action_encoding=True, **OPTIONS))
+
+
+def native() -> EnvBase:
+    """Four learners in the native vector environment."""
+    games = gymnasium.make_vec(ID, num_envs=4, autoreset_mode="Disabled", **OPTIONS)
+    return masked(GymWrapper(games, categorical_action_encoding=True))
+
+
+@client("GymEnv(ID)")
+def test_an_environment_is_made_from_its_name():
+    check_env_specs(GymEnv(ID))
+
+
+@pytest.mark.parametrize("make", [one, native])
+def test_random_play_goes_by_the_masks(make):
+    env = make()
+    check_env_specs(env)
+    env.set_seed(0)
+    played = env.rollout(150, break_when_any_done=False)
+    ends = played["next", "done"].sum()
+    assert ends > 5
+    rewards = played["next", "reward"]
+    assert (rewards.abs() == 1).sum() == ends  # no game was truncated, none tied
+
+
+@client("PettingZooWrapper(way_of_the_dragon_v0.raw_env(), use_mask=True)")
+@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize("groups", [None, MarlGroupMapType.ALL_IN_ONE_GROUP], ids=["apart", "together"])
+def test_all_seats_play_by_the_masks(players, groups):
+    """Its random actions are legal: `raw_env` refuses any other."""
+    game = way_of_the_dragon_v0.raw_env(players=players, spaces=0)
+    env = PettingZooWrapper(game, use_mask=True, group_map=groups)
+    check_env_specs(env)
+    env.set_seed(0)
+    played = env.rollout(300)
+    paid = sum(played["next", group, "reward"].sum() for group in env.group_map)
+    assert played["next", "done"][-1].all()
+    assert paid == pytest.approx(0, abs=1e-6)
+
+
+def actor_of(env: EnvBase) -> ProbabilisticActor:
+    network = th.nn.Linear(env.observation_spec["observation"].shape[-1], env.action_spec.space.n)
+    logits = TensorDictModule(network, in_keys=["observation"], out_keys=["logits"])
+    return ProbabilisticActor(
+        logits,
+        spec=env.action_spec,
+        in_keys={"logits": "logits", "mask": "action_mask"},
+        distribution_class=MaskedCategorical,
+        return_log_prob=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(one, marks=client('GymEnv(ID, mask_in="obs")', masked)),
+        pytest.param(
+            native, marks=client('GymWrapper(gymnasium.make_vec(ID, num_envs=4, mask_in="obs"))', masked)
+        ),
+    ],
+)
+def test_what_a_collector_collects_trains_ppo(make):
+    th.manual_seed(0)
+    env = make()
+    actor = actor_of(env)
+    critic = ValueOperator(th.nn.Linear(actor[0].module.in_features, 1), in_keys=["observation"])
+    advantage, loss = GAE(gamma=1.0, lmbda=0.95, value_network=critic), ClipPPOLoss(actor, critic)
+    optimiser = th.optim.Adam(loss.parameters(), lr=0.01)
+    before = actor[0].module.weight.detach().clone()
+    collector = Collector(env, actor, frames_per_batch=128, total_frames=256)
+    frames = 0
+    for batch in collector:
+        frames += batch.numel()
+        advantage(batch)
+        buffer = ReplayBuffer(storage=LazyTensorStorage(128), batch_size=64)
+        buffer.extend(batch.reshape(-1))
+        losses = loss(buffer.sample())
+        total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
+        optimiser.zero_grad()
+        total.backward()
+        optimiser.step()
+        assert np.isfinite(total.item())
+    collector.shutdown()
+    assert frames == 256
+    assert not th.equal(before, actor[0].module.weight)
+
+
+def test_torchrl_refuses_vector_environments_that_reset_in_the_next_step():
+    """As docs/clients.md says."""
+    with pytest.raises(Exception, match=r"(?i)next.?step"):
+        GymWrapper(gymnasium.make_vec(ID, num_envs=2))
