@@ -138,7 +138,7 @@ def permute_observations(rules: Rules, observations: ArrayLike, permutation: Arr
 
     Args:
         rules: the rules of all games.
-        observations: any type (N, D), in the order of `Game.observation_layout`.
+        observations: any type (N, D), in the encoding `"one_hot"`.
         permutation: as for `permute_states`. Whether it breaks rules cannot be seen here.
 
     Returns:
