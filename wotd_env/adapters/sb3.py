@@ -136,6 +136,8 @@ class Learner:
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""
         policy = (
-            Random() if self.model is None else Trained(self.model.policy, sample=True, name="the learner")
+            Random()
+            if self.model is None
+            else Trained(self.model.policy, sample=True, name="the learner", encoding=self._encoding)
         )
-        return policy.act(Game(game.rules, encoding=self._encoding), state, rng)
+        return policy.act(game, state, rng)
