@@ -7,7 +7,8 @@ from tools import pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.core import actions
 from wotd_env.core.actions import Action
-from wotd_env.core.dice import FACES
+from wotd_env.core.dice import FACES, UNROLLED
+from wotd_env.core.observation import DIE_TOKEN, GAME_TOKEN, PATH_TOKEN, PIECE_TOKEN, TOKEN_WIDTH
 from wotd_env.core.rules import NUMBERED
 
 PAGE = Path(__file__).parents[1] / "docs" / "environment.md"
@@ -43,8 +44,19 @@ def state() -> str:
     return pages.table(("field", "type", "meaning"), rows)
 
 
-def observation() -> str:
+def _parts(encoding: str, meaning: dict[str, str]) -> str:
     """Return the table of the parts of an observation, and where they stand for each number of players."""
+    layouts = [Game(Rules(players=n), encoding=encoding).observation_layout for n in PLAYERS]
+    rows: list[tuple[object, ...]] = [
+        (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
+    ]
+    sizes = [Game(Rules(players=n), encoding=encoding).observation_size for n in PLAYERS]
+    rows.append(("*size*", *sizes, ""))
+    return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
+
+
+def observation() -> str:
+    """Return the table of the encoding "one_hot"."""
     meaning = {
         "pieces": f"[seat, path, space 0..S+{NUMBERED}], one-hot: where each piece stands; space 0 is off the board",
         "dead": "[path, plain space 1..S], 1: a dead piece stands there",
@@ -57,12 +69,54 @@ def observation() -> str:
         "colors": "[seat, colour], one-hot: whose animals the seat plays",
         "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
     }
-    layouts = [Game(Rules(players=n)).observation_layout for n in PLAYERS]
-    rows: list[tuple[object, ...]] = [
-        (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
+    return _parts("one_hot", meaning)
+
+
+def compact() -> str:
+    """Return the table of the encoding "compact"."""
+    meaning = {
+        "pieces": f"[seat, path]: the space where the piece stands, 0..S+{NUMBERED}; 0 is off the board",
+        "dead": "[path, plain space 1..S], 1: a dead piece stands there",
+        "dice": "[face]: how many dice show it, 0..5; a die still to be rolled shows none",
+        "rolls_left": "re-rolls left that cost no power, 0..2",
+        "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
+        "player": "the seat to act",
+        "powers": '[seat], 1: the seat still holds a power, that of its colour or (`powers="any"`) each of them',
+        "perfection": "1: this turn has earned an extra turn",
+        "colors": "[seat]: the number of its colour, 0..4",
+        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
+    }
+    return _parts("compact", meaning)
+
+
+def tokens() -> str:
+    """Return the table of the encoding "tokens"."""
+    meaning = {
+        "game": "one token",
+        "dice": 'five tokens, in the order of `state["dice"]`',
+        "paths": "[path], five tokens",
+        "pieces": "[seat, path], five tokens for each seat",
+    }
+    return _parts("tokens", meaning)
+
+
+def token() -> str:
+    """Return the table of the numbers of each kind of token."""
+    rows = [
+        (GAME_TOKEN, "game", "phase", "rolls left", "seat to act", "perfection", "deadline"),
+        (DIE_TOKEN, "die", f"face, {UNROLLED}: still to be rolled", "", "", "", ""),
+        (PATH_TOKEN, "path", "path", "1: dead piece on space 1", "on space 2", "on space 3", "... up to S"),
+        (
+            PIECE_TOKEN,
+            "piece",
+            "path",
+            "space",
+            "seat",
+            "colour of the seat",
+            "1: the seat still holds a power",
+        ),
     ]
-    rows.append(("*size*", *(Game(Rules(players=n)).observation_size for n in PLAYERS), ""))
-    return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
+    return pages.table(("number 0", "kind", *(f"number {i}" for i in range(1, TOKEN_WIDTH))), rows)
 
 
 def action() -> str:
@@ -110,6 +164,9 @@ def reward() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "state": state,
     "observation": observation,
+    "compact": compact,
+    "tokens": tokens,
+    "token": token,
     "action": action,
     "swap": swap,
     "reward": reward,

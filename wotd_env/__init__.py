@@ -14,7 +14,7 @@ from wotd_env.core.state import STATE
 
 if TYPE_CHECKING:
     from wotd_env import way_of_the_dragon_v0
-    from wotd_env.core import notation
+    from wotd_env.core import notation, symmetry
     from wotd_env.core.game import Game, GameSpec, IllegalActionError
     from wotd_env.core.policy import Policy
     from wotd_env.policies import make_policy
@@ -34,6 +34,7 @@ __all__ = [
     "describe_action",
     "make_policy",
     "notation",
+    "symmetry",
     "way_of_the_dragon_v0",
 ]
 
@@ -58,6 +59,7 @@ _LAZY = {
 }
 _LAZY_MODULES = {
     "notation": "wotd_env.core.notation",
+    "symmetry": "wotd_env.core.symmetry",
     "way_of_the_dragon_v0": "wotd_env.way_of_the_dragon_v0",
 }
 

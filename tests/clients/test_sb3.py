@@ -92,9 +92,10 @@ def test_maskable_ppo_learns_in_it():
     assert {episode["r"] for episode in model.ep_info_buffer} <= {-1.0, 1.0}  # no illegal action, no tie
 
 
-def test_maskable_ppo_plays_against_itself():
-    opponent = Learner()
-    env = SB3VecEnv(8, spaces=0, players=3, opponents=opponent)
+@pytest.mark.parametrize("encoding", ["one_hot", "compact"])
+def test_maskable_ppo_plays_against_itself(encoding):
+    opponent = Learner(encoding)
+    env = SB3VecEnv(8, spaces=0, players=3, opponents=opponent, encoding=encoding)
     model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu")
     opponent.model = model
     model.learn(512)

@@ -121,15 +121,23 @@ class SB3VecEnv(VecEnv):
 class Learner:
     """An opponent that plays as a model of MaskablePPO does at the moment, each action by its probability.
 
+    Args:
+        encoding: of the observations that the model takes, as in its environment.
+
     Attributes:
         model: the model; while there is none, the opponent plays at random.
     """
 
     model: MaskablePPO | None = None
 
+    def __init__(self, encoding: str = "one_hot") -> None:
+        self._encoding = encoding
+
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""
         policy = (
-            Random() if self.model is None else Trained(self.model.policy, sample=True, name="the learner")
+            Random()
+            if self.model is None
+            else Trained(self.model.policy, sample=True, name="the learner", encoding=self._encoding)
         )
         return policy.act(game, state, rng)

@@ -62,6 +62,7 @@ CONFIG = np.dtype(
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
         ("skip_forced", "i8"),  # decisions with one legal action are taken at once
+        ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
     ]
 )
 Config = Any
@@ -78,7 +79,7 @@ ALL_SWAPS = ~np.uint64(0)
 ALL_POWERS = (1 << len(Power)) - 1
 
 
-def config(rules: Rules, skip_forced: bool) -> NDArray[np.void]:
+def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:
     """Return the rules as compiled code reads them, CONFIG (1,)."""
     named = rules.colors if isinstance(rules.colors, tuple) else ()
     colors = [ELEMENTS.index(name) for name in named]
@@ -97,6 +98,7 @@ def config(rules: Rules, skip_forced: bool) -> NDArray[np.void]:
                 start,
                 rules.max_turns,
                 skip_forced,
+                encoding,
             )
         ],
         CONFIG,

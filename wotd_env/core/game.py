@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, engine
 from wotd_env.core.actions import Action, describe_action, num_actions
-from wotd_env.core.arguments import check_integer
-from wotd_env.core.observation import layout
+from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
 from wotd_env.core.rules import DICE, ELEMENTS, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE, States
@@ -105,6 +105,7 @@ class Game:
         rules: the rules of all games.
         skip_forced: take decisions with a single legal action at once, so that players are asked real questions only.
         num_threads: threads that share a batch; results do not depend on it.
+        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
 
     Attributes:
         num_actions: A.
@@ -114,7 +115,13 @@ class Game:
         config: the rules as compiled code reads them, `wotd_env.core.engine.CONFIG` (1,).
     """
 
-    def __init__(self, rules: Rules | None = None, skip_forced: bool = True, num_threads: int = 1) -> None:
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        skip_forced: bool = True,
+        num_threads: int = 1,
+        encoding: str = "one_hot",
+    ) -> None:
         if rules is None:
             rules = Rules()
         if not isinstance(rules, Rules):
@@ -123,13 +130,17 @@ class Game:
         self.skip_forced = bool(skip_forced)
         self.num_threads = check_integer("num_threads", num_threads, 1)
         self.num_actions = num_actions(rules.players)
-        self.observation_layout = layout(rules)
-        self.observation_size: int = self.observation_layout["deadline"].stop
-        self.config = engine.config(rules, self.skip_forced)
+        self.encoding: str = check_choice("encoding", encoding, ENCODINGS)
+        self.observation_layout = layout(rules, encoding)
+        self.observation_size: int = max(part.stop for part in self.observation_layout.values())
+        self.config = engine.config(rules, self.skip_forced, ENCODINGS.index(encoding))
         self.spec = _spec(rules)
 
     def __repr__(self) -> str:
-        return f"Game({self.rules!r}, skip_forced={self.skip_forced}, num_threads={self.num_threads})"
+        return (
+            f"Game({self.rules!r}, skip_forced={self.skip_forced}, num_threads={self.num_threads}, "
+            f"encoding={self.encoding!r})"
+        )
 
     # ------------------------------------------------------------------------------------------------ games begin
 

@@ -1,17 +1,22 @@
-"""The encoding of a game as a vector of small integers, seen from one seat, and of its legal actions as a mask."""
+"""The encodings of a game as a vector of small integers, seen from one seat, and of its legal actions as a mask."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action, Bits
-from wotd_env.core.compilation import inlined
-from wotd_env.core.dice import COUNTS, FACES, NUM_KEEPS, Roll
+from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
 from wotd_env.core.engine import Config, powers_of
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
+
+ENCODINGS = ("one_hot", "compact", "tokens")
+"""Names of the encodings; `tools/tables.py` says in words what their parts are."""
+ONE_HOT, COMPACT, TOKENS = range(len(ENCODINGS))
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""
@@ -26,31 +31,81 @@ BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
 
 
-def layout(rules: Rules) -> dict[str, slice]:
-    """Return the place of every part of the observation, in order.
+GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
+TOKEN_WIDTH = 6
+
+
+def token_width(rules: Rules) -> int:
+    """Return the numbers of a token: those of a piece, or as many as a path needs for its plain spaces."""
+    return max(TOKEN_WIDTH, 2 + rules.spaces)
+
+
+def parts(rules: Rules, encoding: str) -> dict[str, NDArray[np.int8]]:
+    """Return the parts of an observation in order, each with the highest value of every number in it, int8 (k,).
 
     Seats are relative to the observer: 0 = the observer, 1 = the next seat, and so on.
     """
-    n = rules.players
-    sizes = {
-        "pieces": n * PATHS * (rules.spaces + NUMBERED + 1),  # [seat, path, space] one-hot
-        "dead": PATHS * rules.spaces,  # [path, plain space - 1]
-        "dice": DICE_BLOCK,  # [face, how many dice show it] one-hot; dice still to be rolled show none
-        "rolls_left": REROLLS + 1,  # one-hot
-        "phase": PHASES,  # one-hot
-        "player": n,  # [seat] the one to act, one-hot
-        "powers": n * PATHS,  # [seat, colour of the power] still held
-        "perfection": 1,  # an extra turn is earned
-        "colors": n * MAX_PLAYERS,  # [seat, colour] one-hot
-        "deadline": 1,  # 127 minus the turns left before truncation, 0 while there are more
+    n, last_space = rules.players, rules.spaces + NUMBERED
+    if encoding == "one_hot":
+        return {
+            "pieces": _up_to(1, n * PATHS * (last_space + 1)),  # [seat, path, space] one-hot
+            "dead": _up_to(1, PATHS * rules.spaces),  # [path, plain space - 1]
+            "dice": _up_to(
+                1, DICE_BLOCK
+            ),  # [face, how many dice show it] one-hot; dice still to be rolled show none
+            "rolls_left": _up_to(1, REROLLS + 1),  # one-hot
+            "phase": _up_to(1, PHASES),  # one-hot
+            "player": _up_to(1, n),  # [seat] the one to act, one-hot
+            "powers": _up_to(1, n * PATHS),  # [seat, colour of the power] still held
+            "perfection": _up_to(1),  # an extra turn is earned
+            "colors": _up_to(1, n * MAX_PLAYERS),  # [seat, colour] one-hot
+            "deadline": _up_to(
+                DEADLINE
+            ),  # 127 minus the turns left before truncation, 0 while there are more
+        }
+    if encoding == "compact":
+        return {
+            "pieces": _up_to(last_space, n * PATHS),  # [seat, path] space
+            "dead": _up_to(1, PATHS * rules.spaces),  # [path, plain space - 1]
+            "dice": _up_to(DICE, FACES),  # [face] how many dice show it
+            "rolls_left": _up_to(REROLLS),
+            "phase": _up_to(PHASES - 1),
+            "player": _up_to(n - 1),  # the seat to act
+            "powers": _up_to(1, n),  # [seat] it has not used its power yet
+            "perfection": _up_to(1),
+            "colors": _up_to(MAX_PLAYERS - 1, n),  # [seat]
+            "deadline": _up_to(DEADLINE),
+        }
+    width = token_width(rules)
+    dead = [1] * rules.spaces  # [plain space - 1]
+    return {
+        "game": _token(width, GAME_TOKEN, PHASES - 1, REROLLS, n - 1, 1, DEADLINE),
+        "dice": np.tile(_token(width, DIE_TOKEN, UNROLLED), DICE),
+        "paths": np.tile(_token(width, PATH_TOKEN, PATHS - 1, *dead), PATHS),
+        "pieces": np.tile(
+            _token(width, PIECE_TOKEN, PATHS - 1, last_space, n - 1, MAX_PLAYERS - 1, 1), n * PATHS
+        ),
     }
+
+
+def _up_to(highest: int, count: int = 1) -> NDArray[np.int8]:
+    return np.full(count, highest, np.int8)
+
+
+def _token(width: int, *highest: int) -> NDArray[np.int8]:
+    return np.array([*highest, *[0] * (width - len(highest))], np.int8)
+
+
+def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
+    """Return the place of every part of the observation, in order."""
+    sizes = {name: len(part) for name, part in parts(rules, encoding).items()}
     ends = np.cumsum(list(sizes.values())).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
 
 @inlined
-def encode(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), in the order of `layout`; `keep` is what `engine.shown` returns."""
+def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+    """Write the observation of a seat, int8 (D,), as zeros and ones; `keep` is what `engine.shown` returns."""
     n = rules.players
     spaces = np.uint64(rules.spaces)
     block = spaces + np.uint64(NUMBERED + 1)
@@ -94,6 +149,79 @@ def encode(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> Non
         at += np.uint64(MAX_PLAYERS)
         seat = after(seat, n)
     row[at] = max(0, DEADLINE - (rules.max_turns - s.turn))
+
+
+@kernel
+def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+    """Write the observation of a seat, int8 (D,), in the other encodings."""
+    if rules.encoding == COMPACT:
+        encode_compact(s, rules, observer, keep, row)
+    else:
+        encode_tokens(s, rules, observer, keep, row)
+
+
+@kernel
+def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+    """Write the observation of a seat, a number for each thing."""
+    n = rules.players
+    dead = n * PATHS
+    dice = dead + PATHS * rules.spaces
+    single = dice + FACES  # rolls left, phase, seat to act
+    powers = single + 3
+    colors = powers + n + 1
+    seat = observer
+    for relative in range(n):
+        for path in range(PATHS):
+            row[relative * PATHS + path] = s.pieces[seat, path]
+        row[powers + relative] = powers_of(s, rules, seat) != 0
+        row[colors + relative] = s.color[seat]
+        seat = after(seat, n)
+    for path in range(PATHS):
+        for space in range(rules.spaces):
+            row[dead + path * rules.spaces + space] = s.dead[path] >> (space + 1) & 1
+    for face in range(FACES):
+        row[dice + face] = COUNTS[keep, face]
+    row[single] = s.rolls_left
+    row[single + 1] = s.phase
+    row[single + 2] = (s.player - observer + n) % n
+    row[powers + n] = s.perfection
+    row[colors + n] = max(0, DEADLINE - (rules.max_turns - s.turn))
+
+
+@kernel
+def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+    """Write the observation of a seat as tokens of equal width: the game, its dice, its paths, its pieces."""
+    n = rules.players
+    width = max(TOKEN_WIDTH, 2 + rules.spaces)
+    row[:] = 0
+    row[0] = GAME_TOKEN
+    row[1] = s.phase
+    row[2] = s.rolls_left
+    row[3] = (s.player - observer + n) % n
+    row[4] = s.perfection
+    row[5] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    at = width
+    for die in range(DICE):
+        row[at] = DIE_TOKEN
+        row[at + 1] = KEEPS[keep, die]
+        at += width
+    for path in range(PATHS):
+        row[at] = PATH_TOKEN
+        row[at + 1] = path
+        for space in range(rules.spaces):
+            row[at + 2 + space] = s.dead[path] >> (space + 1) & 1
+        at += width
+    seat = observer
+    for relative in range(n):
+        for path in range(PATHS):
+            row[at] = PIECE_TOKEN
+            row[at + 1] = path
+            row[at + 2] = s.pieces[seat, path]
+            row[at + 3] = relative
+            row[at + 4] = s.color[seat]
+            row[at + 5] = powers_of(s, rules, seat) != 0
+            at += width
+        seat = after(seat, n)
 
 
 @inlined

@@ -47,6 +47,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
             are int8 (D,), and `infos[agent]` holds the mask.
+        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every step is shown in
             a window; or None.
         **rules: the fields of `wotd_env.Rules`.
@@ -72,11 +73,12 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         *,
         mask_in: str = "obs",
         observation_dtype: str = "int8",
+        encoding: str = "one_hot",
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
         super().__init__()
-        self.game = Game(Rules(**rules))
+        self.game = Game(Rules(**rules), encoding=encoding)
         self.mask_in = mask_in
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self._viewer = Viewer(self.game, render_mode)

@@ -19,6 +19,7 @@ from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
+from wotd_env.core.observation import parts
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records
 
@@ -53,8 +54,7 @@ OBSERVATION_DTYPES = ("int8", "float32")
 def observation_space(game: Game, mask_in: str, dtype: str) -> Box | Dict:
     """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, int8 (A,)."""
     check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
-    high = np.ones(game.observation_size, dtype)
-    high[game.observation_layout["deadline"]] = 127
+    high = np.concatenate(list(parts(game.rules, game.encoding).values())).astype(dtype)
     flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
     if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
         return flat

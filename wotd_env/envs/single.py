@@ -56,6 +56,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
             `info["illegal_action"]` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
@@ -79,12 +80,13 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: str = "int8",
+        encoding: str = "one_hot",
         illegal: str = "lose",
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
-        self.game = Game(Rules(**rules))
-        self.opponents = Opponents(self.game, opponents)
+        self.game = Game(Rules(**rules), encoding=encoding)
+        self.opponents = Opponents(Game(self.game.rules), opponents)
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))

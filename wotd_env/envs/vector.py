@@ -99,6 +99,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
             the info `"illegal_action"` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
@@ -128,6 +129,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: str = "int8",
+        encoding: str = "one_hot",
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         num_threads: int = 1,
@@ -136,8 +138,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         **rules: Any,
     ) -> None:
         super().__init__()
-        self.game = Game(Rules(**rules), num_threads=num_threads)
-        self.opponents = Opponents(self.game, opponents)
+        self.game = Game(Rules(**rules), num_threads=num_threads, encoding=encoding)
+        self.opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
         self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))

@@ -31,15 +31,20 @@ class Trained:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw actions.
         name: what errors call it.
+        encoding: of the observations that it takes.
 
     Attributes:
         network: the policy of MaskablePPO.
     """
 
     def __init__(
-        self, network: MaskableActorCriticPolicy, sample: bool = False, name: str = "the network"
+        self,
+        network: MaskableActorCriticPolicy,
+        sample: bool = False,
+        name: str = "the network",
+        encoding: str = "one_hot",
     ) -> None:
-        self.network, self._sample, self._name = network, sample, name
+        self.network, self._sample, self._name, self._encoding = network, sample, name, encoding
         self._checked: Rules | None = None
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -49,6 +54,7 @@ class Trained:
             ValueError: if the network was made for other rules.
         """
         self.check_rules(game.rules)
+        game = Game(game.rules, encoding=self._encoding)
         observation, mask = game.observe(state), game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
@@ -77,7 +83,7 @@ class Trained:
             return
         if (own := getattr(self.network, "rules", None)) is not None:
             check_made_for(self._name, own, rules)
-        actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
+        actions, game = int(self.network.action_space.n), Game(rules, encoding=self._encoding)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
             raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
         space = self.network.observation_space
