@@ -1093,7 +1093,7 @@ def test_models_of_sb3_play(tmp_path):
     assert not results.forfeits
     assert same(run(tournament, workers=1, trust=True), results)
     assert policy_digest(name) != policy_digest("sb3:another.zip")
-    with pytest.raises(BrokenPolicyError, match="has 60 actions, these rules 70"):
+    with pytest.raises(ValueError, match="has 60 actions, these rules 70"):
         run(Tournament((name, "first", "random"), Rules(players=3, spaces=0), games=30), trust=True)
     for consent, code in (([], WRONG_USE), (["--trust"], 0)):
         options = f"--spaces 0 --games 100 --workers 0 --quiet --file {tmp_path / 'a.sqlite'}"

@@ -102,7 +102,7 @@ def full_name(name: str) -> str:
         ValueError: if it is a folder without a policy in it.
     """
     folder = Path(name)
-    if name in POLICIES or not folder.is_dir():
+    if not name or name in POLICIES or not folder.is_dir():
         return name
     for file, kind in RUN_FILES.items():
         if (folder / file).is_file():
