@@ -87,7 +87,7 @@ def grade(folder: Path, rules: Rules) -> str:
     """Return how close to perfect play the network of a finished run is, where the solution of its board is at hand."""
     from wotd_env import analysis, solver
 
-    if not solved(rules) or not (file := solver.cache_file(rules.spaces)).is_file():
+    if not solved(rules) or not _has_arena() or not (file := solver.cache_file(rules.spaces)).is_file():
         return ""
     graded = analysis.grade(str(folder), solver.load(file), games=1000).all
     share, error = 50 - 50 * graded.per_game, 50 * graded.per_game_error
@@ -104,10 +104,15 @@ def solved(rules: Rules) -> bool:
     )
 
 
+def _has_arena() -> bool:
+    """Return whether the extra `arena` is installed: the commands that are named, and what reads tables and ONNX."""
+    return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))
+
+
 def what_next(folder: Path, rules: Rules) -> list[str]:
     """Return the commands that measure what was learnt, for a shell where we are."""
     lines = []
-    if not all(map(find_spec, ("typer", "choix", "onnxruntime"))):
+    if not _has_arena():
         extra = f"{Path(__file__).parent.parent}[arena]"
         lines.append(command(Path.cwd(), "python", "-m", "pip", "install", "--editable", extra))
     lines.append(command(Path.cwd(), "wotd", "arena", folder, "greedy", "planner", *options(rules)))
