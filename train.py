@@ -102,7 +102,8 @@ def work(learner: Any, settings: Any, console: Console) -> int:
         )
         return 1
     rules = run.settings.rules
-    console.print("What comes next:", *report.what_next(run.folder, rules), sep="\n  ", soft_wrap=True)
+    lines = report.what_next(run.folder, rules)
+    console.print("What comes next:", *lines, sep="\n  ", soft_wrap=True, markup=False)
     return 0
 
 

@@ -458,6 +458,16 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
         load(tmp_path)
 
 
+def test_what_has_to_be_installed_first_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    assert train.main([*arguments(tmp_path / "run"), "--decisions", "256", "--milestones", "1"]) == 0
+    install, play_it, grade_it = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[-3:])
+    assert install[1:] == ["-m", "pip", "install", "--editable", f"{Path(train.__file__).parent}[arena]"]
+    assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
+
+
 def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
