@@ -86,13 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def work(learner: Any, settings: Any, console: Console) -> int:
     """Begin or resume a run, train, and say what comes next; return the exit code."""
     run = learner.Run.resume(settings) if settings.resume else learner.Run.begin(settings)
-    console.print(f"Run folder {run.folder}", soft_wrap=True)
+    console.print(f"Run folder {run.folder}", soft_wrap=True, markup=False)
     cluster = ("--ray", settings.ray) if getattr(settings, "ray", None) else ()
     resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *cluster)
     try:
         train(run, console)
     except (Stopped, KeyboardInterrupt):
-        console.print(f"Interrupted. This goes on: {resume}", soft_wrap=True)
+        console.print(f"Interrupted. This goes on: {resume}", soft_wrap=True, markup=False)
         return 130
     except OSError as error:
         print(
