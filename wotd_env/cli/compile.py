@@ -66,10 +66,12 @@ def _games() -> None:
 
 def _single_environments() -> None:
     from wotd_env import way_of_the_dragon_v0
+    from wotd_env.envs.common import final_rewards
     from wotd_env.envs.single import WayOfTheDragonEnv
 
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
+    final_rewards(env.game, env.game.reset(1))
     env.step(env.action_masks().argmax())
     raw = way_of_the_dragon_v0.raw_env()
     raw.reset(seed=0)
