@@ -7,7 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -466,16 +466,12 @@ class Game:
         """Do what `apply` does, for records in a plain block of memory, unchecked."""
         if self._threads(state) == 1:
             return [_call(kernel, state, self.config, arguments)]
+        pool = _pool(self.num_threads, os.getpid())
         calls = []
         for part in self._parts(state):
             sliced = tuple(_slice(each, part) for each in arguments)
-            calls.append(functools.partial(_call, kernel, state[part], self.config, sliced))
-        # The first part is left to this thread, because to wake another one can take longer than the part.
-        others = [_pool(self.num_threads - 1, os.getpid()).submit(call) for call in calls[1:]]
-        try:
-            return [calls[0](), *(other.result() for other in others)]
-        finally:
-            wait(others)
+            calls.append(pool.submit(_call, kernel, state[part], self.config, sliced))
+        return [call.result() for call in calls]
 
     def _parts(self, state: States) -> list[slice]:
         """Return the part of a batch that each thread works on."""
