@@ -1,0 +1,127 @@
+"""Advice: the equity of every choice, by the best source at hand."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from wotd_env import Game, Phase, Rules, make_policy, solver
+from wotd_env.analysis import Advisor, analyze
+from wotd_env.planning.planner import plan
+from wotd_env.planning.values import hand_made
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd").file
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "wotd_env.analysis.advice.cache_file", lambda spaces: tmp_path / f"perfect-{spaces}.wotd"
+    )
+    return tmp_path
+
+
+def visited(game: Game, seed: int = 3) -> np.ndarray:
+    """States of random games at decisions of all phases."""
+    state = game.reset(60, seed=seed)
+    rng = np.random.default_rng(seed)
+    states = []
+    for _ in range(40):
+        states.append(state[state["phase"] != Phase.OVER])
+        game.step(state, make_policy("random").act(game, state, rng))
+    return np.concatenate(states)
+
+
+@pytest.mark.parametrize(
+    ("rules", "source"),
+    [
+        (Rules(), "td-2-none"),
+        (Rules(powers="any"), "td-2-any"),
+        (Rules(spaces=3), "hand-made"),
+        (Rules(players=3, powers="own"), "hand-made"),
+        (Rules(players=5, powers="any", immunity=True), "hand-made"),
+        (Rules(players=4, dead_pieces=5, powers="any"), "hand-made"),
+    ],
+)
+def test_every_legal_action_has_an_equity(cache, rules, source):
+    game = Game(rules)
+    advisor = Advisor(game)
+    assert source in advisor.source
+    assert not advisor.exact
+    state = visited(game)
+    result = advisor.analyze(state)
+    assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
+    assert np.abs(result.equity).max() <= 1 + 1e-6
+    assert np.array_equal(result.actions.argmax(1), result.best)
+    assert np.array_equal(result.actions.max(1), result.equity)
+
+
+def test_one_state_is_worth_what_it_is_worth_in_a_batch(cache):
+    game = Game(Rules(players=3, powers="own"))
+    advisor = Advisor(game)
+    state = visited(game)[:100]
+    together = advisor.analyze(state)
+    for i in range(len(state)):
+        alone = advisor.analyze(state[i : i + 1])
+        assert np.array_equal(alone.actions[0], together.actions[i])
+
+
+def test_a_table_in_the_cache_is_the_best_source(cache, solved):
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    game = Game(Rules(spaces=0))
+    advisor = Advisor(game)
+    assert advisor.exact
+    assert "perfect-0.wotd" in advisor.source
+    assert advisor.skipped == ()
+    state = visited(game)
+    exact = analyze(game, state, solver.load(solved))
+    ours = advisor.analyze(state)
+    assert np.array_equal(ours.equity, exact.equity)
+    assert np.array_equal(ours.actions, exact.actions)
+    assert np.array_equal(ours.best, exact.best)
+
+
+def test_a_table_that_is_not_there_is_not_made(cache):
+    advisor = Advisor(Game(Rules(spaces=0)))
+    assert not advisor.exact
+    assert "wotd solve --spaces 0" in advisor.skipped[0]
+    assert list(cache.iterdir()) == []
+
+
+def test_what_is_no_table_is_skipped(cache):
+    (cache / "perfect-7.wotd").write_text("something else")
+    advisor = Advisor(Game())
+    assert "td-2-none" in advisor.source
+    assert "is not a table" in advisor.skipped[0]
+
+
+def test_a_table_that_turns_out_to_be_damaged_gives_way(cache, solved):
+    file = cache / "perfect-0.wotd"
+    content = bytearray(solved.read_bytes())
+    content[-1000] ^= 1
+    file.write_bytes(content)
+    game = Game(Rules(spaces=0))
+    advisor = Advisor(game)
+    exact_at_first = advisor.exact
+    state = visited(game)
+    result = advisor.analyze(state)
+    assert (exact_at_first, advisor.exact) == (True, False)
+    assert "hand-made" in advisor.source
+    assert "damaged" in advisor.skipped[0]
+    assert np.array_equal(result.actions, plan(game, state, hand_made)[0])
+
+
+def test_games_that_are_over_are_worth_their_result(cache):
+    game = Game(Rules(spaces=0, players=3))
+    state = game.reset(8, seed=0)
+    rng = np.random.default_rng(0)
+    while not game.is_over(state).all():
+        game.step(state, make_policy("greedy").act(game, state, rng))
+    result = Advisor(game).analyze(state)
+    assert np.array_equal(result.equity, game.rewards(state)[np.arange(8), state["player"]])
+    assert (result.best == 0).all()
