@@ -37,6 +37,7 @@ from wotd_env.rendering import (
     show,
 )
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
+from wotd_env.rendering.svg import style, symbols
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = [
@@ -207,6 +208,15 @@ def test_seats_and_elements_differ_in_shape():
     assert len(set(glyphs.OUTLINES)) == 5
     assert len({glyphs.face(face, *one_color) for face in range(6)}) == 6
     assert len({glyphs.power(power, *one_color) for power in range(6)}) == 6
+
+
+def test_symbols_are_well_formed_and_take_the_colours_of_the_style():
+    names = {name.get("id") for name in ElementTree.fromstring(symbols())}
+    kinds = {"piece": 5, "die": 6, "element": 5, "power": 6}
+    assert names == {f"{kind}-{i}" for kind, count in kinds.items() for i in range(count)} | {"dead", "again"}
+    used = set(re.findall(r"var\((--[\w-]+)\)", symbols()))
+    assert used
+    assert used <= set(re.findall(r"(--[\w-]+):", style()))
 
 
 def test_what_has_moved_is_marked():

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.rules import DRAGON, PATHS, POWERS
+from wotd_env.rendering import glyphs
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.text import render_text
 
-__all__ = ["place", "render_svg", "style"]
+__all__ = ["place", "render_svg", "style", "symbols"]
 
 
 def render_svg(
@@ -68,3 +70,31 @@ def style() -> str:
         for theme in ("light", "dark")
     )
     return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"
+
+
+def symbols() -> str:
+    """Return the parts of a picture, for pages that lay out the board themselves.
+
+    The SVG shows nothing by itself. It holds symbols that `<use>` draws by their names: `piece-0` to `piece-4`, `dead`,
+    `die-0` to `die-5`, `element-0` to `element-4`, `power-0` to `power-5` (any one power), and `again`, the arrow of a
+    roll or turn to come. Their colours are the variables of `style`; the signs take the colour of the text around them.
+    """
+    colors, ink = PALETTES["auto"], "currentColor"
+    drawings = {
+        "dead": glyphs.dead(colors["stone"], colors["cut"], colors["rim"]),
+        "again": glyphs.again(ink),
+    }
+    for color in range(PATHS):
+        fill, figure = colors[f"fill{color}"], colors[f"ink{color}"]
+        drawings[f"piece-{color}"] = glyphs.piece(color, fill, figure, colors["edge"], colors["rim"])
+        drawings[f"element-{color}"] = glyphs.element(color, ink, colors["card"])
+    for face in range(DRAGON + 1):
+        fill, figure = colors[f"fill{face}"], colors[f"ink{face}"]
+        drawings[f"die-{face}"] = glyphs.die(face, fill, figure, colors["frame"])
+    for power in range(len(POWERS) + 1):
+        drawings[f"power-{power}"] = glyphs.power(power, ink, colors["card"])
+    box = f"0 0 {glyphs.BOX} {glyphs.BOX}"
+    parts = "".join(
+        f'<symbol id="{name}" viewBox="{box}">{drawing}</symbol>' for name, drawing in drawings.items()
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg">{parts}</svg>'
