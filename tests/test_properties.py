@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wotd_env import Game, Phase, Rules
+from wotd_env import Action, Game, Phase, Power, Rules
+from wotd_env.core.actions import power_of
 
 FIRST_SWAP = 55
 BATCH = 16
@@ -75,6 +76,22 @@ def test_one_piece_on_a_space_and_every_piece_on_its_path(rules: Rules, seed: in
         assert (pieces[:, rules.players :] == 0).all(), "unused seats stay off the board"
         assert (after["dead"] == state["dead"]).all(), "dead pieces never move"
         assert (after["color"] == state["color"]).all()
+
+
+@given(any_rules(), seeds)
+def test_an_action_uses_the_power_that_its_number_says(rules: Rules, seed: int) -> None:
+    for _, state, actions, after in decisions(rules, seed):
+        powers = np.array([power_of(action) is not None for action in actions.tolist()])
+        tiger = (state["phase"] == Phase.KEEP) & (state["rolls_left"] == 0) & (actions < Action.STOP_ROLLING)
+        used = after["used"] != state["used"]
+        np.testing.assert_array_equal(used, (powers | tiger) & (state["phase"] != Phase.OVER))
+        if rules.powers == "own":
+            colors = state["color"][np.arange(BATCH), state["player"]]
+            expected = [
+                Power.TIGER if by_hold else power_of(action)
+                for by_hold, action in zip(tiger, actions, strict=True)
+            ]
+            assert [expected[i] for i in np.flatnonzero(used)] == colors[used].tolist()
 
 
 @given(any_rules(), seeds)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Rules
+from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Power, Rules
 
-__all__ = ["Action", "describe_action", "num_actions"]
+__all__ = ["Action", "describe_action", "num_actions", "power_of"]
 
 
 Bits = Any
@@ -64,6 +64,20 @@ def num_actions(players: int) -> int:
 
 MOST_ACTIONS = num_actions(MAX_PLAYERS)
 """The size of the action space for five players."""
+
+
+def power_of(action: int) -> Power | None:
+    """Return the power that an action uses by its number alone (R12).
+
+    The eye of the tiger is not among them: it is used by a hold when no other re-roll is left.
+    """
+    if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
+        return Power.DRAGON
+    if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
+        return Power.ANXIETY
+    if action == Action.NO_MOVE_BY_FEAR:
+        return Power.FEAR
+    return Power.REBIRTH if action == Action.REBIRTH_TURN else None
 
 
 def _pair_table() -> NDArray[np.int8]:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core.actions import PAIRS, Action, pairs
+from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.position import (
@@ -45,6 +45,7 @@ from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import ROW, States
 
 __all__ = [
+    "FIXED_WORDS",
     "RecordedGame",
     "action_text",
     "parse_action",
@@ -64,17 +65,19 @@ _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
 _NOBODY = "?"
 _COMMENT = ";"
-_FIXED = {
+
+FIXED_WORDS: dict[int, str] = {
+    Action.STOP_ROLLING: "stop",
     Action.EQUILIBRIUM: "equilibrium",
-    Action.WOOD_EQUILIBRIUM: "equilibrium",
-    Action.EARTH_EQUILIBRIUM: "equilibrium",
+    Action.WOOD_EQUILIBRIUM: "equilibrium+wood",
+    Action.EARTH_EQUILIBRIUM: "equilibrium+earth",
     Action.PASS: "pass",
     Action.NO_MOVE_BY_FEAR: "fear",
     Action.END_TURN: "end",
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-_TIGER, _WOOD, _EARTH = (f"+{ELEMENTS[power]}" for power in (Power.TIGER, Power.DRAGON, Power.ANXIETY))
+"""The words of the actions that have the same word in every position."""
 
 
 class RecordedGame(NamedTuple):
@@ -152,13 +155,8 @@ def _word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
     """Return the word of an action, given the position before it and that after it."""
     if before["phase"] == Phase.KEEP:
         return _hold_words(before)[action]
-    power = ""
-    if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
-        power = _WOOD
-    elif Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
-        power = _EARTH
-    if action in _FIXED:
-        return _FIXED[Action(action)] + power
+    if action in FIXED_WORDS:
+        return FIXED_WORDS[action]
     if action >= Action.FIRST_SWAP:
         path, pair = divmod(action - Action.FIRST_SWAP, pairs(rules.players))
         one, other = sorted((before["player"] + PAIRS[rules.players, pair]) % rules.players)
@@ -166,19 +164,26 @@ def _word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
     path = (action - Action.MOVE_ON) % len(ELEMENTS)
     space = int(after["pieces"][before["player"], path])
     number = space - rules.spaces
-    return f"{FACES[path]}{f'|{number}' if number > 0 else space}{power}"
+    power = power_of(action)
+    return f"{FACES[path]}{f'|{number}' if number > 0 else space}{'' if power is None else _with(power)}"
+
+
+def _with(power: Power) -> str:
+    """Return the end of the word of an action that uses a power."""
+    return f"+{ELEMENTS[power]}"
 
 
 def _hold_words(record: np.void) -> list[str]:
     """Return the words of all holds, legal or not, by their numbers; those that are not free use the tiger (R12)."""
-    return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else _TIGER)
+    return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else _with(Power.TIGER))
 
 
 @functools.cache
 def _holds(dice: bytes, power: str) -> list[str]:
     faces = np.frombuffer(dice, np.int8)
     kept = [letters(faces[die] for die in range(DICE) if hold >> die & 1) for hold in range(1 << DICE)]
-    return [(word or "none") + power for word in kept[: Action.STOP_ROLLING]] + ["stop"]
+    rerolls = [(word or "none") + power for word in kept[: Action.STOP_ROLLING]]
+    return [*rerolls, FIXED_WORDS[Action.STOP_ROLLING]]
 
 
 # ------------------------------------------------------------------------------------------------------------ games
