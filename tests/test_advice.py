@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from wotd_env import Game, Phase, Rules, make_policy, solver
-from wotd_env.analysis import Advisor, analyze
+from wotd_env import Game, Phase, Rules, make_policy, notation, solver
+from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, annotate, review
 from wotd_env.planning.planner import plan
 from wotd_env.planning.values import hand_made
 
@@ -125,3 +125,81 @@ def test_games_that_are_over_are_worth_their_result(cache):
     result = Advisor(game).analyze(state)
     assert np.array_equal(result.equity, game.rewards(state)[np.arange(8), state["player"]])
     assert (result.best == 0).all()
+
+
+def played(rules: Rules, seed: int, *names: str) -> notation.RecordedGame:
+    """A game of policies, as it is recorded."""
+    game = Game(rules)
+    state = game.reset(1, seed=seed)
+    rng = np.random.default_rng(seed)
+    players = [make_policy(name) for name in names]
+    actions = []
+    while not game.is_over(state)[0]:
+        actions.append(int(players[state["player"][0]].act(game, state, rng)[0]))
+        game.step(state, actions[-1:])
+    return notation.record_game(rules, actions, seed=seed, players=names)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_regrets_and_luck_make_up_the_result_of_a_game_that_is_solved(cache, solved, seed):
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    rules = Rules(spaces=0, start=0)
+    told = review(played(rules, seed, "random", "planner"))
+    start = solver.load(solved).start
+    assert told.exact
+    for seat, other in ((0, 1), (1, 0)):
+        mine, theirs = told.seats[seat], told.seats[other]
+        expected = (start if seat == 0 else -start) + mine.luck - mine.regret + theirs.regret
+        assert mine.result == pytest.approx(expected, abs=1e-4)
+
+
+def test_notes_of_a_review_are_those_of_the_table(cache, solved):
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    recorded = played(Rules(spaces=0), 1, "random", "greedy")
+    assert review(recorded).notes == annotate(recorded, solver.load(solved))
+
+
+@pytest.mark.parametrize("rules", [Rules(powers="any"), Rules(players=3, powers="own", spaces=3)])
+def test_a_review_counts_the_errors_of_each_seat(cache, rules):
+    names = ("random", "planner", "greedy")[: rules.players]
+    recorded = played(rules, 2, *names)
+    told = review(recorded)
+    assert sum(seat.luck for seat in told.seats) == pytest.approx(0, abs=1e-4)
+    assert [seat.result for seat in told.seats] == Game(rules).rewards(recorded.states[-1:])[0].tolist()
+    for number, seat in enumerate(told.seats):
+        regrets = np.array([note.regret for note in told.notes if note.seat == number])
+        assert seat.decisions == len(regrets)
+        assert seat.regret == pytest.approx(regrets.sum())
+        assert seat.blunders == (regrets >= BLUNDER).sum()
+        assert seat.errors + seat.blunders == (regrets >= ERROR).sum()
+    assert told.seats[0].blunders > 0
+    assert {note.number for note in told.notes} <= set(range(len(recorded.actions)))
+    assert all(note.action == recorded.actions[note.number] for note in told.notes)
+
+
+def test_luck_is_that_of_the_rolls(cache):
+    rules = Rules(players=3, start=1)
+    recorded = played(rules, 5, "greedy", "greedy", "greedy")
+    luck = review(recorded).luck
+    game = Game(rules, skip_forced=False)
+    advisor = Advisor(game)
+    unrolled = game.reset(1, seed=5, roll=False)
+    assert luck[0] == advisor.analyze(recorded.states[:1]).equity[0] - advisor.analyze(unrolled).equity[0]
+    for i, action in enumerate(recorded.actions.tolist()):
+        after = recorded.states[i : i + 1].copy()
+        game.decide(after, [action])
+        if after["phase"][0] != Phase.CHANCE:
+            assert luck[i + 1] == 0
+        else:
+            worth = advisor.analyze(recorded.states[i + 1 : i + 2]).equity[0]
+            assert luck[i + 1] == pytest.approx(worth - advisor.analyze(after).equity[0], abs=1e-6)
+
+
+def test_a_game_that_goes_on_is_reviewed_as_far_as_it_went(cache):
+    whole = played(Rules(), 3, "random", "random")
+    part = notation.record_game(whole.rules, whole.actions[:5], seed=3)
+    told, of_whole = review(part), review(whole)
+    assert [note.number for note in told.notes] == [note.number for note in of_whole.notes if note.number < 5]
+    assert [seat.result for seat in told.seats] == [0, 0]
+    empty = review(notation.record_game(whole.rules, [], seed=3))
+    assert empty.notes == []

@@ -11,7 +11,7 @@ from wotd_env.analysis.advice import Advisor
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, regret
 from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
 from wotd_env.analysis.pictures import picture
-from wotd_env.analysis.recorded import Note, annotate
+from wotd_env.analysis.recorded import Note, Review, SeatReview, annotate, review
 
 __all__ = [
     "BLUNDER",
@@ -25,10 +25,13 @@ __all__ = [
     "Grade",
     "Grades",
     "Note",
+    "Review",
+    "SeatReview",
     "analyze",
     "annotate",
     "grade",
     "kinds",
     "picture",
     "regret",
+    "review",
 ]
