@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
+.PHONY: help docs train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -52,8 +52,13 @@ solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER
 ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (an hour; ARGS="--games 1000" for less)
 	$(BIN)/python -m tools.ladder $(ARGS)
 
-docs-tables: .venv/.dev ## write the generated tables of docs/environment.md, and docs/board.svg
+docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebooks when they have changed
+	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
+	@echo "open docs/_build/html/index.html"
+
+docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the code: tables and pictures
 	$(BIN)/python -m tools.tables
+	$(BIN)/python -m tools.figures
 	$(BIN)/python -m tools.board
 
 .venv/.train: extras := train

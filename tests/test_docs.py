@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import pages, tables
+from tools import figures, pages, tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -69,6 +69,24 @@ def test_links_lead_to_files_of_the_project(page):
     assert not missing
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as forges and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ +(.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_into_pages_lead_to_headings(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    missing = [
+        (file, anchor)
+        for file, anchor in links
+        if anchor not in anchors(page.parent / file if file else page)
+    ]
+    assert not missing
+
+
 def test_what_the_page_on_changing_a_rule_names_is_in_the_files_that_it_links_to():
     page = ROOT / "docs" / "changing-a-rule.md"
     text = page.read_text()
@@ -88,3 +106,9 @@ def test_generated_tables_are_those_of_the_code():
     text = tables.PAGE.read_text()
     assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.TABLES)
     assert pages.renew(text, tables.TABLES) == text, "run `make docs-tables`"
+
+
+@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
+def test_figures_are_those_that_were_measured(page):
+    assert "<!-- table: figures -->" in page.read_text()
+    assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"

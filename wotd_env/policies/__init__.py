@@ -32,7 +32,7 @@ class Named(NamedTuple):
     words: str
     """what it does"""
     maker: str
-    """what makes it when it is called, as `module:object`"""
+    """what makes it when it is called; its module, a colon, its name there"""
     argument: str = ""
     """what may follow the name and a colon, and is given to the maker; empty if nothing may"""
     needs_argument: bool = False
