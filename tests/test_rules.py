@@ -118,6 +118,47 @@ def test_R01_most_dragons_start(players: int) -> None:
     assert stats.chisquare(starters[:players]).pvalue > 1e-3
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *(Rules(players=players) for players in range(2, 6)),
+        Rules(players=4, colors="random", dead_pieces=5),
+        Rules(players=3, start="loser"),
+    ],
+    ids=str,
+)
+def test_R01_the_roll_off_of_a_seed_is_what_decided_who_starts(rules: Rules) -> None:
+    game, n = Game(rules), rules.players
+    starters = game.reset(1000, seed=7)["player"]
+    ties = 0
+    for i, starter in enumerate(starters.tolist()):
+        rounds = game.roll_off(7 + i)
+        assert rounds.dtype == np.int8
+        assert rounds.shape[1:] == (n, 5)
+        rolling = set(range(n))
+        for dice in rounds:
+            assert len(rolling) > 1
+            assert {seat for seat in range(n) if (dice[seat] >= 0).all()} == rolling
+            assert all((dice[seat] == -1).all() for seat in set(range(n)) - rolling)
+            dragons = (dice == 5).sum(1)
+            rolling = {seat for seat in rolling if dragons[seat] == max(dragons[list(rolling)])}
+        assert rolling == {starter}
+        ties += len(rounds) > 1
+    assert ties > 100
+
+
+def test_R01_the_dice_of_the_roll_off_are_fair() -> None:
+    game = Game(THREE)
+    first = np.concatenate([game.roll_off(seed)[0] for seed in range(2000)])
+    assert stats.chisquare(np.bincount(first.ravel(), minlength=6)).pvalue > 1e-3
+
+
+def test_R01_there_is_no_roll_off_where_the_rules_name_who_starts() -> None:
+    assert Game(Rules(players=3, start=2)).roll_off(0).shape == (0, 3, 5)
+    with pytest.raises(ValueError, match="seed must be"):
+        Game().roll_off(-1)
+
+
 @pytest.mark.parametrize("seat", [0, 1, 2])
 def test_R01_a_given_seat_starts(seat: int) -> None:
     game = Game(Rules(players=3, start=seat))

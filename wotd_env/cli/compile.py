@@ -55,6 +55,7 @@ def _games() -> None:
     game.rewards(state)
     game.step(state, game.legal_actions(state).argmax(1))
     game.decide(state, np.full(4, 31))
+    game.roll_off(0)
     game.reset(state, roll=False)
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)

@@ -38,6 +38,13 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 
 @kernel
+def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
+    """Let candidates, (N,) as bits, roll for the start, and leave those with the most dragons."""
+    for i in range(states.shape[0]):
+        candidates[i] = engine.roll_off_round(states[i], candidates[i])
+
+
+@kernel
 def first_wrong(states: Records, config: Configs, actions: Any) -> Any:
     """Return the first record that is no game of the rules or whose action is illegal, -1 if there is none.
 

@@ -409,21 +409,29 @@ def impassable(dead: Bits) -> Any:
 def roll_off(s: Record, candidates: Any) -> Any:
     """Return the seat that rolls the most dragons among the candidates (bits); ties roll again (R1)."""
     while True:
-        most = np.int64(-1)
-        leaders = 0
-        leader = 0
-        for seat in range(MAX_PLAYERS):
-            if candidates >> seat & 1:
-                dragons = np.int64(COUNTS[throw(s, NOTHING_KEPT), DRAGON])
-                if dragons > most:
-                    most = dragons
-                    leaders = 0
-                if dragons == most:
-                    leaders |= 1 << seat
-                    leader = seat
-        if leaders == 1 << leader:
-            return leader
-        candidates = leaders
+        candidates = roll_off_round(s, candidates)
+        if candidates & (candidates - 1) == 0:
+            break
+    starter = 0
+    while candidates >> starter > 1:
+        starter += 1
+    return starter
+
+
+@kernel
+def roll_off_round(s: Record, candidates: Any) -> Bits:
+    """Let the candidates (bits) roll all dice, in the order of their seats, and return those with the most dragons."""
+    most = np.int64(-1)
+    leaders = 0
+    for seat in range(MAX_PLAYERS):
+        if candidates >> seat & 1:
+            dragons = np.int64(COUNTS[throw(s, NOTHING_KEPT), DRAGON])
+            if dragons > most:
+                most = dragons
+                leaders = 0
+            if dragons == most:
+                leaders |= 1 << seat
+    return leaders
 
 
 @inlined

@@ -206,6 +206,34 @@ class Game:
         """Return new games, STATE (N,): `reset` of a number of games."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
+    def roll_off(self, seed: int) -> NDArray[np.int8]:
+        """Return the roll-off that decided who begins the game `reset(1, seed=seed)` (R1).
+
+        Returns:
+            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, -1 for a seat that rolls no more. Who rolled
+            the most dragons rolls on, until one seat is left, which begins. There are no rounds if the rules name the
+            seat.
+
+        Raises:
+            ValueError: for a wrong seed.
+        """
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream as the roll-off found it
+        rolling = np.array([(1 << self.rules.players) - 1])
+        rounds = np.empty((0, self.rules.players, DICE), np.int8)
+        while not isinstance(self.rules.start, int):
+            dice = np.full((1, self.rules.players, DICE), -1, np.int8)
+            before = state.copy()
+            for seat in range(self.rules.players):
+                if rolling[0] >> seat & 1:
+                    rolled = state.copy()
+                    self.roll(rolled)
+                    dice[0, seat], state["rng"] = rolled["dice"][0], rolled["rng"]
+            rounds = np.concatenate([rounds, dice])
+            self._run(batch.roll_off_round, before, rolling)
+            if rolling.item().bit_count() == 1:
+                break
+        return rounds
+
     # ------------------------------------------------------------------------------------------------ questions
 
     # Records are checked wherever they come in: compiled code would write anywhere that a wrong one tells it to.
