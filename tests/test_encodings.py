@@ -72,8 +72,44 @@ def compact_of_tokens(rules: Rules, tokens: np.ndarray) -> np.ndarray:
     return np.concatenate([column.reshape(games, int(np.prod(column.shape[1:]))) for column in columns], 1)
 
 
+def features_of_compact(rules: Rules, seen: dict[str, np.ndarray]) -> np.ndarray:
+    """The features, int8 (N, D), that follow from the parts of compact observations."""
+    games, n, last = len(seen["phase"]), rules.players, rules.spaces + 5
+    seen = {name: part.astype(int) for name, part in seen.items()}
+    pieces, spaces = seen["pieces"].reshape(games, n, 5), np.arange(1, last + 11)
+    on_board = (pieces[:, :, :, None] == spaces).any(1)
+    on_board[:, :, : rules.spaces] |= seen["dead"].reshape(games, 5, rules.spaces) > 0
+    mine, plain = pieces[:, 0], pieces[:, 0] <= rules.spaces
+    ahead = np.take_along_axis(on_board, mine[:, :, None] + np.arange(5), 2)  # [game, path, 0..4]
+    shown = seen["dice"][:, :5]
+    onto = np.take_along_axis(ahead, np.maximum(shown, 1)[:, :, None] - 1, 2)[:, :, 0]
+    may = (shown > 0) & plain & ~onto & (seen["player"] == 0) & np.isin(seen["phase"], (1, 2))
+    points = np.maximum(pieces - rules.spaces, 0)
+    columns = [
+        mine,
+        pieces[:, 1:].max(1),
+        (~ahead).sum(2) * plain,
+        (mine + shown) * may,
+        seen["dice"],
+        seen["rolls_left"],
+        np.eye(5)[seen["phase"]],
+        np.eye(n)[seen["player"]],
+        seen["perfection"],
+        seen["deadline"],
+        points.sum(2),
+        (points > 0).sum(2),
+        pieces.sum(2),
+    ]
+    if rules.powers != "none":
+        owned = np.ones(5) if rules.powers == "any" else np.eye(5)[seen["colors"][:, 0]]
+        columns += [seen["powers"], owned * seen["powers"][:, :1]]
+    if rules.immunity:
+        columns.append(np.eye(5)[seen["colors"][:, 0]])
+    return np.concatenate([column.reshape(games, int(np.prod(column.shape[1:]))) for column in columns], 1)
+
+
 @given(any_rules(), seeds)
-def test_no_encoding_loses_anything(rules: Rules, seed: int) -> None:
+def test_all_encodings_tell_the_same_and_features_what_follows(rules: Rules, seed: int) -> None:
     games = {encoding: Game(rules, encoding=encoding) for encoding in ENCODINGS}
     for step, (_, state, _, after) in enumerate(decisions(rules, seed)):
         states, seat = np.concatenate([state, after]), step % rules.players
@@ -87,6 +123,7 @@ def test_no_encoding_loses_anything(rules: Rules, seed: int) -> None:
         width = games["tokens"].observation_layout["game"].stop
         tokens = seen["tokens"].reshape(len(states), -1, width)
         np.testing.assert_array_equal(compact_of_tokens(rules, tokens), seen["compact"])
+        np.testing.assert_array_equal(features_of_compact(rules, compact), seen["features"])
 
 
 @given(any_rules(), seeds, st.sampled_from(OTHERS))
@@ -154,7 +191,7 @@ def test_opponents_see_the_default(encoding: str) -> None:
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    message = "encoding must be one of 'one_hot', 'compact', 'tokens', got 'pixels'"
+    message = "encoding must be one of 'one_hot', 'compact', 'tokens', 'features', got 'pixels'"
     for make in (
         lambda: Game(encoding="pixels"),
         lambda: WayOfTheDragonEnv(encoding="pixels"),

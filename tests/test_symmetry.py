@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_properties import any_rules, seeds
+from tests.test_properties import any_rules, decisions, seeds
 from wotd_env import Game, Phase, Rules, symmetry
+from wotd_env.core.observation import ENCODINGS
 
 BATCH = 32
 STEPS = 50
@@ -32,6 +35,21 @@ def faces(state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(state["dice"] < 0, rolled, state["dice"])
 
 
+@given(any_rules(), seeds, st.sampled_from(ENCODINGS))
+def test_every_encoding_shows_permuted_games(rules: Rules, seed: int, encoding: str) -> None:
+    rng = np.random.default_rng(seed)
+    game = Game(rules, encoding=encoding)
+    for _, state, _, after in itertools.islice(decisions(rules, seed), 0, None, 6):
+        states = np.concatenate([state, after])
+        permutation = symmetries(rules, states, rng)
+        twin = symmetry.permute_states(rules, states, permutation)
+        for seat in range(rules.players):
+            seen = game.observe(states, seat).astype(rng.choice(["int8", "float32"]))
+            permuted = symmetry.permute_observations(rules, seen, permutation, encoding)
+            assert permuted.dtype == seen.dtype
+            np.testing.assert_array_equal(permuted, game.observe(twin, seat))
+
+
 @given(any_rules(), seeds, st.booleans())
 def test_permuted_paths_are_played_alike(rules: Rules, seed: int, skip_forced: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -44,9 +62,8 @@ def test_permuted_paths_are_played_alike(rules: Rules, seed: int, skip_forced: b
         mask = game.legal_actions(state)
         permuted_mask = symmetry.permute_masks(rules, state, mask, permutation)
         np.testing.assert_array_equal(permuted_mask, game.legal_actions(twin))
-        for seat in (None, *range(rules.players)):
-            seen = symmetry.permute_observations(rules, game.observe(state, seat), permutation)
-            np.testing.assert_array_equal(seen, game.observe(twin, seat))
+        seen = symmetry.permute_observations(rules, game.observe(state), permutation)
+        np.testing.assert_array_equal(seen, game.observe(twin))
         np.testing.assert_array_equal(game.rewards(state), game.rewards(twin))
 
         actions = (mask * rng.random(mask.shape)).argmax(1)
@@ -134,6 +151,8 @@ def test_arrays_of_other_sizes_are_refused() -> None:
         symmetry.permute_masks(rules, state, np.ones((2, 61)), order)
     with pytest.raises(ValueError, match=r"observations must be an array \(2, 233\)"):
         symmetry.permute_observations(rules, np.ones((2, 61)), order)
+    with pytest.raises(ValueError, match=r"encoding must be one of 'one_hot', .*, got 'pixels'"):
+        symmetry.permute_observations(rules, game.observe(state), order, "pixels")
     with pytest.raises(ValueError, match="actions must be from 0 to 59, got 0 to 60"):
         symmetry.permute_actions(rules, state, [0, 60], order)
     with pytest.raises(ValueError, match="dice must be faces"):
@@ -151,4 +170,6 @@ def test_no_games_and_no_plain_spaces_are_no_special_case() -> None:
     assert symmetry.rotate_seats(rules, none, 1).shape == (0,)
     assert symmetry.permute_actions(rules, none, np.empty(0, int), order).shape == (0,)
     assert symmetry.permute_masks(rules, none, game.legal_actions(none), order).shape == (0, 60)
-    assert symmetry.permute_observations(rules, game.observe(none), order).shape == game.observe(none).shape
+    for encoding in ENCODINGS:
+        seen = Game(rules, encoding=encoding).observe(none)
+        assert symmetry.permute_observations(rules, seen, order, encoding).shape == seen.shape

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tools import pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
@@ -44,13 +45,13 @@ def state() -> str:
     return pages.table(("field", "type", "meaning"), rows)
 
 
-def _parts(encoding: str, meaning: dict[str, str]) -> str:
+def _parts(encoding: str, meaning: dict[str, str], **rules: Any) -> str:
     """Return the table of the parts of an observation, and where they stand for each number of players."""
-    layouts = [Game(Rules(players=n), encoding=encoding).observation_layout for n in PLAYERS]
+    layouts = [Game(Rules(players=n, **rules), encoding=encoding).observation_layout for n in PLAYERS]
     rows: list[tuple[object, ...]] = [
         (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
     ]
-    sizes = [Game(Rules(players=n), encoding=encoding).observation_size for n in PLAYERS]
+    sizes = [Game(Rules(players=n, **rules), encoding=encoding).observation_size for n in PLAYERS]
     rows.append(("*size*", *sizes, ""))
     return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
 
@@ -119,6 +120,32 @@ def token() -> str:
     return pages.table(("number 0", "kind", *(f"number {i}" for i in range(1, TOKEN_WIDTH))), rows)
 
 
+def features() -> str:
+    """Return the table of the encoding "features"."""
+    meaning = {
+        "pieces": f"[path]: the space where the observer's piece stands, 0..S+{NUMBERED}; 0 is off the board",
+        "rivals": "[path]: the space of the piece that is furthest among those of the other seats",
+        "free": "[path]: how many of the five spaces ahead of the observer's piece are empty; 0 on a numbered space",
+        "goals": (
+            "[path]: the space to which the dice shown would move the observer's piece; 0 if they do not, and for a "
+            "seat that is not to act"
+        ),
+        "dice": "[face]: how many dice show it, 0..5; a die still to be rolled shows none",
+        "rolls_left": "re-rolls left that cost no power, 0..2",
+        "phase": f"one-hot: {', '.join(phase.name for phase in Phase)}",
+        "player": "[seat], one-hot: who is to act",
+        "perfection": "1: this turn has earned an extra turn",
+        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
+        "points": "[seat]: its points, 0..25",
+        "numbered": "[seat]: its pieces on numbered spaces, 0..5",
+        "progress": "[seat]: the sum of the spaces of its five pieces",
+        "powers": "[seat], 1: the seat still holds a power; only with powers",
+        "power": "[colour], 1: the observer still holds that colour's power; only with powers",
+        "home": "[path], 1: it is that of the observer's colour; only with immunity",
+    }
+    return _parts("features", meaning, powers="own", immunity=True)
+
+
 def action() -> str:
     """Return the table of the actions that are the same for every number of players."""
     phases = {0: Phase.KEEP, Action.MOVE_ON: Phase.MOVE, Action.END_TURN: Phase.EXTRA}
@@ -167,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "compact": compact,
     "tokens": tokens,
     "token": token,
+    "features": features,
     "action": action,
     "swap": swap,
     "reward": reward,

@@ -105,7 +105,7 @@ class Game:
         rules: the rules of all games.
         skip_forced: take decisions with a single legal action at once, so that players are asked real questions only.
         num_threads: threads that share a batch; results do not depend on it.
-        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
+        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
 
     Attributes:
         num_actions: A.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core import engine
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
@@ -14,9 +15,9 @@ from wotd_env.core.engine import Config, powers_of
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 
-ENCODINGS = ("one_hot", "compact", "tokens")
+ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; `tools/tables.py` says in words what their parts are."""
-ONE_HOT, COMPACT, TOKENS = range(len(ENCODINGS))
+ONE_HOT, COMPACT, TOKENS, FEATURES = range(len(ENCODINGS))
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""
@@ -76,6 +77,28 @@ def parts(rules: Rules, encoding: str) -> dict[str, NDArray[np.int8]]:
             "colors": _up_to(MAX_PLAYERS - 1, n),  # [seat]
             "deadline": _up_to(DEADLINE),
         }
+    if encoding == "features":
+        features = {
+            "pieces": _up_to(last_space, PATHS),  # [path] the observer's
+            "rivals": _up_to(last_space, PATHS),  # [path] the furthest of the other seats
+            "free": _up_to(DICE, PATHS),  # [path] of the next five spaces
+            "goals": _up_to(last_space, PATHS),  # [path] where the dice take the observer's piece
+            "dice": _up_to(DICE, FACES),  # [face] how many dice show it
+            "rolls_left": _up_to(REROLLS),
+            "phase": _up_to(1, PHASES),  # one-hot
+            "player": _up_to(1, n),  # [seat] the one to act, one-hot
+            "perfection": _up_to(1),
+            "deadline": _up_to(DEADLINE),
+            "points": _up_to(PATHS * NUMBERED, n),  # [seat]
+            "numbered": _up_to(PATHS, n),  # [seat] pieces on numbered spaces
+            "progress": _up_to(PATHS * last_space, n),  # [seat] spaces in all
+        }
+        if rules.powers != "none":
+            features["powers"] = _up_to(1, n)  # [seat] it has not used its power yet
+            features["power"] = _up_to(1, PATHS)  # [colour of the power] the observer still holds it
+        if rules.immunity:
+            features["home"] = _up_to(1, PATHS)  # [path] of the observer's colour
+        return features
     width = token_width(rules)
     dead = [1] * rules.spaces  # [plain space - 1]
     return {
@@ -156,8 +179,10 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: An
     """Write the observation of a seat, int8 (D,), in the other encodings."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
-    else:
+    elif rules.encoding == TOKENS:
         encode_tokens(s, rules, observer, keep, row)
+    else:
+        encode_features(s, rules, observer, keep, row)
 
 
 @kernel
@@ -222,6 +247,64 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any)
             row[at + 5] = powers_of(s, rules, seat) != 0
             at += width
         seat = after(seat, n)
+
+
+@kernel
+def encode_features(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+    """Write the observation of a seat as what a person would look at."""
+    n = rules.players
+    row[:] = 0
+    acts = observer == s.player and s.phase in (Phase.KEEP, Phase.MOVE)
+    for path in range(PATHS):
+        space = np.int64(s.pieces[observer, path])
+        row[path] = space
+        rival = 0
+        for seat in range(n):
+            if seat != observer:
+                rival = max(rival, s.pieces[seat, path])
+        row[PATHS + path] = rival
+        if space <= rules.spaces:
+            ahead = engine.occupied(s, rules, path) >> np.uint64(space + 1)
+            free = 0
+            for i in range(DICE):
+                free += ahead >> np.uint64(i) & np.uint64(1) == 0
+            row[2 * PATHS + path] = free
+        if acts:
+            row[3 * PATHS + path] = engine.destination(s, rules, path, np.int64(COUNTS[keep, path]))
+    at = 4 * PATHS
+    for face in range(FACES):
+        row[at + face] = COUNTS[keep, face]
+    at += FACES
+    row[at] = s.rolls_left
+    row[at + 1 + s.phase] = 1
+    at += 1 + PHASES
+    row[at + (s.player - observer + n) % n] = 1
+    at += n
+    row[at] = s.perfection
+    row[at + 1] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    at += 2
+    seat = observer
+    for relative in range(n):
+        numbered = 0
+        progress = 0
+        for path in range(PATHS):
+            numbered += s.pieces[seat, path] > rules.spaces
+            progress += s.pieces[seat, path]
+        row[at + relative] = engine.score(s, rules, seat)
+        row[at + n + relative] = numbered
+        row[at + 2 * n + relative] = progress
+        seat = after(seat, n)
+    at += 3 * n
+    if rules.powers:
+        seat = observer
+        for relative in range(n):
+            row[at + relative] = powers_of(s, rules, seat) != 0
+            seat = after(seat, n)
+        for power in range(PATHS):
+            row[at + n + power] = powers_of(s, rules, observer) >> power & 1
+        at += n + PATHS
+    if rules.immunity:
+        row[at + s.color[observer]] = 1
 
 
 @inlined

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.actions import Action, num_actions, pairs
-from wotd_env.core.arguments import check_integer
+from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.checks import check_states
-from wotd_env.core.dice import FACES, NUM_HOLDS, UNROLLED
-from wotd_env.core.observation import layout
-from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, PATHS, Rules
+from wotd_env.core.dice import NUM_HOLDS, UNROLLED
+from wotd_env.core.observation import ENCODINGS, layout, token_width
+from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, PATHS, Rules
 from wotd_env.core.state import States
 
 __all__ = [
@@ -58,7 +58,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
     permuted["pieces"] = _moved(states["pieces"], moved_to, 2)
     permuted["dice"] = permute_dice(states["dice"], moved_to)
     if rules.immunity:
-        permuted["color"] = np.take_along_axis(moved_to, states["color"].astype(np.int64), 1)
+        permuted["color"] = _recolored(states["color"], moved_to)
     return permuted
 
 
@@ -133,37 +133,65 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
     return permuted
 
 
-def permute_observations(rules: Rules, observations: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
+def permute_observations(
+    rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
+) -> NDArray[Any]:
     """Return what the same seats see of permuted games.
 
     Args:
         rules: the rules of all games.
-        observations: any type (N, D), in the encoding `"one_hot"`.
+        observations: any type (N, D).
         permutation: as for `permute_states`. Whether it breaks rules cannot be seen here.
+        encoding: of the observations.
 
     Returns:
         The same type (N, D).
 
     Raises:
-        ValueError: for another shape, or a permutation that is none.
+        ValueError: for another shape, an unknown encoding, or a permutation that is none.
     """
-    parts = layout(rules)
-    games = np.shape(observations)[:1]
-    given = _rows("observations", observations, games, parts["deadline"].stop)
-    moved_to = _permutations(permutation, len(given))
-    permuted = given.copy()
+    parts = layout(rules, check_choice("encoding", encoding, ENCODINGS))
+    games, size = np.shape(observations)[:1], max(part.stop for part in parts.values())
+    permuted = _rows("observations", observations, games, size).copy()
+    moved_to = _permutations(permutation, len(permuted))
+    if encoding == "tokens":
+        width = token_width(rules)
+        _permute_tokens(rules, permuted.reshape(len(permuted), size // width, width), moved_to)
+        return permuted
 
-    def move(name: str, *shape: int, axis: int, places: NDArray[np.int64]) -> None:
-        part = given[:, parts[name]].reshape(len(given), *shape)
-        permuted[:, parts[name]] = _moved(part, places, axis).reshape(given[:, parts[name]].shape)
+    def move(name: str, places: NDArray[np.int64] = moved_to, seats: int = 1) -> None:
+        part = permuted[:, parts[name]]
+        items = places.shape[1]
+        by_item = part.reshape(len(part), seats, items, part.shape[1] // (seats * items))
+        part[:] = _moved(by_item, places, 2).reshape(part.shape)
 
-    faces = np.concatenate([moved_to, np.full((len(given), 1), DRAGON)], 1)
-    move("pieces", rules.players, PATHS, rules.spaces + NUMBERED + 1, axis=2, places=moved_to)
-    move("dead", PATHS, rules.spaces, axis=1, places=moved_to)
-    move("dice", FACES, DICE + 1, axis=1, places=faces)
-    if rules.immunity:
-        move("colors", rules.players, MAX_PLAYERS, axis=2, places=moved_to)
+    move("dice", _faces(moved_to))
+    if encoding == "features":
+        for name in ("pieces", "rivals", "free", "goals", *(["home"] if rules.immunity else [])):
+            move(name)
+        return permuted
+    move("pieces", seats=rules.players)
+    move("dead")
+    if rules.immunity and encoding == "one_hot":
+        move("colors", seats=rules.players)
+    elif rules.immunity:
+        permuted[:, parts["colors"]] = _recolored(permuted[:, parts["colors"]], moved_to)
     return permuted
+
+
+def _permute_tokens(rules: Rules, tokens: NDArray[Any], moved_to: NDArray[np.int64]) -> None:
+    """Permute observations as tokens (N, T, width) in place."""
+    dice, paths, pieces = (
+        tokens[:, 1 : 1 + DICE],
+        tokens[:, 1 + DICE : 1 + DICE + PATHS],
+        tokens[:, 1 + DICE + PATHS :],
+    )
+    dice[:, :, 1] = np.sort(_symbols(dice[:, :, 1], moved_to), 1)
+    paths[:, :, 2:] = _moved(paths[:, :, 2:], moved_to, 1)
+    by_seat = pieces.reshape(len(tokens), rules.players, PATHS, tokens.shape[2])
+    by_seat[..., 2] = _moved(by_seat[..., 2], moved_to, 2)
+    if rules.immunity:
+        pieces[:, :, 4] = _recolored(pieces[:, :, 4], moved_to)
 
 
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
@@ -232,10 +260,20 @@ def _moved(array: NDArray[Any], places: NDArray[np.int64], axis: int) -> NDArray
     return moved
 
 
+def _faces(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the faces of a die go, int64 (N, 6): dragons stay."""
+    return np.concatenate([moved_to, np.full((len(moved_to), 1), DRAGON)], 1)
+
+
 def _symbols(dice: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the permuted faces of dice, int64 (N, 5), not yet in order; a die to be rolled is UNROLLED."""
-    stay = np.broadcast_to(np.array([DRAGON, UNROLLED]), (len(moved_to), 2))
-    return np.take_along_axis(np.concatenate([moved_to, stay], 1), dice.astype(np.int64) % (UNROLLED + 1), 1)
+    symbols = np.concatenate([_faces(moved_to), np.full((len(moved_to), 1), UNROLLED)], 1)
+    return np.take_along_axis(symbols, dice.astype(np.int64) % (UNROLLED + 1), 1)
+
+
+def _recolored(colors: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return colours (N, k) as they change with the paths."""
+    return np.take_along_axis(moved_to, colors.astype(np.int64), 1)
 
 
 def _action_numbers(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:

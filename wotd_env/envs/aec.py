@@ -47,7 +47,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
             are int8 (D,), and `infos[agent]` holds the mask.
-        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
+        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every step is shown in
             a window; or None.
         **rules: the fields of `wotd_env.Rules`.

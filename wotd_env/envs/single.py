@@ -56,7 +56,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
-        encoding: what observations look like: `"one_hot"`, `"compact"` or `"tokens"` (docs/environment.md).
+        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
             `info["illegal_action"]` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
