@@ -9,6 +9,7 @@ import pickle
 import re
 import sys
 import types
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 from xml.etree import ElementTree
@@ -34,6 +35,7 @@ from wotd_env.rendering import (
     render_svg,
     render_text,
     replay_game,
+    roll_off_text,
     show,
 )
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
@@ -239,6 +241,75 @@ def test_another_game_marks_nothing():
     game, states, _ = played(Rules())
     for later in (states[-1:], states[20:21]):
         assert render_svg(game, states[:1], later) == render_svg(game, states[:1])
+
+
+def ties(rules: Rules, rounds: int) -> tuple[Game, int, np.ndarray]:
+    """A game whose start took so many rounds of the roll-off: the rules, its seed, and its roll-off."""
+    game = Game(rules)
+    seed = next(seed for seed in range(10_000) if len(game.roll_off(seed)) == rounds)
+    return game, seed, game.roll_off(seed)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+@variants
+def test_the_roll_off_is_on_the_cards(rules, rounds, theme):
+    game, seed, roll_off = ties(replace(rules, start="dragons"), rounds)
+    state = game.reset(1, seed=seed)
+    marks = scene(game, state, theme=theme, roll_off=roll_off)
+    without = scene(game, state, theme=theme)
+    shown = [mark for mark in marks if mark not in without and "player" not in mark.svg]
+    dice = [mark for mark in shown if mark.width == glyphs.BOX]
+    assert len(dice) == (roll_off >= 0).sum()
+    for face in range(6):
+        die = drawing("die", face, f"fill{face}", f"ink{face}", "frame", theme=theme)
+        assert sum(die in mark.svg for mark in dice) == (roll_off == face).sum()
+    for one, other in combinations(dice, 2):
+        gap = max(abs(one.x - other.x), abs(one.y - other.y))
+        assert gap >= one.scale * glyphs.BOX
+        assert one.y >= 480
+        assert one.x + one.scale * glyphs.BOX <= WIDTH
+
+
+def test_the_first_picture_of_a_recorded_game_shows_the_roll_off(tmp_path):
+    from PIL import Image
+
+    rules = Rules(players=3)
+    game, seed, roll_off = ties(rules, 2)
+    recorded = notation.record_game(rules, [31], seed=seed)
+    replay = replay_game(recorded)
+    data = content(replay.html())
+    first, second = data["captions"][:2]
+    assert first.startswith("Roll-off for the start, by dragons: A [")
+    assert ". A tie, so once more: " in first
+    assert "Roll-off" not in second
+    replay.save(tmp_path / "game.gif")
+    wanted = render_rgb(game, recorded.states[:1], None, 31, roll_off=roll_off)
+    with Image.open(tmp_path / "game.gif") as gif:
+        shown = np.asarray(gif.convert("RGB")).astype(int)
+    cards = np.s_[384:, :]
+    assert np.abs(shown - wanted)[cards].mean() < 4
+    assert np.abs(wanted.astype(int) - render_rgb(game, recorded.states[:1], None, 31))[cards].mean() > 4
+    svg = render_svg(game, recorded.states[:1], roll_off=roll_off)
+    assert roll_off_text(roll_off)[1] in svg
+    unknown = replay_game(recorded._replace(seed=None))
+    assert "Roll-off" not in content(unknown.html())["captions"][0]
+
+
+def test_a_roll_off_in_words_names_who_rolled_how_many_dragons():
+    *_, roll_off = ties(Rules(players=5), 3)
+    lines = roll_off_text(roll_off)
+    assert len(lines) == 3
+    for line, dice in zip(lines, roll_off, strict=True):
+        assert len(line) <= 110
+        for seat in range(5):
+            dragons = (dice[seat] == 5).sum()
+            said = re.search(rf"{'ABCDE'[seat]} \[([wfmeod]+)\] (\d|none)", line)
+            assert (said is None) == (dice[seat, 0] < 0)
+            if said:
+                assert said[1].count("d") == dragons
+                assert said[2] == (str(dragons) if dragons else "none")
+    assert roll_off_text(Game(Rules(start=0)).roll_off(0)) == []
 
 
 def test_kept_dice_are_marked():

@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """Show a recorded game move by move, or play all games of a file again and compare every state bit by bit."""
     from wotd_env import Game, notation
-    from wotd_env.rendering import replay_game
+    from wotd_env.rendering import replay_game, roll_off_text
     from wotd_env.rendering.replay import WRITERS
 
     check_range("delay", delay, 0, HOUR)
@@ -59,6 +59,9 @@ def command(
         states = [recorded.states[i : i + 1] for i in range(len(recorded.states))]
         actions = [*recorded.actions.tolist(), None]
         rules = Game(recorded.rules, skip_forced=False)
+        if recorded.seed is not None:
+            for line in roll_off_text(rules.roll_off(recorded.seed)):
+                typer.echo(line)
         for turn in narrate(rules, list(recorded.players), zip(states, actions, strict=True)):
             typer.echo(turn)
             time.sleep(delay)

@@ -39,6 +39,7 @@ def command(
     """Watch policies play a game, move by move, in words."""
     from wotd_env import Game, notation
     from wotd_env.core.game import check_seed
+    from wotd_env.rendering import roll_off_text
 
     check_seed(seed)
     check_range("delay", delay, 0, HOUR)
@@ -69,6 +70,9 @@ def command(
     names = policies * (seats // len(policies))
     states: list[States] = []
     actions: list[int] = []
+    if position is None:
+        for line in roll_off_text(game.roll_off(seed)):
+            typer.echo(line)
     try:
         for turn in narrate(game, names, _play(game, names, made, state, seed, states, actions)):
             typer.echo(turn)

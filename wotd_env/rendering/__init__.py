@@ -14,7 +14,7 @@ from wotd_env.rendering.notebook import Pictures, show
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.replay import Replay, replay_game
 from wotd_env.rendering.svg import render_svg
-from wotd_env.rendering.text import render_text
+from wotd_env.rendering.text import render_text, roll_off_text
 from wotd_env.rendering.window import FPS, close_window, show_in_window
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "render_svg",
     "render_text",
     "replay_game",
+    "roll_off_text",
     "show",
 ]
 

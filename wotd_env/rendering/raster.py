@@ -34,6 +34,7 @@ def render_rgb(
     action: int | None = None,
     theme: str = "light",
     width: int = 640,
+    roll_off: NDArray[np.int8] | None = None,
 ) -> NDArray[np.uint8]:
     """Return the picture of a game in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
 
@@ -47,7 +48,7 @@ def render_rgb(
         raise ValueError("theme must be 'light' or 'dark' in pixels, got 'auto'")
     if width < 1:
         raise ValueError(f"width must be at least 1 pixel, got {width!r}")
-    board, *marks = scene(game, state, before, action, theme)
+    board, *marks = scene(game, state, before, action, theme, roll_off)
     picture = _ground(board, width).copy()
     for mark in marks:
         sprite = _sprite(mark, width)

@@ -22,7 +22,7 @@ from wotd_env.rendering.extra import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style
-from wotd_env.rendering.text import render_text
+from wotd_env.rendering.text import render_text, roll_off_text
 
 __all__ = ["Replay", "replay_game"]
 
@@ -34,12 +34,19 @@ class Replay:
         game: the rules.
         states: STATE (T,), the positions of one game in order, T >= 1.
         actions: the decision taken at each of them, at all of them or all but the last; by default none is known.
+        roll_off: that led to the first position, from `Game.roll_off`, to be shown there.
 
     Raises:
         ValueError: for no positions, too many or too few actions, or records that are no games of these rules.
     """
 
-    def __init__(self, game: Game, states: NDArray[np.void], actions: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        game: Game,
+        states: NDArray[np.void],
+        actions: ArrayLike | None = None,
+        roll_off: NDArray[np.int8] | None = None,
+    ) -> None:
         if len(states) == 0:
             raise ValueError("states must hold at least one position, got none")
         taken: list[int | None] = [] if actions is None else [int(action) for action in np.asarray(actions)]
@@ -51,6 +58,7 @@ class Replay:
         game.scores(states)  # checks the records
         self.game, self.states = game, states.copy()
         self.actions = taken + [None] * (len(states) - len(taken))
+        self.roll_off = roll_off
 
     def __repr__(self) -> str:
         return f"<replay of {len(self.states)} positions>"
@@ -131,35 +139,38 @@ class Replay:
 
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
         """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), as `render_rgb` draws them."""
-        for state, before, action in self._steps():
-            yield render_rgb(self.game, state, before, action, theme, width)
+        for state, before, action, roll_off in self._steps():
+            yield render_rgb(self.game, state, before, action, theme, width, roll_off)
 
     def _scenes(self, theme: str) -> Iterator[list[Mark]]:
-        for state, before, action in self._steps():
-            yield scene(self.game, state, before, action, theme)
+        for state, before, action, roll_off in self._steps():
+            yield scene(self.game, state, before, action, theme, roll_off)
 
-    def _steps(self) -> Iterator[tuple[NDArray[np.void], NDArray[np.void], int | None]]:
-        """Yield each position, STATE (1,), that before the last move, and the decision."""
+    def _steps(
+        self,
+    ) -> Iterator[tuple[NDArray[np.void], NDArray[np.void], int | None, NDArray[np.int8] | None]]:
+        """Yield each position, STATE (1,), that before the last move, the decision, and the roll-off that led to it."""
         before = self.states[:1]
         for i, action in enumerate(self.actions):
             state, last = self.states[i : i + 1], self.states[max(i - 1, 0) : max(i, 1)]
             if (state["pieces"] != last["pieces"]).any():
                 before = last
-            yield state, before, action
+            yield state, before, action, None if i else self.roll_off
 
     def _captions(self) -> list[str]:
         """Return a line for every position: what is going on, and what is decided."""
         captions = []
-        for state, _, action in self._steps():
+        for state, _, action, roll_off in self._steps():
             news = render_text(self.game, state).partition("\n")[0]
             decided = "" if action is None else f": {describe_action(action, self.game.rules)}"
-            captions.append(news + decided)
+            captions.append(". ".join([*roll_off_text(roll_off), news + decided]))
         return captions
 
 
 def replay_game(recorded: RecordedGame) -> Replay:
     """Return a game of `wotd_env.notation`, such as `read_game` returns, to be stepped through."""
-    return Replay(Game(recorded.rules), recorded.states, recorded.actions)
+    game, seed = Game(recorded.rules), recorded.seed
+    return Replay(game, recorded.states, recorded.actions, None if seed is None else game.roll_off(seed))
 
 
 def _hash(text: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DICE, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
+from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
 
@@ -81,6 +81,7 @@ _FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # the spaces lie between these
 _GAP = 14  # between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
+_NO_ROUNDS = np.empty((0, 0, DICE), np.int8)
 _ANY = 5  # the sign of any one power
 
 
@@ -112,6 +113,7 @@ def scene(
     before: NDArray[np.void] | None = None,
     action: int | None = None,
     theme: str = "light",
+    roll_off: NDArray[np.int8] | None = None,
 ) -> list[Mark]:
     """Return what there is to see of a game.
 
@@ -122,6 +124,7 @@ def scene(
             marks nothing.
         action: the decision that is taken here: the dice that it keeps are marked.
         theme: "light", "dark", or "auto" where a page sets the colours, see `svg.style`.
+        roll_off: of this game, from `Game.roll_off`, to be shown on the cards of the seats in place of their points.
 
     Returns:
         The marks in the order in which they are drawn, the first of them the empty board.
@@ -131,16 +134,17 @@ def scene(
     """
     if theme not in PALETTES:
         raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
+    rounds = _NO_ROUNDS if roll_off is None else roll_off
     both = state if before is None else np.concatenate([state, before])
     scores = game.scores(both)[0].tolist()  # checks the records
     moved = [] if before is None else _moved(state[0], before[0])
     palette, focus = PALETTES[theme], _in_focus(game, state)
     return [
         _empty_board(game.rules.spaces, theme),
-        *_status(state[0], palette, focus),
+        *_status(state[0], palette, focus, len(rounds) > 0),
         *_dice(state[0], palette, action),
         *_pieces(game.rules, state[0], palette, moved),
-        *_seats(game.rules, state[0], palette, scores, focus),
+        *_seats(game.rules, state[0], palette, scores, focus, rounds),
     ]
 
 
@@ -211,10 +215,12 @@ def _in_focus(game: Game, state: NDArray[np.void]) -> list[int]:
     return [] if state["truncated"][0] else np.flatnonzero(rewards == rewards.max()).tolist()
 
 
-def _status(record: np.void, palette: dict[str, str], focus: list[int]) -> Iterator[Mark]:
+def _status(
+    record: np.void, palette: dict[str, str], focus: list[int], rolled_off: bool = False
+) -> Iterator[Mark]:
     """Yield who is to act, in which turn, and what is to be decided; in the end, who has won."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
-    turn = f"turn {finished + 1}"
+    turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = f"player_{focus[0]}" if focus else "nobody wins"
     what = {
         Phase.CHANCE: "rolls the dice",
@@ -373,9 +379,14 @@ def _lock(palette: dict[str, str], x: float, y: float, size: float) -> Mark:
 
 
 def _seats(
-    rules: Rules, record: np.void, palette: dict[str, str], scores: list[int], focus: list[int]
+    rules: Rules,
+    record: np.void,
+    palette: dict[str, str],
+    scores: list[int],
+    focus: list[int],
+    rounds: NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield a card for every seat: whose it is, its points, its power."""
+    """Yield a card for every seat: whose it is, its points or its dice in the rounds of a roll-off, its power."""
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -385,11 +396,41 @@ def _seats(
         yield _piece(color, palette, x + 34, _CARD_Y + 32, 46)
         size = min(14, CAPITAL * (width - 36 - _BADGE) / width_of(name))
         yield _text(name, x + 14, _CARD_Y + _CARD - 14, size, palette["text"])
-        yield _text(str(scores[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
+        if len(rounds):
+            yield from _rolled_off(rounds[:, seat], palette, x + 64, width - 76)
+        else:
+            yield _text(str(scores[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
         if rules.powers != "none":
             number = color if rules.powers == "own" else _ANY
             badge = _badge(number, bool(record["used"] >> seat & 1), palette)
             yield Mark(badge, x + width - 12 - _BADGE, _CARD_Y + _CARD - 8 - _BADGE, _BADGE / glyphs.BOX)
+
+
+def _rolled_off(
+    rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
+) -> Iterator[Mark]:
+    """Yield what a seat rolled in the rounds (R, 5) of a roll-off, as large as fits; all but the dragons are pale."""
+    height, step, gap = 44.0, 1.12, 10.0
+
+    def size_of(across: int, columns: int) -> float:
+        """Return the size of a die where a round has so many dice in a row, and so many rounds stand in a row."""
+        wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
+        return min((width - gap * (columns - 1)) / wide, height / high, 36)
+
+    layouts = [(across, columns) for across in (DICE, 3) for columns in range(1, len(rounds) + 1)]
+    # A round stays in one row unless its dice become much larger in two.
+    across, columns = max(layouts, key=lambda layout: size_of(*layout) * (1.2 if layout[0] == DICE else 1))
+    size = size_of(across, columns)
+    rows = -(-DICE // across)
+    top = _CARD_Y + 10 + (height - step * size * rows * -(-len(rounds) // columns)) / 2
+    for number, dice in enumerate(rounds.tolist()):
+        row, column = divmod(number, columns)
+        for i, face in enumerate(dice):
+            if face >= 0:
+                x = left + column * (step * size * across + gap) + step * size * (i % across)
+                y = top + step * size * (row * rows + i // across)
+                die = _die(face, palette, x, y, size)
+                yield die if face == DRAGON else die._replace(svg=f'<g opacity=".4">{die.svg}</g>')
 
 
 @functools.lru_cache(maxsize=256)

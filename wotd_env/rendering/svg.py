@@ -13,7 +13,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, POWERS
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
-from wotd_env.rendering.text import render_text
+from wotd_env.rendering.text import render_text, roll_off_text
 
 __all__ = ["place", "render_svg", "style", "symbols"]
 
@@ -25,6 +25,7 @@ def render_svg(
     action: int | None = None,
     theme: str = "light",
     width: int = WIDTH,
+    roll_off: NDArray[np.int8] | None = None,
 ) -> str:
     """Return the picture of a game; equal positions give equal pictures.
 
@@ -36,18 +37,19 @@ def render_svg(
         action: the decision that is taken here: the dice that it keeps are marked.
         theme: "light", "dark", or "auto", which takes the one that the reader's system prefers; only browsers know it.
         width: in pixels; the height is three quarters of it. Pages may show it in any other size.
+        roll_off: of this game, from `Game.roll_off`, to be shown at the seats in place of their points.
 
     Raises:
         ValueError: for a record that is no game of these rules, or an unknown theme.
     """
-    marks = scene(game, state, before, action, theme)
+    marks = scene(game, state, before, action, theme, roll_off)
     uses = Counter(mark.svg for mark in marks)
     names = {svg: f"w{zlib.crc32(svg.encode()):08x}" for svg, count in uses.items() if count > 1}
     symbols = "".join(f'<g id="{name}">{svg}</g>' for svg, name in names.items())
     drawn = "".join(
         place(mark, f'<use href="#{names[mark.svg]}"/>' if mark.svg in names else mark.svg) for mark in marks
     )
-    text = render_text(game, state)
+    text = "\n".join([render_text(game, state), *roll_off_text(roll_off)])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wotd" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{width}" height="{width * HEIGHT // WIDTH}">'

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.core.position import SEATS
-from wotd_env.core.rules import ELEMENTS, NUMBERED, POWERS, Phase
+from wotd_env.core.position import SEATS, letters
+from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 
-__all__ = ["render_text"]
+__all__ = ["render_text", "roll_off_text"]
 
 DEAD = "#"
 EMPTY = "."
@@ -38,6 +38,23 @@ def render_text(game: Game, state: NDArray[np.void], color: bool = False) -> str
     return "\n".join(
         [*_news(game, state, paint), "", *_board(game, state[0], paint), "", *_seats(game, state, paint)]
     )
+
+
+def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
+    """Return the rounds of a roll-off for the start, from `Game.roll_off`, each as a line of at most 110 characters."""
+    lines = []
+    for number, dice in enumerate(() if rounds is None else rounds):
+        rolled = [
+            f"{SEATS[seat]} [{letters(dice[seat])}] {_count(int((dice[seat] == DRAGON).sum()))}"
+            for seat in np.flatnonzero(dice[:, 0] >= 0)
+        ]
+        what = "Roll-off for the start, by dragons" if number == 0 else "A tie, so once more"
+        lines.append(f"{what}: {', '.join(rolled)}")
+    return lines
+
+
+def _count(number: int) -> str:
+    return str(number) if number else "none"
 
 
 _Paint = Callable[[str, int], str]
