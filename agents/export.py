@@ -19,7 +19,7 @@ from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.network import PathPolicy
 from agents.trained import load
-from wotd_env.policies.onnx import RULES
+from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policies.sb3 import Trained
 
 
@@ -39,7 +39,7 @@ def export_onnx(run: Path, file: Path) -> None:
     """Write the network of a run, or of its `model.zip`, as ONNX; no code in the model's file is run.
 
     Inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A); the output is `logits`, float32 (N, A), of
-    which illegal actions have the smallest there is. N is free. The metadata say what rules it is for.
+    which illegal actions have the smallest there is. N is free. The metadata say what rules and encoding it is for.
 
     Raises:
         FileNotFoundError: if there is no model, or no folder to write to.
@@ -71,6 +71,7 @@ def export_onnx(run: Path, file: Path) -> None:
     assert isinstance(player.network, PathPolicy)
     model = program.model_proto
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(player.network.rules)))
+    model.metadata_props.add(key=ENCODING, value=player.encoding)
     checkpoint.write(file, model.SerializeToString())
 
 

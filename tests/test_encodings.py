@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -167,6 +168,13 @@ def test_every_environment_shows_it(encoding: str, dtype: str) -> None:
         seat = int(agent[-1])
         np.testing.assert_array_equal(seen["observation"], game.observe(aec.unwrapped.record, seat)[0])
     assert aec.unwrapped.state_space.contains(aec.state())
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_gymnasium_has_nothing_to_say_about_the_spaces(encoding: str) -> None:
+    env = gymnasium.make("wotd_env/WayOfTheDragon-v0", encoding=encoding)  # a warning is an error here
+    env.reset(seed=0)
+    env.step(31)
 
 
 class Watchful(Random):

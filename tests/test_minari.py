@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from wotd_env import Rules
+from wotd_env import Game, Rules
 from wotd_env.adapters import parquet
 from wotd_env.cli import WRONG_USE, app
+from wotd_env.core.observation import ENCODINGS
 from wotd_env.envs.single import WayOfTheDragonEnv
 
 minari: Any = pytest.importorskip("minari")
@@ -30,18 +31,21 @@ def own_datasets(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "rules",
+    ("rules", "encoding"),
     [
-        Rules(spaces=1),
-        Rules(players=3, spaces=2, powers="own", max_turns=20, colors=("wood", "fire", "metal")),
+        (Rules(spaces=1), "one_hot"),
+        (
+            Rules(players=3, spaces=2, powers="own", max_turns=20, colors=("wood", "fire", "metal")),
+            "features",
+        ),
     ],
     ids=["2 players", "3 players, truncated"],
 )
-def test_an_episode_is_what_the_environment_gives(tmp_path, rules):
+def test_an_episode_is_what_the_environment_gives(tmp_path, rules, encoding):
     names = ["greedy", "first", "greedy"][: rules.players]  # none of them draws
     file = tmp_path / "games.parquet"
     parquet.record(names, file, 20, rules, seed=4)
-    episodes = write(file, "wotd/first-v0", "first")
+    episodes = write(file, "wotd/first-v0", "first", encoding)
     dataset = minari.load_dataset("wotd/first-v0")
     assert dataset.total_episodes == episodes > 0
     told = 0
@@ -54,6 +58,7 @@ def test_an_episode_is_what_the_environment_gives(tmp_path, rules):
             **{name: getattr(rules, name) for name in ("players", "spaces", "powers")},
             max_turns=rules.max_turns,
             colors=rules.colors,
+            encoding=encoding,
         )
         observation, info = env.reset(seed=seed)
         for i, action in enumerate(episode.actions):
@@ -72,12 +77,14 @@ def test_an_episode_is_what_the_environment_gives(tmp_path, rules):
     assert told == dataset.total_steps == (np.array(names)[parquet.load(file).policy] == "first").sum()
 
 
-def test_the_environment_of_a_dataset_can_be_made_again(tmp_path):
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_the_environment_of_a_dataset_can_be_made_again(tmp_path, encoding):
     file = tmp_path / "games.parquet"
     parquet.record(["random", "first", "greedy"], file, 9, Rules(players=3, spaces=0))
-    write(file, "wotd/random-v0", "first")
+    write(file, "wotd/random-v0", "first", encoding)
     dataset = minari.load_dataset("wotd/random-v0")
     env = dataset.recover_environment()
+    assert env.unwrapped.game.encoding == encoding
     assert isinstance(env.unwrapped, WayOfTheDragonEnv)
     assert env.unwrapped.game.rules == Rules(players=3, spaces=0)
     assert env.spec.kwargs["opponents"] == ["greedy", "random"]
@@ -118,6 +125,8 @@ def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
         with pytest.raises(ValueError, match=message):
             check("wotd/any-v0", Rules(), policies, policy)
     check("wotd/any-v0", Rules(), ["sb3:model.zip", "first"], "sb3:model.zip")
+    with pytest.raises(ValueError, match="encoding must be one of 'one_hot'"):
+        check("wotd/any-v0", Rules(), ["greedy"], "greedy", "pixels")
     with pytest.raises(ValueError, match="Malformed dataset ID"):
         check("no id", Rules(), ["greedy"], "greedy")
 
@@ -125,9 +134,12 @@ def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
 def test_the_command_writes_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"
+    arguments += " --encoding compact"
     result = CliRunner().invoke(app, arguments.split())
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1] == "wotd/greedy-v0: 9 episodes of greedy"
+    expected = Game(Rules(spaces=0), encoding="compact").observation_size
+    assert minari.load_dataset("wotd/greedy-v0").observation_space.shape == (expected,)
     result = CliRunner().invoke(app, arguments.split())
     assert result.exit_code == WRONG_USE
     assert "there is a Minari dataset wotd/greedy-v0 already" in result.stderr

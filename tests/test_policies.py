@@ -15,6 +15,7 @@ from tests.arena_policies import Cheat, Seer
 from tests.positions import board, legal
 from wotd_env import Game, Phase, Policy, Rules, make_policy
 from wotd_env.core.compilation import kernel
+from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.policy import ask, play_out
 from wotd_env.core.state import scratch
 from wotd_env.policies import POLICIES, Script, script_of
@@ -395,6 +396,43 @@ def test_onnx_names_inputs_and_outputs_that_are_none(tmp_path):
         make_policy(f"onnx:{file}")
 
 
+def with_metadata(file: Path, **entries: str) -> Path:
+    """Add entries to the metadata of an ONNX file."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(file)
+    for key, value in entries.items():
+        model.metadata_props.add(key=key, value=value)
+    onnx.save(model, file)
+    return file
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_network_for_an_encoding_is_asked_with_it(tmp_path, encoding: str):
+    pytest.importorskip("onnxruntime")
+    rules = VARIANTS[1]
+    game, state = Game(rules, encoding=encoding), positions(rules)
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    file = with_metadata(network(tmp_path, game, weights.astype(np.float32)), wotd_encoding=encoding)
+    policy = make_policy(f"onnx:{file}")
+    logits = np.where(game.legal_actions(state), game.observe(state) @ weights.astype(np.float32), -np.inf)
+    rng = np.random.default_rng()
+    np.testing.assert_array_equal(policy.act(Game(rules), state, rng), logits.argmax(1))
+    np.testing.assert_array_equal(policy.act(game, state, rng), logits.argmax(1))
+    with pytest.raises(ValueError, match="made for other rules"):
+        policy.act(Game(), Game().reset(1), rng)
+
+
+def test_a_network_for_an_unknown_encoding_is_refused(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
+    file = with_metadata(network(tmp_path, game, weights), wotd_encoding="pixels")
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx cannot be asked: wotd_encoding must be one of 'one_hot', "
+    ):
+        make_policy(f"onnx:{file}")
+
+
 @pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])
 def test_onnx_refuses_logits_that_choose_nothing(tmp_path, logit: float):
     pytest.importorskip("onnxruntime")
@@ -476,16 +514,24 @@ def test_a_function_plays_game_by_game_what_it_plays_in_a_batch(rules):
         assert ask(policy, game, state[:0], rng).tolist() == []
 
 
-def test_a_function_sees_what_the_seat_to_act_sees():
-    game, state = Game(VARIANTS[1]), positions(VARIANTS[1])
-    seen = []
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_function_sees_what_the_seat_to_act_sees(encoding):
+    rules = VARIANTS[1]
+    state = positions(rules)
+    seen: list[np.ndarray] = []
 
     def look(observation, mask):
         seen.append(observation)
         return 0
 
-    FunctionPolicy(look).act(game, state, np.random.default_rng(0))
-    np.testing.assert_array_equal(seen, game.observe(state))
+    expected = Game(rules, encoding=encoding).observe(state)
+    for shown in ENCODINGS:
+        seen.clear()
+        game = Game(rules, encoding=shown)
+        FunctionPolicy(look, encoding=encoding).act(game, state, np.random.default_rng(0))
+        np.testing.assert_array_equal(seen, expected)
+    with pytest.raises(ValueError, match="encoding must be one of 'one_hot'"):
+        FunctionPolicy(look, encoding="pixels")
 
 
 def test_what_is_no_action_for_every_game_is_refused():

@@ -40,7 +40,9 @@ except ModuleNotFoundError as missing:
 __all__ = ["check", "episodes", "write"]
 
 
-def check(dataset_id: str, rules: Rules, policies: Sequence[str], policy: str) -> None:
+def check(
+    dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
+) -> None:
     """Make sure, before games are recorded, that they can be written as a dataset.
 
     Args:
@@ -48,6 +50,7 @@ def check(dataset_id: str, rules: Rules, policies: Sequence[str], policy: str) -
         rules: of the games.
         policies: that play.
         policy: whose view the dataset will be.
+        encoding: of its observations.
 
     Raises:
         ValueError: if they cannot.
@@ -57,16 +60,17 @@ def check(dataset_id: str, rules: Rules, policies: Sequence[str], policy: str) -
         raise ValueError(
             f"there is a Minari dataset {dataset_id} already, in {path}: take another id, or delete it"
         )
-    _environment(rules, policies, policy).close()
+    _environment(rules, policies, policy, encoding).close()
 
 
-def write(file: str | Path, dataset_id: str, policy: str) -> int:
+def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
     """Write the view of a policy in all games of a file as a dataset.
 
     Args:
         file: that `wotd_env.adapters.parquet.record` has written.
         dataset_id: such as `"wotd/planner-v0"`; there must be none of it yet.
         policy: the name of the policy.
+        encoding: of the observations.
 
     Returns:
         The number of episodes.
@@ -79,15 +83,17 @@ def write(file: str | Path, dataset_id: str, policy: str) -> int:
     first = next(parts, None)
     if first is None:
         raise ValueError(f"{file} has no games")
-    check(dataset_id, first.rules, first.policies, policy)
+    check(dataset_id, first.rules, first.policies, policy, encoding)
     path = Path(get_dataset_path(dataset_id))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that it is not said who the author is, and such
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                _all_episodes(first, parts, policy),  # a list is not needed, and might not fit into memory
-                env=_environment(first.rules, first.policies, policy),
+                _all_episodes(
+                    first, parts, policy, encoding
+                ),  # a list is not needed, and might not fit into memory
+                env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
             )
@@ -97,14 +103,15 @@ def write(file: str | Path, dataset_id: str, policy: str) -> int:
         raise
 
 
-def episodes(decisions: Decisions, policy: str) -> Iterator[EpisodeBuffer]:
+def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
     """Yield the episodes of a policy, one for each seat that it has in each game.
 
     Args:
         decisions: of whole games, such as `wotd_env.adapters.parquet.blocks` yields.
         policy: its name.
+        encoding: of the observations.
     """
-    game = Game(decisions.rules)
+    game = Game(decisions.rules, encoding=encoding)
     rows = len(decisions.game)
     last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the last row of each game
     final = decisions.state[last].copy()
@@ -135,13 +142,17 @@ def episodes(decisions: Decisions, policy: str) -> Iterator[EpisodeBuffer]:
         )
 
 
-def _all_episodes(first: Decisions, parts: Iterator[Decisions], policy: str) -> Iterator[EpisodeBuffer]:
-    yield from episodes(first, policy)
+def _all_episodes(
+    first: Decisions, parts: Iterator[Decisions], policy: str, encoding: str
+) -> Iterator[EpisodeBuffer]:
+    yield from episodes(first, policy, encoding)
     for decisions in parts:
-        yield from episodes(decisions, policy)
+        yield from episodes(decisions, policy, encoding)
 
 
-def _environment(rules: Rules, policies: Sequence[str], policy: str) -> gymnasium.Env[Any, Any]:
+def _environment(
+    rules: Rules, policies: Sequence[str], policy: str, encoding: str
+) -> gymnasium.Env[Any, Any]:
     """Return the environment that a dataset is of, as its users will make it."""
     if policy not in policies:
         raise ValueError(f"policy must be one of {', '.join(policies)}, got {policy!r}")
@@ -153,4 +164,6 @@ def _environment(rules: Rules, policies: Sequence[str], policy: str) -> gymnasiu
             raise ValueError(
                 f"the environment of a Minari dataset cannot have the opponent {name!r}, which needs consent"
             )
-    return gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, **asdict(rules))
+    return gymnasium.make(
+        "wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, encoding=encoding, **asdict(rules)
+    )

@@ -26,6 +26,10 @@ def command(
     minari: Annotated[
         str | None, typer.Option(help="Write the first policy's view as a Minari dataset of this id too.")
     ] = None,
+    encoding: Annotated[
+        str,
+        typer.Option(help="Of the observations in the Minari dataset: one_hot, compact, tokens or features."),
+    ] = "one_hot",
     seed: Seed = 0,
     trust: Trust = False,
     quiet: Quiet = False,
@@ -47,11 +51,11 @@ def command(
         if minari:
             from wotd_env.adapters.minari import check, write
 
-            check(minari, game_rules, policies, policies[0])
+            check(minari, game_rules, policies, policies[0], encoding)
         solution = solver.load(table) if table else None
         with progress_bar("games", quiet) as progress:
             decisions = parquet.record(policies, out, games, game_rules, seed, solution, trust, progress)
         typer.echo(f"{out}: {games:,} games, {decisions:,} decisions")
         if minari:
-            episodes = write(out, minari, policies[0])
+            episodes = write(out, minari, policies[0], encoding)
             typer.echo(f"{minari}: {episodes:,} episodes of {policies[0]}")

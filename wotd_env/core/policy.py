@@ -13,7 +13,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States
 
-__all__ = ["Policy", "ask", "check_made_for", "check_rules", "play_out"]
+__all__ = ["Policy", "ask", "check_made_for", "check_rules", "play_out", "seen_in"]
 
 
 @runtime_checkable
@@ -75,6 +75,13 @@ def _essence(rules: Rules) -> Rules:
     if rules.powers == "own" or rules.immunity:
         colors = rules.colors or ELEMENTS[: rules.players]
     return replace(rules, colors=colors, start="dragons", max_turns=1000)
+
+
+def seen_in(encoding: str, game: Game) -> Game:
+    """Return a game whose observations are in an encoding: the same one, or its like."""
+    if game.encoding == encoding:
+        return game
+    return Game(game.rules, game.skip_forced, game.num_threads, encoding)
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -55,6 +55,9 @@ def observation_space(game: Game, mask_in: str, dtype: str) -> Box | Dict:
     """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, int8 (A,)."""
     check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
     high = np.concatenate(list(parts(game.rules, game.encoding).values())).astype(dtype)
+    high = np.maximum(
+        high, 1
+    )  # some numbers of tokens are always 0; Gymnasium warns of a range without a width
     flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
     if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
         return flat

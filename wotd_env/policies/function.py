@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
+from wotd_env.core.observation import ENCODINGS
+from wotd_env.core.policy import seen_in
 from wotd_env.core.state import States
 
 __all__ = ["FunctionPolicy"]
@@ -21,18 +24,26 @@ class FunctionPolicy:
         choose: `choose(observation, mask)` is given int8 (D,) and (A,), and returns an action; with `batched` it is
             given (N, D) and (N, A), and returns integers (N,).
         batched: whether it takes all games at once.
+        encoding: of the observations that it is given, whatever the games that it plays are shown in.
+
+    Raises:
+        ValueError: for an unknown encoding.
     """
 
     def __init__(
-        self, choose: Callable[[NDArray[np.int8], NDArray[np.int8]], Any], batched: bool = False
+        self,
+        choose: Callable[[NDArray[np.int8], NDArray[np.int8]], Any],
+        batched: bool = False,
+        encoding: str = "one_hot",
     ) -> None:
         self._choose, self._batched = choose, batched
+        self._encoding: str = check_choice("encoding", encoding, ENCODINGS)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""
         if not len(state):
             return np.zeros(0, np.int64)
-        observation, mask = game.observe(state), game.legal_actions(state)
+        observation, mask = seen_in(self._encoding, game).observe(state), game.legal_actions(state)
         if self._batched:
             answer = self._choose(observation, mask)
         else:

@@ -2,25 +2,29 @@
 
 The network has the input `observation` (N, D), and may have `action_mask` (N, A). Both can be of any integer type, of
 bool, or of float with 16, 32 or 64 bits. Its logits (N, A) are the output `logits` or, without that, its first output.
-N is free. A network of `agents.export` also says in its metadata what rules it is for.
+N is free. The metadata may say what rules the network is for (`wotd_rules`, the fields of `Rules` as JSON) and in which
+encoding it takes observations (`wotd_encoding`, such as `features`; without it, `one_hot`), as `agents.export` does.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
-from wotd_env.core.policy import check_made_for
+from wotd_env.core.observation import ENCODINGS
+from wotd_env.core.policy import check_made_for, seen_in
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 
 RULES = "wotd_rules"
 """The entry of the metadata that holds the rules, as JSON."""
+ENCODING = "wotd_encoding"
+"""The entry of the metadata that holds the name of the encoding."""
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -85,7 +89,15 @@ class Onnx:
                     f"got {entry.type} with the shape {entry.shape}"
                 )
         self._checked: Rules | None = None
-        self._rules = _rules(self._session, self.file)
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        try:
+            self._rules = Rules.from_dict(json.loads(metadata[RULES])) if RULES in metadata else None
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"the network of {file} has {RULES} that are none: {error}") from error
+        try:
+            self._encoding: str = check_choice(ENCODING, metadata.get(ENCODING, ENCODINGS[0]), ENCODINGS)
+        except ValueError as error:
+            raise ValueError(f"the network of {file} cannot be asked: {error}") from None
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -98,7 +110,7 @@ class Onnx:
         mask = game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
-        given = {"observation": game.observe(state), "action_mask": mask}
+        given = {"observation": seen_in(self._encoding, game).observe(state), "action_mask": mask}
         inputs: dict[str, NDArray[np.generic]] = {
             name: given[name].astype(_DTYPES[entry.type]) for name, entry in self._inputs.items()
         }
@@ -130,24 +142,13 @@ class Onnx:
             return
         if self._rules:
             check_made_for(f"the network of {self.file}", self._rules, rules)
-        game = Game(rules)
+        game = Game(rules, encoding=self._encoding)
         sizes = {"observation": game.observation_size, "action_mask": game.num_actions}
         for name, entry in self._inputs.items():
             width = entry.shape[1]
             if isinstance(width, int) and width != sizes[name]:
                 raise ValueError(
                     f"the network of {self.file} takes {name} of size {width}, these rules have "
-                    f"{sizes[name]}: it was made for other rules than {rules}"
+                    f"{sizes[name]} ({self._encoding}): it was made for other rules than {rules}"
                 )
         self._checked = rules
-
-
-def _rules(session: Any, file: Path) -> Rules | None:
-    """Return the rules that a network says it is for."""
-    text = session.get_modelmeta().custom_metadata_map.get(RULES)
-    if text is None:
-        return None
-    try:
-        return Rules.from_dict(json.loads(text))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"the network of {file} has {RULES} that are none: {error}") from error

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.core.policy import check_made_for
+from wotd_env.core.policy import check_made_for, seen_in
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 
@@ -35,6 +35,7 @@ class Trained:
 
     Attributes:
         network: the policy of MaskablePPO.
+        encoding: of the observations that it takes.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Trained:
         name: str = "the network",
         encoding: str = "one_hot",
     ) -> None:
-        self.network, self._sample, self._name, self._encoding = network, sample, name, encoding
+        self.network, self._sample, self._name, self.encoding = network, sample, name, encoding
         self._checked: Rules | None = None
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -54,7 +55,7 @@ class Trained:
             ValueError: if the network was made for other rules.
         """
         self.check_rules(game.rules)
-        game = Game(game.rules, encoding=self._encoding)
+        game = seen_in(self.encoding, game)
         observation, mask = game.observe(state), game.legal_actions(state)
         if not len(state):
             return np.zeros(0, np.int64)
@@ -83,7 +84,7 @@ class Trained:
             return
         if (own := getattr(self.network, "rules", None)) is not None:
             check_made_for(self._name, own, rules)
-        actions, game = int(self.network.action_space.n), Game(rules, encoding=self._encoding)  # type: ignore[attr-defined]  # it is Discrete
+        actions, game = int(self.network.action_space.n), Game(rules, encoding=self.encoding)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
             raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
         space = self.network.observation_space
