@@ -152,7 +152,7 @@ def train(run: Any, console: Console) -> None:
     console.print(report.table(results, run.settings.rules.players))
     with console.status("comparing with perfect play"):
         if exact := report.grade(run.folder, run.settings.rules):
-            console.print(exact)
+            console.print(exact, soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":

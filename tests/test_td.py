@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import shutil
 import signal
@@ -16,7 +17,7 @@ import torch as th
 from typer.testing import CliRunner
 
 import train
-from agents import checkpoint, runs, td
+from agents import checkpoint, evaluate, report, runs, td
 from agents.checkpoint import CheckpointError
 from agents.td import Network, Run, Samples, Settings, self_play
 from tests.learnt import some_value
@@ -253,6 +254,66 @@ def test_self_play_learns(tmp_path: Path):
         analysis.grade(player, table, games=500).all.regret for player in (untrained, Planner(run.value))
     )
     assert after < 0.05 * before
+
+
+# --------------------------------------------------------------------------------------------------------- perfect play
+
+
+@pytest.fixture(scope="session")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table of the smallest board; not to be changed."""
+    file = tmp_path_factory.mktemp("solved") / "0.wotd"
+    solver.solve(0, file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda file: file.write_bytes(b"way-of-the-dragon values 1\n" + bytes(9999)), "another version"),
+        (lambda file: file.write_text("nothing of the kind"), "is not a table"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "is damaged"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-99_999] + bytes(99_999)), "is damaged"),
+    ],
+)
+def test_a_finished_training_survives_a_table_that_cannot_be_used(
+    tmp_path: Path,
+    solved: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    harm: Callable[[Path], Any],
+    words: str,
+):
+    table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
+    harm(table)
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
+    assert train.main([*arguments(tmp_path / "run"), "--spaces", "0", "--rounds", "1"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in shown if line.startswith("No comparison with perfect play: "))
+    assert words in line
+    assert table.name in line
+    assert "analyze" in shown[-1]
+
+
+def test_the_share_against_perfect_play_is_what_is_won(
+    tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: solved)
+    rules = Rules(spaces=0)
+    value = some_value(rules)
+    (tmp_path / "value.npz").write_bytes(learned.save(value))
+    shown = report.grade(tmp_path, rules)
+    found = re.search(r"would win (\d+\.\d+) % ±(\d+\.\d+)", shown)
+    assert found is not None
+    share, band = map(float, found.groups())
+    games = 8000
+    played = evaluate.measure(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
+    assert (
+        abs(share - 100 * (played.wins + played.ties / 2) / games) < band + 150 / games**0.5
+    )  # three deviations
+    assert 0 < band < 2
+    assert share < 48
+    assert report.grade(tmp_path, Rules(spaces=0, players=3)) == ""
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
