@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from tests.arena_policies import Broken, Cheat, Gambler, Lowest, Seer
 from tools import ladder
-from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env import STATE, Game, Phase, Rules, make_policy, models
 from wotd_env.arena import BrokenPolicyError, Results, Tournament, replay, results_dtype, run, show
 from wotd_env.arena import tournament as tournament_module
 from wotd_env.arena.blocks import _Asker, play_block
@@ -1150,3 +1150,16 @@ def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
     assert shipped == {name: rating._asdict() for name, rating in results.ratings.items()}
     share = next(row.share for row in results.rows if row.policy == "first")
     assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page
+
+
+def test_the_ladder_has_learnt_policies_where_there_are_models_for_them(tmp_path, monkeypatch):
+    rules = Rules(powers="own", colors="random")
+    models_of = {"td": (Rules(), Rules(players=3)), "ppo": (Rules(),)}
+    for policy, known in models_of.items():
+        for each in known:
+            (tmp_path / f"{models.name_of(policy, each)}.npz").touch()
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    for each in (Rules(), Rules(players=3), rules):
+        assert [name for name in ladder.POLICIES if not ladder.plays(name, each)] == [
+            policy for policy, known in models_of.items() if each not in known
+        ]

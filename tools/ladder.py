@@ -11,6 +11,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,17 +22,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import wotd_env
 from tools import pages
-from wotd_env import Rules
+from wotd_env import Rules, models
 from wotd_env.arena import Estimate, Results, Tournament, run, show
 
 ROOT = Path(__file__).parent.parent
-GAMES = ROOT / "runs" / "ladder.sqlite"
-POLICIES = ("random", "first", "greedy", "planner")
+STORE = ROOT / "runs" / "ladder.sqlite"
+POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
+LEARNT = ("td", "ppo")
+"""Policies that play where the package has a model of theirs for the rules."""
 KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
-GAMES_OF_A_MATCHUP = {2: 100_000, 3: 100_000, 4: 100_000, 5: 25_600}  # by number of players
+GAMES = {2: 51_200, 3: 25_600, 4: 12_800, 5: 6_400}
+"""Games of a matchup by the number of players: the more there are, the more seats and matchups each policy has."""
+
 SEED = 2026
 
 HEAD = """# The ladder
@@ -45,6 +50,7 @@ The same seed gives the same numbers on any machine.
 - ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
 - The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
   odds of ten to one. Ratings of different numbers of players, or different rules, are not comparable.
+- `td` and `ppo` play where the package has [a network](models.md) for the number of players and the powers.
 - With *powers* each seat has the power of its colour once, and colours are drawn anew for every game.
 """
 
@@ -55,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--games", type=int, help="games of each matchup (default 100000, with five players 25600)"
+        "--games",
+        type=int,
+        help=f"games of each matchup (default {GAMES[2]}, and half with each player more)",
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
@@ -68,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     folder = options.into or ROOT / "docs"
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
-    file = (options.into or GAMES.parent) / GAMES.name
+    file = (options.into or STORE.parent) / STORE.name
     file.parent.mkdir(parents=True, exist_ok=True)
 
     sections = []
@@ -77,10 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for players in options.players:
         for kind, rules in KINDS.items():
             title = f"{players} players, {kind}"
+            rules = replace(rules, players=players)
             tournament = Tournament(
-                tuple(options.policies),
-                Rules(players=players, powers=rules.powers, colors=rules.colors),
-                options.games or GAMES_OF_A_MATCHUP[players],
+                tuple(name for name in options.policies if plays(name, rules)),
+                rules,
+                options.games or GAMES[players],
                 options.seed,
             )
             results = _run(tournament, file, options.workers, title)
@@ -100,6 +109,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
     print(f"wrote {folder / 'ladder.md'}")
+
+
+def plays(policy: str, rules: Rules) -> bool:
+    """Return whether a policy can play by some rules: a learnt one needs a model for them."""
+    if policy not in LEARNT:
+        return True
+    try:
+        models.find(policy, rules)
+    except ValueError:
+        return False
+    return True
 
 
 def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
