@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -18,6 +18,7 @@ import wotd_env
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from wotd_env import Rules
+from wotd_env.core.intervals import proportion_confint
 
 CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
 
@@ -63,6 +64,22 @@ def alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def best(results: Sequence[tuple[int, int, int]]) -> int:
+    """Return which of some snapshots to keep: the last one that is not surely weaker than the best.
+
+    The best of many results is so by luck above all, and learning goes on.
+
+    Args:
+        results: games, wins and ties of each snapshot, the oldest first.
+    """
+    shares = [(wins + ties / 2) / games for games, wins, ties in results]
+    bands = [
+        proportion_confint(share * games, games) for share, (games, *_) in zip(shares, results, strict=True)
+    ]
+    surely, _ = bands[shares.index(max(shares))]
+    return max(i for i, (_, at_most) in enumerate(bands) if at_most >= surely)
 
 
 def plain(settings: Any) -> dict[str, Any]:

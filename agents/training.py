@@ -380,12 +380,11 @@ class Run:
 
     @property
     def best(self) -> int:
-        """The number of the snapshot that did best against the strongest of the references."""
+        """The number of the snapshot to keep, see `runs.best`, by games against the strongest of the references."""
         name = list(self.references)[-1]
-        results = [
-            (wins + ties / 2) / games for *_, other, games, wins, ties, _ in self.curve if other == name
-        ]
-        return len(results) - 1 - int(np.argmax(results[::-1]))
+        return runs.best(
+            [(games, wins, ties) for *_, other, games, wins, ties, _ in self.curve if other == name]
+        )
 
     # ------------------------------------------------------------------------------------------------ the folder
 

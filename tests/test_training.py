@@ -411,6 +411,32 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert [row[:1] + row[2:] for row in whole.curve] == [row[:1] + row[2:] for row in rest.curve]
 
 
+@pytest.mark.parametrize(
+    ("wins", "kept"),
+    [
+        ([10, 250, 240, 245], 3),  # the best one is not surely better than the last
+        ([10, 250, 240, 150], 2),  # ... than the last but one
+        ([10, 350, 100, 90], 1),
+        ([0, 0], 1),
+        ([500], 0),
+    ],
+)
+def test_the_last_snapshot_that_is_not_surely_weaker_than_the_best_is_kept(wins: list[int], kept: int):
+    assert runs.best([(500, won, 0) for won in wins]) == kept
+    assert runs.best([(500, 0, 2 * won) if won <= 250 else (500, won, 0) for won in wins]) == kept
+
+
+def test_the_snapshot_that_is_kept_is_what_a_run_leaves(tmp_path: Path):
+    run = trained(tmp_path / "run")
+    strongest = list(run.references)[-1]
+    games = 1000
+    for kept, wins in ((0, [900, 100, 100]), (1, [100, 900, 100]), (2, [100, 890, 900])):
+        run.curve = [(i, 0.0, strongest, games, won, 0, games - won) for i, won in enumerate(wins)]
+        run.save()
+        for name, tensor in load(run.folder).network.state_dict().items():
+            assert tensor.equal(run.pool[kept][name]), (kept, name)
+
+
 def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
     run = trained(tmp_path / "run")
     longer = dataclasses.replace(training.read_settings(run.folder), decisions=2048)

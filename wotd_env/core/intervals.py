@@ -27,11 +27,11 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
     return Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
 
 
-def proportion_confint(count: int, nobs: int) -> tuple[float, float]:
+def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
     """Return the interval of a proportion, after Wilson: where it begins and ends.
 
     Args:
-        count: successes.
+        count: successes; a half may stand for a tie.
         nobs: trials, at least one.
     """
     share, spread = count / nobs, Z * Z / nobs
