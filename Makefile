@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,6 +28,13 @@ test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo
 test-clients: .venv/.clients .venv/.rllib ## the tests with other libraries; RLlib apart, which pins Gymnasium to 1.2.2
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
 	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
+
+coverage: .venv/.dev ## the tests, and the share of lines that they reach; fails below that of pyproject.toml
+	$(BIN)/wotd compile
+	$(BIN)/python -m pytest -n auto --cov $(ARGS)
+
+release-check: .venv/.dev ## build the packages, and try the wheel with each extra alone (ARGS="bare arena" for some)
+	$(BIN)/python -m tools.release $(ARGS)
 
 check: .venv/.dev ## lint, types and import contracts alone
 	$(BIN)/ruff check

@@ -1,0 +1,125 @@
+"""Build sdist and wheel, hold what they contain against the checkout, and try every extra (`make release-check`).
+
+Each extra is installed alone, with the wheel, into a new environment, and does there what it is for. Names of extras as
+arguments try these alone; "bare" is the package without any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+TOURNAMENT = """
+import sys
+from wotd_env.cli import main
+sys.argv[1:] = ["arena", "greedy", "random", "--games", "20"]
+main()
+"""
+PLAY = """
+import numpy as np, gymnasium, wotd_env
+from wotd_env import Game, way_of_the_dragon_v0
+game = Game(); state = game.reset(8, seed=0); policy = wotd_env.make_policy("planner")
+while not game.is_over(state).all():
+    game.step(state, policy.act(game, state, np.random.default_rng(0)))
+assert abs(game.rewards(state)).min() == 1
+way_of_the_dragon_v0.env(players=5).reset(seed=0)
+gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", num_envs=8).reset(seed=0)
+assert (wotd_env.make_policy("td").act(game, game.reset(4, seed=0), np.random.default_rng(0)) >= 0).all()
+"""
+
+SMOKE = {
+    "bare": PLAY,
+    "train": "import torch, sb3_contrib, rich, tyro\nfrom wotd_env.adapters.sb3 import SB3VecEnv\nSB3VecEnv(4).reset()",
+    "arena": TOURNAMENT,
+    "ray": "import wotd_env.adapters.ray",
+    "tune": "import ray.tune",
+    "rllib": "from wotd_env.adapters.rllib import multi_agent_env\nmulti_agent_env({'players': 3}).reset(seed=0)",
+    "minari": "import wotd_env.adapters.minari",
+    "render": "from wotd_env import Game\nfrom wotd_env.rendering import render_rgb\n"
+    "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",
+    "openspiel": "import pyspiel, wotd_env.adapters.openspiel\n"
+    "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
+}
+"""What to run for an extra; one without an entry is installed, and plays as the package alone does."""
+
+NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
+
+
+def main() -> None:
+    """Run the command line."""
+    extras = ["bare", *sorted(_project()["optional-dependencies"].keys() - NOT_FOR_USERS)]
+    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    parser.add_argument(
+        "extras", nargs="*", choices=[*extras, []], help=f"of {', '.join(extras)}; by default all"
+    )
+    parser.add_argument("--python", default=sys.executable, help="the Python of the new environments")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build(Path(folder))
+        for extra in options.extras or extras:
+            print(f"{extra}: ", end="", flush=True)
+            try_extra(wheel, extra, Path(folder) / extra, options.python)
+            print("runs")
+
+
+def build(folder: Path) -> Path:
+    """Build both packages into a folder, check what they contain, and return the wheel."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", folder, ROOT], check=True, stdout=subprocess.PIPE
+    )
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    tracked = set(subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines())
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+    compare(wheel.name, inside, {name for name in tracked if name.startswith("wotd_env/")})
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()} - {"PKG-INFO"}
+    compare(sdist.name, inside, {name for name in tracked if not name.startswith(".ci/")})
+    print(f"{wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB) and {sdist.name} contain what they should")
+    return wheel
+
+
+def compare(name: str, inside: set[str], wanted: set[str]) -> None:
+    """End the program if a package does not contain exactly the files that it should."""
+    if inside != wanted:
+        sys.exit(
+            f"{name} lacks {sorted(wanted - inside)}, and should not have {sorted(inside - wanted)}; see [tool.hatch] "
+            "in pyproject.toml, and commit what is new"
+        )
+
+
+def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
+    """Install the wheel with one extra into a new environment, and run it."""
+    if python == sys.executable:
+        venv.create(folder, with_pip=True)
+    else:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+    interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
+    pins = (
+        [] if extra == "rllib" else ["--constraint", str(ROOT / "requirements.txt")]
+    )  # it pins older ones itself
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *pins, package], check=True)
+    subprocess.run([interpreter, "-m", "pip", "check"], check=True, stdout=subprocess.PIPE)
+    # -I: nothing of the checkout is found by accident.
+    subprocess.run(
+        [interpreter, "-I", "-c", SMOKE.get(extra, PLAY)], check=True, cwd=folder, stdout=subprocess.PIPE
+    )
+
+
+def _project() -> dict[str, dict[str, object]]:
+    project: dict[str, dict[str, object]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project
+
+
+if __name__ == "__main__":
+    main()
