@@ -67,6 +67,8 @@ docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the co
 	$(BIN)/python -m tools.tables
 	$(BIN)/python -m tools.figures
 	$(BIN)/python -m tools.board
+	$(BIN)/python -m tools.cases
+	$(BIN)/python -m tools.rooms
 
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev

@@ -12,9 +12,9 @@ import pytest
 from tools import figures, pages, tables
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]
-)
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+RECIPES = ROOT / "docs" / "recipes.md"
 
 NEEDS = {"openspiel.md": "pyspiel"}
 """Pages on packages that may be missing."""
@@ -26,6 +26,13 @@ def blocks(page: Path, *languages: str) -> list[str]:
     return [code for language, code in fenced if language in languages]
 
 
+def recipes() -> list[tuple[str, str]]:
+    """Return the module that each recipe of docs/recipes.md needs, and its code."""
+    pattern = r"^(?:<!-- needs: ([\w.]+) -->\n\n)?```python\n(.*?)^```"
+    found = re.findall(pattern, RECIPES.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [(module or "wotd_env", code) for module, code in found]
+
+
 def commands() -> list[str]:
     """Return the shell commands of all pages, without their comments."""
     lines = [line for page in PAGES for block in blocks(page, "sh", "bash") for line in block.splitlines()]
@@ -33,7 +40,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+    "page", [page for page in PAGES if blocks(page, "python") and page != RECIPES], ids=lambda page: page.name
 )
 def test_python_runs_from_the_top_of_the_page_to_its_end(page, tmp_path, monkeypatch):
     if page.name in NEEDS:
@@ -42,6 +49,14 @@ def test_python_runs_from_the_top_of_the_page_to_its_end(page, tmp_path, monkeyp
     names: dict[str, object] = {"__name__": "page"}
     for code in blocks(page, "python"):
         exec(compile(code, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize(("module", "code"), recipes(), ids=lambda part: part if part.isidentifier() else "")
+@pytest.mark.filterwarnings("default")  # those of the other libraries
+def test_recipe_runs_by_itself(module, code, tmp_path, monkeypatch):
+    pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, RECIPES.name, "exec"), {"__name__": "page"})
 
 
 @pytest.mark.parametrize("command", commands())
@@ -112,3 +127,15 @@ def test_generated_tables_are_those_of_the_code():
 def test_figures_are_those_that_were_measured(page):
     assert "<!-- table: figures -->" in page.read_text()
     assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"
+
+
+def test_the_table_of_extras_has_those_of_the_project():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = (ROOT / "README.md").read_text()
+    rows = text.partition("| extra | brings |")[2].partition("\n\n")[0].splitlines()[2:]
+    listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(extras)
+    (everything,) = extras["all"]
+    assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
+        *("all", "rllib", "docs", "notebooks", "bench", "dev")
+    }, "the last but one row says so"

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.positions import board
-from tools.board import pictures
+from tools import board as front
+from tools import cases, rooms
 from wotd_env import STATE, Game, Phase, Rules, make_policy, notation, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -349,9 +350,21 @@ def test_only_browsers_know_what_their_readers_prefer():
         render_rgb(game, state, width=0)
 
 
-def test_the_picture_of_the_readme_is_up_to_date():
+@pytest.mark.parametrize("pictures", [front.pictures, cases.pictures], ids=["board", "rules"])
+def test_pictures_of_the_pages_are_up_to_date(pictures):
     for file, picture in pictures().items():
         assert file.read_text() == picture, "run `make docs-tables`"
+
+
+def test_every_case_is_on_the_page_of_the_rules():
+    page = (cases.FOLDER.parent / "rules.md").read_text()
+    assert set(re.findall(r"\(rules/([\w-]+)\.svg\)", page)) == set(cases.CASES)
+    assert {file.name for file in cases.FOLDER.iterdir()} == {file.name for file in cases.pictures()}
+
+
+def test_rooms_are_drawn_as_the_import_contract_has_them():
+    assert rooms.PICTURE.read_text() == rooms.picture(), "run `make docs-tables`"
+    assert {"core", "cli"} <= {room for floor in rooms.layers() for room in floor}
 
 
 # ------------------------------------------------------------------------------------------------ pixels
