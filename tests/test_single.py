@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -22,6 +23,7 @@ from wotd_env import (
     Rules,
     describe_action,
     make_policy,
+    notation,
     way_of_the_dragon_v0,
 )
 from wotd_env.envs.single import WayOfTheDragonEnv
@@ -475,9 +477,35 @@ def test_what_was_illegal_is_said_once_aloud_and_always_in_the_info():
         warnings.simplefilter("error")
         info = env.step(50)[-1]
     env.reset(seed=0)
-    assert info["illegal_action"].startswith("action 50 (pass) is illegal; legal: ")
+    assert info["illegal_action"].startswith("action 50 (pass) is illegal for seat ")
     assert all(words in info["illegal_action"] for words in legal)
+    told = re.search(r'; position: "(.*)"$', info["illegal_action"])
+    assert told
+    rules, position = notation.parse_position(told[1])
+    before = env.record
+    before["rng"] = 0  # the dice to come are not told
+    assert (rules, position) == (env.game.rules, before)
     assert "illegal_action" not in env.step(np.flatnonzero(env.action_masks())[0])[-1]
+
+
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_masks_can_be_booleans(mask_in):
+    env, plain = (WayOfTheDragonEnv(mask_in=mask_in, mask_dtype=dtype) for dtype in ("bool", "int8"))
+    holder = 0 if mask_in == "obs" else 1
+    seen, expected = env.reset(seed=0), plain.reset(seed=0)
+    for _ in range(40):
+        assert env.observation_space.contains(seen[0])
+        mask, integers = seen[holder]["action_mask"], expected[holder]["action_mask"]
+        assert mask.dtype == env.action_masks().dtype == bool
+        np.testing.assert_array_equal(mask, integers)
+        np.testing.assert_array_equal(env.action_masks(), integers)
+        observation, _, terminated, truncated, info = env.step(int(integers.argmax()))
+        other, *_, other_info = plain.step(int(integers.argmax()))
+        seen, expected = (observation, info), (other, other_info)
+        if terminated or truncated:
+            seen, expected = env.reset(), plain.reset()
+    with pytest.raises(ValueError, match="mask_dtype must be one of 'int8', 'bool', got 'float32'"):
+        WayOfTheDragonEnv(mask_dtype="float32")
 
 
 @pytest.mark.parametrize("action", [np.array([31]), np.array(31), np.int32(31), np.array([[31]])])

@@ -105,6 +105,8 @@ CASES: dict[str, dict[str, Any]] = {
     "the loser starts": {"players": 3, "spaces": 1, "start": "loser", "opponents": ["random", "greedy"]},
     "the loser starts, cut short": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
     "floats": {"spaces": 1, "observation_dtype": "float32"},
+    "boolean masks": {"spaces": 1, "mask_dtype": "bool"},
+    "boolean masks in observations": {"spaces": 1, "mask_dtype": "bool", "mask_in": "obs"},
     "truncated by turns": {"spaces": 7, "max_turns": 5, "immunity": True},
     "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
     "outside and truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},

@@ -1,4 +1,4 @@
-"""Tianshou plays all seats or one by the masks, and its DQN learns; what it wants are the names `obs` and `mask`."""
+"""Tianshou plays all seats or one by the masks, and its DQN learns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Dict
-from gymnasium.wrappers import TransformObservation
 
 pytest.importorskip("tianshou", reason="Tianshou is not installed: make test-clients", exc_type=ImportError)
 
@@ -27,6 +25,7 @@ with warnings.catch_warnings():
     from tianshou.utils.net.common import Net
 
 from wotd_env import way_of_the_dragon_v0
+from wotd_env.adapters.tianshou import single_agent_env
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
@@ -36,18 +35,6 @@ pytestmark = pytest.mark.filterwarnings("default")  # Tianshou's own
 def all_seats(**rules: Any) -> PettingZooEnv:
     """All seats; an illegal action raises."""
     return PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32", **rules))
-
-
-def renamed(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """Give the parts of the observation the names that Tianshou has for them."""
-    space: Any = env.observation_space
-    named = Dict(obs=space["observation"], mask=space["action_mask"])
-    return TransformObservation(env, lambda seen: dict(zip(named, seen.values(), strict=True)), named)
-
-
-def one_seat(**rules: Any) -> gymnasium.Env[Any, Any]:
-    """One learner; an illegal action raises."""
-    return renamed(gymnasium.make(ID, observation_dtype="float32", mask_in="obs", illegal="raise", **rules))
 
 
 def dqn(observation: Any, actions: Any) -> DQN[Any]:
@@ -110,14 +97,30 @@ def test_dqn_learns_against_a_random_seat():
     assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
 
 
-@pytest.mark.client("Tianshou", "tianshou", 'gymnasium.make(ID, mask_in="obs")', renamed)
-def test_dqn_learns_in_one_seat():
+def test_one_seat_is_seen_as_tianshou_wants_it():
+    env, plain = single_agent_env(players=3), gymnasium.make(ID, players=3)
+    observation, _ = env.reset(seed=4)
+    expected, info = plain.reset(seed=4)
+    assert env.observation_space.contains(observation)
+    assert (observation["obs"].dtype, observation["mask"].dtype) == (np.float32, bool)
+    np.testing.assert_array_equal(observation["obs"], expected)
+    np.testing.assert_array_equal(observation["mask"], info["action_mask"])
+
+
+@pytest.mark.client("Tianshou", "tianshou", "wotd_env.adapters.tianshou.single_agent_env()")
+@pytest.mark.parametrize("encoding", ["one_hot", "features"])
+def test_dqn_learns_in_one_seat(encoding):
     th.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002  # Tianshou explores by it
-    env = one_seat(spaces=0)
+
+    def one_seat() -> gymnasium.Env[Any, Any]:
+        """An illegal action raises."""
+        return single_agent_env(spaces=0, illegal="raise", encoding=encoding)
+
+    env = one_seat()
     space: Any = env.observation_space
     learner = dqn(space["obs"], env.action_space)
     before = [weights.clone() for weights in learner.policy.parameters()]
-    ends = train(learner, lambda: one_seat(spaces=0))
+    ends = train(learner, one_seat)
     assert ends > 3
     assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))

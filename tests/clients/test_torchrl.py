@@ -21,8 +21,6 @@ with warnings.catch_warnings():
     from torchrl.data import LazyTensorStorage, ReplayBuffer
     from torchrl.envs import (
         ActionMask,
-        Compose,
-        DTypeCastTransform,
         EnvBase,
         GymEnv,
         GymWrapper,
@@ -38,16 +36,21 @@ with warnings.catch_warnings():
 from wotd_env import way_of_the_dragon_v0
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
-OPTIONS: dict[str, Any] = {"mask_in": "obs", "observation_dtype": "float32", "illegal": "raise", "spaces": 0}
+OPTIONS: dict[str, Any] = {
+    "mask_in": "obs",
+    "mask_dtype": "bool",
+    "observation_dtype": "float32",
+    "illegal": "raise",
+    "spaces": 0,
+}
 
 client = functools.partial(pytest.mark.client, "TorchRL", "torchrl")
 pytestmark = pytest.mark.filterwarnings("default")  # TorchRL's own
 
 
 def masked(env: EnvBase) -> EnvBase:
-    """Let random play and `MaskedCategorical`, which wants booleans, go by the masks."""
-    to_bool = DTypeCastTransform(th.int8, th.bool, in_keys=["action_mask"])
-    return TransformedEnv(env, Compose(to_bool, ActionMask()))
+    """Let random play go by the masks."""
+    return TransformedEnv(env, ActionMask())
 
 
 def one() -> EnvBase:
@@ -108,9 +111,12 @@ def actor_of(env: EnvBase) -> ProbabilisticActor:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(one, marks=client('GymEnv(ID, mask_in="obs")', masked)),
+        pytest.param(one, marks=client('GymEnv(ID, mask_in="obs", mask_dtype="bool")', masked)),
         pytest.param(
-            native, marks=client('GymWrapper(gymnasium.make_vec(ID, num_envs=4, mask_in="obs"))', masked)
+            native,
+            marks=client(
+                'GymWrapper(gymnasium.make_vec(ID, num_envs=4, mask_in="obs", mask_dtype="bool"))', masked
+            ),
         ),
     ],
 )

@@ -266,6 +266,21 @@ class Game:
         ]
         return f"{words}, {', '.join(moved)}" if moved and action < Action.FIRST_SWAP else words
 
+    def explain_illegal(self, state: States, action: int) -> str:
+        """Say why an action is illegal in a game, STATE (1,): what it is, what is legal, and the position as text."""
+        record = state[0]
+        if record["phase"] == Phase.CHANCE:
+            return "a roll is due; call roll() first"
+        known = 0 <= action < self.num_actions
+        legal = np.flatnonzero(self.legal_actions(state)[0]).tolist()
+        return (
+            f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal "
+            f"for seat {record['player']} in phase {Phase(record['phase']).name} "
+            f"with dice {show_dice(record['dice'])}; "
+            f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
+            f'position: "{position(self.rules, state)}"'
+        )
+
     def _name_space(self, space: int) -> str:
         beyond = int(space) - self.rules.spaces
         return f"number {beyond}" if beyond > 0 else f"space {space}"
@@ -561,20 +576,9 @@ class Game:
 
     def _illegal(self, state: States, game: int, action: int) -> Exception:
         """Return the error for the first game whose action is illegal."""
-        record = state[game]
-        legal = np.flatnonzero(self.legal_actions(state[game : game + 1])[0]).tolist()
-        if record["phase"] == Phase.CHANCE:
-            words = "a roll is due; call roll() first"
-        else:
-            known = 0 <= action < self.num_actions
-            words = (
-                f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal "
-                f"for seat {record['player']} in phase {Phase(record['phase']).name} "
-                f"with dice {show_dice(record['dice'])}; "
-                f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
-                f'position: "{position(self.rules, state[game : game + 1])}"'
-            )
-        return IllegalActionError(game, action, legal, f"game {game}: {words}")
+        one = state[game : game + 1]
+        legal = np.flatnonzero(self.legal_actions(one)[0]).tolist()
+        return IllegalActionError(game, action, legal, f"game {game}: {self.explain_illegal(one, action)}")
 
     def _rolls(self, state: States, faces: ArrayLike) -> NDArray[np.uint64]:
         """Return the numbers of the rolls that show the given faces (N, 5)."""

@@ -13,7 +13,6 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from wotd_env.core import batch, engine
-from wotd_env.core.actions import describe_action
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
@@ -49,10 +48,12 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
 
 
 OBSERVATION_DTYPES = ("int8", "float32")
+MASK_DTYPES = ("int8", "bool")
 
 
-def observation_space(game: Game, mask_in: str, dtype: str) -> Box | Dict:
-    """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, int8 (A,)."""
+def observation_space(game: Game, mask_in: str, dtype: str, mask_dtype: str = "int8") -> Box | Dict:
+    """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, `mask_dtype` (A,)."""
+    check_choice("mask_dtype", mask_dtype, MASK_DTYPES)
     check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
     high = np.concatenate(list(parts(game.rules, game.encoding).values())).astype(dtype)
     high = np.maximum(
@@ -61,7 +62,9 @@ def observation_space(game: Game, mask_in: str, dtype: str) -> Box | Dict:
     flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
     if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
         return flat
-    return Dict({"observation": flat, "action_mask": Box(0, 1, (game.num_actions,), np.int8)})
+    return Dict(
+        {"observation": flat, "action_mask": Box(0, 1, (game.num_actions,), np.dtype(mask_dtype).type)}
+    )
 
 
 def action_space(game: Game) -> Discrete:
@@ -179,16 +182,6 @@ def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
     rewards = np.empty((1, game.rules.players))
     batch.rewards(state, game.config, rewards)
     return rewards[0].tolist()  # type: ignore[no-any-return]
-
-
-def explain_illegal(game: Game, action: int, legal: NDArray[np.int8]) -> str:
-    """Say what was illegal and what was legal; `legal` is the action mask, int8 (A,)."""
-    known = 0 <= action < game.num_actions
-    words = describe_action(action, game.rules) if known else "no such action"
-    others = "; ".join(
-        f"{other} ({describe_action(int(other), game.rules)})" for other in np.flatnonzero(legal)
-    )
-    return f"action {action} ({words}) is illegal; legal: {others}"
 
 
 def warn_of_illegal(explanation: str) -> None:

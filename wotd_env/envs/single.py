@@ -19,7 +19,6 @@ from wotd_env.envs.common import (
     action_space,
     as_integer,
     begin,
-    explain_illegal,
     final_rewards,
     fixed_seat,
     observation_space,
@@ -56,9 +55,11 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        mask_dtype: `"int8"`, which `Discrete.sample` wants, or `"bool"` for clients that want that.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
-            `info["illegal_action"]` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
+            `info["illegal_action"]` what was legal, and in which position; `"raise"` raises `IllegalActionError`, and
+            nothing changes.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
             is shown in a window; or None.
         **rules: the fields of `wotd_env.Rules`.
@@ -80,6 +81,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: str = "int8",
+        mask_dtype: str = "int8",
         encoding: str = "one_hot",
         illegal: str = "lose",
         render_mode: str | None = None,
@@ -91,10 +93,10 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self._viewer = Viewer(self.game, render_mode)
-        self.observation_space = observation_space(self.game, mask_in, observation_dtype)
+        self.observation_space = observation_space(self.game, mask_in, observation_dtype, mask_dtype)
         self.action_space = action_space(self.game)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
-        self._dtype = np.dtype(observation_dtype)
+        self._dtype, self._mask_dtype = np.dtype(observation_dtype), np.dtype(mask_dtype)
         self._seat = 0
         self._state: NDArray[np.void] | None = None
         self._ended = True
@@ -151,7 +153,7 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         if player < 0:
             if self.illegal == "raise":
                 self.game.check(state, [as_integer(action)])  # says what is wrong
-            explanation = explain_illegal(self.game, as_integer(action), self.action_masks())
+            explanation = self.game.explain_illegal(state, as_integer(action))
             if not self._warned:
                 self._warned = True
                 warn_of_illegal(explanation)
@@ -182,16 +184,17 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         observation = np.empty(self.game.observation_size, self._dtype)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(state, self.game.config, self._seat, self._lost, observation, mask)
+        mask = mask.view(self._mask_dtype)
         if self.mask_in == "obs":
             return {"observation": observation, "action_mask": mask}, {}
         return observation, {"action_mask": mask}
 
-    def action_masks(self) -> NDArray[np.int8]:
-        """Return the learner's action mask, int8 (A,)."""
+    def action_masks(self) -> NDArray[Any]:
+        """Return the learner's action mask, `mask_dtype` (A,)."""
         mask = self.game.legal_actions(self._started("action_masks"))
         if self._ended:
             mask.fill(1)
-        return mask.ravel()
+        return mask.ravel().view(self._mask_dtype)
 
     @property
     def record(self) -> NDArray[np.void]:

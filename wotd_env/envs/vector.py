@@ -18,13 +18,11 @@ from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.observation import write_mask
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
-from wotd_env.core.state import ROW, STATE, Record, Records, scratch
+from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.envs.common import (
     action_space,
-    explain_illegal,
     fixed_seat,
     next_game,
     next_games,
@@ -53,7 +51,6 @@ LEARNER = np.dtype(
         ("seat", "i1"),
         ("stage", "i1"),
         ("steps", "i4"),  # that it has taken in this game
-        ("legal", "u8", (2,)),  # the actions and swaps that were, after an illegal action
     ]
 )
 """Where the learner of an environment is."""
@@ -99,9 +96,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seat: the learner's seat, or `"random"` for another draw in every game.
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
+        mask_dtype: `"int8"`, or `"bool"` for clients that want that.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
         illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
-            the info `"illegal_action"` what was legal; `"raise"` raises `IllegalActionError`, and nothing changes.
+            the info `"illegal_action"` what was legal, and in which position; `"raise"` raises `IllegalActionError`,
+            and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: threads that share the games; no result depends on it. It is the only switch: nothing else starts
             threads. Leave it at 1 in workers that share a machine.
@@ -129,6 +128,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: str = "int8",
+        mask_dtype: str = "int8",
         encoding: str = "one_hot",
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -156,7 +156,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             "autoreset_mode": self.autoreset_mode,
         }
         self.num_envs = check_integer("num_envs", num_envs, 1)
-        self.single_observation_space = observation_space(self.game, mask_in, observation_dtype)
+        self.single_observation_space = observation_space(self.game, mask_in, observation_dtype, mask_dtype)
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -167,7 +167,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             step_limit=limit,
             same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
         )
-        self._dtype = np.dtype(observation_dtype)
+        self._dtype, self._mask_dtype = np.dtype(observation_dtype), np.dtype(mask_dtype)
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)  # at stage UNUSED
         self._warned = False  # of illegal actions
@@ -244,10 +244,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         chosen = self.game.as_actions(state, actions)
         if self.illegal == "raise":
             self.game.check(state, actions)
+        before = self._state.view(ROW).copy().view(STATE)
         outputs = self._outputs()
         self._go_on(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
-        illegal = self._explain_illegal(chosen, outputs.lost)
+        illegal = self._explain_illegal(before, chosen, outputs.lost)
         if self._settings.same_step:
             self._add_ends(info, illegal, outputs)
         else:
@@ -256,11 +257,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         shown = self._shown(outputs.observation, outputs.mask)
         return shown, outputs.reward, outputs.terminated, outputs.truncated, info
 
-    def action_masks(self) -> NDArray[np.int8]:
-        """Return the masks of the learners' legal actions, int8 (N, A); all ones where a game has ended."""
+    def action_masks(self) -> NDArray[Any]:
+        """Return the masks of the learners' legal actions, `mask_dtype` (N, A); all ones where a game has ended."""
         mask = np.empty((self.num_envs, self.game.num_actions), np.int8)
         self._look(_NO_ROWS, mask)
-        return mask
+        return mask.view(self._mask_dtype)
 
     def render(self) -> tuple[Any, ...] | None:
         """Return the positions as the render mode has them, show them, or warn that there is no render mode."""
@@ -382,24 +383,25 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     # ------------------------------------------------------------------------------------------------ what is returned
 
     def _shown(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
-        return {"observation": observation, "action_mask": mask} if self.mask_in == "obs" else observation
+        if self.mask_in == "info":
+            return observation
+        return {"observation": observation, "action_mask": mask.view(self._mask_dtype)}
 
     def _info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that hold the masks, int8 (N, A), of some environments, bool (N,)."""
+        """Return infos that hold the masks, given as int8 (N, A), of some environments, bool (N,)."""
         if self.mask_in == "obs":
             return {}
-        return {"action_mask": mask, "_action_mask": where}
+        return {"action_mask": mask.view(self._mask_dtype), "_action_mask": where}
 
-    def _explain_illegal(self, actions: NDArray[np.int64], lost: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that say what was legal where games were lost by an illegal action."""
+    def _explain_illegal(
+        self, before: States, actions: NDArray[np.int64], lost: NDArray[np.bool_]
+    ) -> dict[str, Any]:
+        """Return infos that say what was legal, and where, in games that were lost by an illegal action."""
         if not lost.any():
             return {}
         words = np.full(self.num_envs, None, object)
-        mask = np.empty(self.game.num_actions, np.int8)
         for i in np.flatnonzero(lost):
-            allowed, swaps = self._learners["legal"][i]
-            write_mask(allowed, swaps, mask)
-            words[i] = explain_illegal(self.game, int(actions[i]), mask)
+            words[i] = self.game.explain_illegal(before[i : i + 1], int(actions[i]))
             if not self._warned:
                 self._warned = True
                 warn_of_illegal(words[i])
@@ -463,7 +465,6 @@ def step_learners(
             if not lost and not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
                 continue
             if lost:
-                learner.legal[0], learner.legal[1] = engine.legal(s, rules, engine.shown(s))
                 reward[i] = engine.loss(rules)
                 terminated[i] = True
             elif s.phase == Phase.OVER:
