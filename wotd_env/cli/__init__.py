@@ -11,7 +11,7 @@ import sys
 try:
     import typer
 
-    from wotd_env.cli import analyze, arena, bench, compile, policies, record, replay, solve, watch
+    from wotd_env.cli import analyze, arena, bench, compile, policies, record, replay, serve, solve, watch
     from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
 except ModuleNotFoundError as missing:
     raise SystemExit(f"the wotd command needs {missing.name}: pip install 'wotd-env[arena]'") from None
@@ -29,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (policies, arena, compile, bench, watch, record, replay, solve, analyze):
+for module in (policies, arena, compile, bench, watch, serve, record, replay, solve, analyze):
     app.command(module.__name__.rpartition(".")[2])(module.command)
 
 

@@ -1,0 +1,65 @@
+"""A server of tables for tests: on a free port of this machine, in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from wotd_env.core.policy import Policy
+from wotd_env.web.app import make_app
+from wotd_env.web.limits import Limits
+from wotd_env.web.store import Store
+
+PATIENT = Limits(requests=1e6, new_tables=1e6, games=1e6, wrong_keys=1e6, messages=1e6)
+"""Limits that no test reaches by being fast."""
+
+
+@contextlib.contextmanager
+def running(
+    file: Path, limits: Limits = PATIENT, policies: dict[str, Policy] | None = None
+) -> Iterator[httpx.Client]:
+    """Run a server for the tables of a file; gives a client for it once it is ready."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    store = Store(file)
+    config = uvicorn.Config(
+        make_app(store, policies, limits),
+        log_config=None,
+        ws="websockets-sansio",
+        ws_max_size=limits.message,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=60) as client:
+            wait_until_ready(client)
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+        store.close()
+
+
+def wait_until_ready(client: httpx.Client) -> None:
+    """Return when the server plays."""
+    asked = threading.Event()
+    while not client.get("/api/setup").json()["ready"]:
+        asked.wait(0.05)
+
+
+def fewer(**limits: Any) -> Limits:
+    """Return patient limits but for some."""
+    return replace(PATIENT, **limits)

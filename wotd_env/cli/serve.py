@@ -1,0 +1,128 @@
+"""`wotd serve`: tables to play at in the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wotd_env.cli.common import explained, ready_policies
+from wotd_env.cli.options import Trust
+
+_GRACE = 3  # seconds for open connections when the server is stopped
+
+
+@explained()
+def command(
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; 0.0.0.0 lets in the whole network.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes any that is free.")] = 8000,
+    file: Annotated[
+        Path | None, typer.Option(help="Where tables are kept.", show_default="in the user's data folder")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="One more agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that people reach this server by, beside numbers and localhost."),
+    ] = None,
+    trust: Trust = False,
+) -> None:
+    """Serve tables for people and agents, to play at in the browser.
+
+    What is played is kept, and goes on when the server is started again.
+    """
+    try:
+        import uvicorn
+
+        from wotd_env.web.app import make_app
+    except ModuleNotFoundError as missing:
+        raise ImportError(f"wotd serve needs {missing.name}: pip install 'wotd-env[web]'") from None
+    from wotd_env.web import log
+    from wotd_env.web.limits import Limits
+    from wotd_env.web.store import Store
+
+    named = dict(_agent(text) for text in policy or ())
+    made = ready_policies(list(named.values()), trust)
+    limits = Limits()
+    listening = _listen(host, port)
+    file = file or _default_file()
+    store = Store(file)
+    app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
+    url = f"http://{'localhost' if host in ('', '0.0.0.0', '::') else _bracketed(host)}:{listening.getsockname()[1]}/"
+    typer.echo(f"Way of the Dragon is at {url}, tables are kept in {file}. Ctrl-C ends it.")
+    if not _is_local(host):
+        typer.echo(
+            "Everybody who reaches this address can play here. See docs/serve.md before you open it to the world."
+        )
+    log.set_up()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(name),  # of a proxy on this machine, which then stands before a name
+            ws="websockets-sansio",
+            ws_max_size=limits.message,
+            ws_max_queue=8,
+            ws_per_message_deflate=False,
+            h11_max_incomplete_event_size=16384,
+            limit_concurrency=limits.sockets * 2,
+            timeout_graceful_shutdown=_GRACE,
+        )
+    )
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
+    finally:
+        store.close()
+    typer.echo("Stopped. All games go on when it is started again.")
+
+
+def _agent(text: str) -> tuple[str, str]:
+    name, equals, spec = text.partition("=")
+    if not equals or not name.isidentifier() or len(name) > 24 or not spec:
+        raise ValueError(f"--policy must be NAME=POLICY, with a name of letters and digits, got {text!r}")
+    return name, spec
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # named, or asyncio leaves Nagle's delay
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        raise OSError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
+    except OverflowError:
+        raise ValueError(f"port must be from 0 to 65535, got {port}") from None
+    return listening
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _default_file() -> Path:
+    from platformdirs import user_data_path
+
+    folder = user_data_path("wotd-env")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "tables.sqlite"

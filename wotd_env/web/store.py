@@ -1,0 +1,151 @@
+"""Tables on disk, in SQLite: every decision is there before anybody is told of it.
+
+Positions are kept without their random streams, so that nobody can read the dice to come out of the file. What has been
+written survives a killed process; should the machine itself fail, the last moments before that can be missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wotd_env.core.state import STATE, States
+
+__all__ = ["Played", "Step", "Store"]
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE games (id TEXT, game INTEGER, state BLOB NOT NULL, roll_off TEXT NOT NULL, PRIMARY KEY (id, game))
+    WITHOUT ROWID;
+CREATE TABLE steps (id TEXT, game INTEGER, ply INTEGER, action INTEGER NOT NULL, state BLOB NOT NULL, note TEXT,
+    PRIMARY KEY (id, game, ply)) WITHOUT ROWID;
+"""
+
+
+class Step(NamedTuple):
+    """A decision, and the position that it has led to."""
+
+    action: int
+    state: States
+    """STATE (1,)"""
+    note: str | None
+    """what else there is to say of it"""
+
+
+class Played(NamedTuple):
+    """A game of a table as it is on disk."""
+
+    state: States
+    """STATE (1,), the first position"""
+    roll_off: Any
+    """of the roll for the start, see `wotd_env.web.views`"""
+    steps: list[Step]
+
+
+class Store:
+    """The file. One process has it at a time, and uses it in one thread.
+
+    Args:
+        file: where it is; it is made if it is not there, for the user's eyes only.
+
+    Raises:
+        ValueError: if another process has it open, or it is another kind of file.
+        OSError: if it cannot be written.
+    """
+
+    def __init__(self, file: str | Path) -> None:
+        self.file = Path(file)
+        os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
+        self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            busy = "another server has it open" if "locked" in str(error) else f"it is none: {error}"
+            raise ValueError(f"{file} must be a file of tables of this server alone; {busy}") from None
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        found = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if found == 0:
+            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
+        elif found != _FORMAT:
+            raise sqlite3.DatabaseError(f"its format is {found}, not {_FORMAT}")
+
+    def close(self) -> None:
+        """Close the file; another process may then have it."""
+        self._db.close()
+
+    def put_table(self, table: str, settings: dict[str, Any]) -> None:
+        """Write a new table, or what has changed about one."""
+        row = table, time.time(), json.dumps(settings)
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", row)
+
+    def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
+        """Write that a game has begun."""
+        row = table, game, _bytes(state), json.dumps(roll_off)
+        with self._db:
+            self._db.execute("INSERT INTO games VALUES (?, ?, ?, ?)", row)
+            self._touch(table)
+
+    def put_step(self, table: str, game: int, ply: int, step: Step) -> None:
+        """Write a decision."""
+        row = table, game, ply, step.action, _bytes(step.state), step.note
+        with self._db:
+            self._db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._touch(table)
+
+    def _touch(self, table: str) -> None:
+        self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), table))
+
+    def forget(self, table: str) -> None:
+        """Take a table out of the file."""
+        with self._db:
+            for name in ("tables", "games", "steps"):
+                self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
+
+    def tables(self) -> Iterator[tuple[str, float, dict[str, Any]]]:
+        """Yield all tables: name, when something last happened (seconds since 1970), settings."""
+        for table, touched, settings in self._db.execute("SELECT * FROM tables ORDER BY touched"):
+            yield table, touched, json.loads(settings)
+
+    def games(self, table: str) -> list[int]:
+        """Return the numbers of the games of a table, ascending."""
+        return [
+            game for (game,) in self._db.execute("SELECT game FROM games WHERE id = ? ORDER BY 1", (table,))
+        ]
+
+    def game(self, table: str, game: int) -> Played | None:
+        """Return a game, or None if there is none of this number."""
+        key = table, game
+        found = self._db.execute(
+            "SELECT state, roll_off FROM games WHERE id = ? AND game = ?", key
+        ).fetchone()
+        if found is None:
+            return None
+        rows = self._db.execute(
+            "SELECT action, state, note FROM steps WHERE id = ? AND game = ? ORDER BY ply", key
+        )
+        steps = [Step(action, _state(state), note) for action, state, note in rows]
+        return Played(_state(found[0]), json.loads(found[1]), steps)
+
+
+def _bytes(state: States) -> bytes:
+    kept = state.copy()
+    kept["rng"] = 0
+    return kept.tobytes()
+
+
+def _state(content: bytes) -> States:
+    return np.frombuffer(content, STATE).copy()
