@@ -65,6 +65,7 @@ docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebo
 
 docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the code: tables and pictures
 	$(BIN)/python -m tools.tables
+	$(BIN)/python -m tools.commands
 	$(BIN)/python -m tools.figures
 	$(BIN)/python -m tools.board
 	$(BIN)/python -m tools.cases

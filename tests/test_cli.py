@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import wotd_env
 from wotd_env import Game, Rules, analysis, notation, solver
 from wotd_env.arena import Tournament, run
 from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
@@ -38,11 +39,9 @@ def table(tmp_path_factory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("command", ["arena", "watch"])
+@pytest.mark.parametrize("command", ["arena", "watch", "play"])
 def test_every_rule_is_an_option_with_its_default(command):
-    shown = {"immunity": "", "colors": ""} | (
-        {"players": "(one for each policy"} if command == "watch" else {}
-    )
+    shown = {"immunity": "", "colors": ""} | ({"players": "(one for each"} if command != "arena" else {})
     text = wotd(command, "--help").stdout
     for field in dataclasses.fields(Rules):
         _, _, rest = text.partition(f"--{field.name.replace('_', '-')} ")
@@ -53,8 +52,19 @@ def test_every_rule_is_an_option_with_its_default(command):
 
 def test_help_names_every_command():
     text = wotd("--help").stdout
-    for command in ("arena", "bench", "watch", "record", "replay", "policies", "solve", "analyze"):
+    for command in ("arena", "bench", "play", "watch", "record", "replay", "policies", "solve", "analyze"):
         assert f" {command} " in text
+
+
+def test_the_version_is_that_of_the_package():
+    result = wotd("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"wotd-env {wotd_env.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["play", "solve"])
+def test_help_gives_an_example(command):
+    assert f"Example: wotd {command} " in wotd(command, "--help").stdout
 
 
 def test_policies_are_listed_with_what_they_do():

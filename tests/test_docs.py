@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import commands as wotd_commands
 from tools import figures, pages, tables
 
 ROOT = Path(__file__).parent.parent
@@ -115,6 +116,10 @@ def test_what_the_page_on_changing_a_rule_names_is_in_the_files_that_it_links_to
         assert old in (ROOT / head.removeprefix("--- ")).read_text(), (
             f"{head} has other lines now than the page shows"
         )
+
+
+def test_the_page_of_commands_is_what_their_help_says():
+    assert wotd_commands.page() == wotd_commands.PAGE.read_text(), "run `make docs-tables`"
 
 
 def test_generated_tables_are_those_of_the_code():

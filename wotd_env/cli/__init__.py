@@ -7,11 +7,25 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 try:
     import typer
 
-    from wotd_env.cli import analyze, arena, bench, compile, policies, record, replay, serve, solve, watch
+    from wotd_env import __version__
+    from wotd_env.cli import (
+        analyze,
+        arena,
+        bench,
+        compile,
+        play,
+        policies,
+        record,
+        replay,
+        serve,
+        solve,
+        watch,
+    )
     from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
 except ModuleNotFoundError as missing:
     raise SystemExit(f"the wotd command needs {missing.name}: pip install 'wotd-env[arena]'") from None
@@ -20,7 +34,7 @@ __all__ = ["FAILED", "FORFEITS", "INTERRUPTED", "WRONG_USE", "app", "main"]
 
 app = typer.Typer(
     name="wotd",
-    help="Way of the Dragon for reinforcement learning: tournaments, games to watch, the exact solution.",
+    help="Way of the Dragon for reinforcement learning: tournaments, games to play and to watch, the exact solution.",
     epilog=f"Exit codes: 0 done, {FAILED} failed, {WRONG_USE} wrong use, {FORFEITS} done but policies forfeited games, "
     f"{INTERRUPTED} interrupted.",
     no_args_is_help=True,
@@ -29,8 +43,38 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (policies, arena, compile, bench, watch, serve, record, replay, solve, analyze):
-    app.command(module.__name__.rpartition(".")[2])(module.command)
+_COMMANDS = (
+    (policies, "wotd policies"),
+    (play, "wotd play me planner"),
+    (watch, "wotd watch planner greedy --seed 7"),
+    (serve, "wotd serve"),
+    (replay, "wotd replay game.txt --out game.html"),
+    (arena, "wotd arena greedy planner random --games 1000"),
+    (analyze, "wotd analyze planner greedy --spaces 1 --games 1000"),
+    (solve, "wotd solve --spaces 3"),
+    (record, "wotd record planner greedy --games 1000 --out games.parquet"),
+    (bench, "wotd bench --players 3"),
+    (compile, "wotd compile"),
+)
+"""The commands with an example for each; docs/commands.md is made of them by `make docs-tables`."""
+
+for module, example in _COMMANDS:
+    app.command(module.__name__.rpartition(".")[2], epilog=f"Example: `{example}`")(module.command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wotd-env {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
 
-__all__ = ["Quiet", "Seed", "Trust", "rules_options"]
+__all__ = ["Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
 
 Seed = Annotated[int, typer.Option(help="All dice and all random policies follow from it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
@@ -65,6 +65,18 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
         return with_options
 
     return decorate
+
+
+def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
+    """Make sure that no rule is given beside an option that brings its rules.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    for name in rules:
+        source = context.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            raise ValueError(f"--{name.replace('_', '-')} is a rule, and {option} brings its rules")
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:

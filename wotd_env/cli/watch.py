@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies
-from wotd_env.cli.options import Seed, Trust, rules_options
+from wotd_env.cli.options import Seed, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ def command(
     check_range("delay", delay, 0, HOUR)
     state = None
     if position is not None:
-        for option in rules:
-            source = context.get_parameter_source(option)
-            if source and source.name == "COMMANDLINE":
-                raise ValueError(f"--{option.replace('_', '-')} is a rule, and --position brings its rules")
+        check_no_rules(context, rules, "--position")
         game_rules, state = notation.parse_position(position)
     else:
         rules.setdefault("players", max(2, len(policies)))

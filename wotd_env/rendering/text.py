@@ -11,7 +11,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 
-__all__ = ["render_text", "roll_off_text"]
+__all__ = ["paint", "render_text", "roll_off_text"]
 
 DEAD = "#"
 EMPTY = "."
@@ -34,9 +34,9 @@ def render_text(game: Game, state: NDArray[np.void], color: bool = False) -> str
     Returns:
         Lines of at most 110 characters, escape sequences not counted, without a line break at the end.
     """
-    paint = _painted if color else _plain
+    how = paint if color else _plain
     return "\n".join(
-        [*_news(game, state, paint), "", *_board(game, state[0], paint), "", *_seats(game, state, paint)]
+        [*_news(game, state, how), "", *_board(game, state[0], how), "", *_seats(game, state, how)]
     )
 
 
@@ -64,7 +64,8 @@ def _plain(text: str, color: int) -> str:
     return text
 
 
-def _painted(text: str, color: int) -> str:
+def paint(text: str, color: int) -> str:
+    """Return text in the colours of an element, of the dragon (5) or of dead pieces (6), by ANSI escape sequences."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 

@@ -1,0 +1,285 @@
+"""A person's decision at the terminal: its choices in words, what may be typed, and what a source of equities says.
+
+Nothing here knows a rule: choices are the legal actions of the engine, words are those of `Game.describe_action` and of
+the notation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from wotd_env.core.game import Game, show_dice
+from wotd_env.core.notation import action_text
+from wotd_env.core.position import FACES
+from wotd_env.core.rules import DICE, ELEMENTS, Phase
+from wotd_env.core.state import States
+
+if TYPE_CHECKING:
+    from wotd_env.analysis import Advisor
+
+__all__ = ["HELP", "Choice", "Decision", "dice_line", "equities", "hint", "numbered", "question"]
+
+HELP = """\
+Choose by the number of a choice, by its word in the notation, or in words:
+  3              the third choice of the list
+  w3, wwf, stop  a word of the notation, see docs/notation.md
+  fire           part of the words of a move, if they fit one choice alone
+Dice to keep:
+  k 1 3          keep dice 1 and 3 ...    r 2     ... but roll die 2 again
+  Enter          roll the others          u       undo what was changed last
+  keep water fire, re-roll earth          the same at once, in words
+  stop           keep all dice            none    roll all of them again
+Anything else:
+  list           all choices              board   the board once more
+  hint           the two best choices     equity  what each choice is worth (equity all: every hold)
+  position       the position as a line   quit    leave; the game is kept, to be gone on with
+  help           this"""
+
+_NAMES = (*ELEMENTS, "dragon")
+_WOOD = (0, 4, 4, 5)  # water, wood, wood and a dragon, in letters
+_REST = re.compile(r"\s+and re-?roll the rest$")
+
+
+class Choice(NamedTuple):
+    """A legal action."""
+
+    action: int
+    notation: str
+    words: str
+    """with the spaces that pieces go to"""
+
+
+class Decision:
+    """A decision that a person takes, and the hold that is being chosen.
+
+    Args:
+        game: the rules.
+        state: STATE (1,), at a decision.
+
+    Attributes:
+        choices: the legal actions, ascending.
+        dice: the faces on the table.
+        kept: the dice of the hold that is being chosen, by their places from 0; None if none is.
+    """
+
+    def __init__(self, game: Game, state: States) -> None:
+        self.game, self.state = game, state
+        legal = np.flatnonzero(game.legal_actions(state)[0]).tolist()
+        self.choices = [
+            Choice(action, action_text(game, state, action), game.describe_action(state, action))
+            for action in legal
+        ]
+        self.dice: list[int] = state["dice"][0].tolist()
+        self._holds: list[frozenset[int]] = []  # as they were, one after each change
+        self._hold_of = {}
+        if self.is_hold:
+            kept = ((action, [die for die in range(DICE) if action >> die & 1]) for action in legal)
+            self._hold_of = {self._faces(places): action for action, places in kept}
+
+    @property
+    def is_hold(self) -> bool:
+        """Whether dice are to be kept."""
+        return bool(self.state["phase"][0] == Phase.KEEP)
+
+    @property
+    def kept(self) -> frozenset[int] | None:
+        """The dice of the hold that is being chosen."""
+        return self._holds[-1] if self._holds else None
+
+    def undo(self) -> None:
+        """Take back the last change of the hold.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if not self._holds:
+            raise ValueError("there is nothing to undo: a roll or a move is never taken back")
+        self._holds.pop()
+
+    def read(self, text: str) -> int | None:
+        """Return the action that a line of text chooses, or None if it has changed the hold alone.
+
+        Raises:
+            ValueError: for a line that is no choice; it says what would be one.
+        """
+        line = _plain(text)
+        if self.is_hold:
+            return self._read_hold(text.strip(), line)
+        found = self._listed(line)
+        if found is None:
+            found = self._by_words(text.strip(), line)
+        return found
+
+    def _listed(self, line: str) -> int | None:
+        """Return the action with a word of the notation, with all of its words, or with a number in the list."""
+        for choice in self.choices:
+            if line in (choice.notation.lower(), _plain(choice.words)):
+                return choice.action
+        if line.isdecimal() and line.isascii():
+            if not 1 <= int(line[:4]) <= len(self.choices):
+                raise ValueError(f"choices have the numbers 1 to {len(self.choices)}, got {line[:20]}")
+            return self.choices[int(line) - 1].action
+        return None
+
+    # ---------------------------------------------------------------------------------------------- moves
+
+    def _by_words(self, text: str, line: str) -> int:
+        """Return the action whose words begin with all that is typed."""
+        typed = line.split()
+        found = []
+        for choice in self.choices:
+            parts = re.findall(r"[\w-]+", choice.words.lower())
+            if typed and all(any(part.startswith(word) for part in parts) for word in typed):
+                found.append(choice)
+        if len(found) == 1:
+            return found[0].action
+        what = f"{_quoted(text)} may mean" if found else f"no such choice: {_quoted(text)}; legal are"
+        told = "; ".join(f"{choice.notation} ({choice.words})" for choice in found or self.choices)
+        raise ValueError(f"{what} {told}")
+
+    # ---------------------------------------------------------------------------------------------- holds
+
+    def _faces(self, places: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(self.dice[place] for place in places))
+
+    def _read_hold(self, text: str, line: str) -> int | None:
+        if line in ("", "go", "roll"):
+            if self.kept is None:
+                raise ValueError(
+                    "no dice are chosen yet: k 1 3 keeps dice 1 and 3, stop keeps all, help tells more"
+                )
+            return self._hold_of[self._faces(self.kept)]
+        if line == "wood" and _WOOD in self._hold_of:
+            raise ValueError("wood may mean one die or w, o, o and d: say keep wood, or k with the numbers")
+        if line not in _NAMES and (found := self._listed(line)) is not None:
+            return found
+        again = re.fullmatch(r"(?:r|re-?roll)\b ?(.*)", line) or re.fullmatch(r"r([1-9 ]+)", line)
+        keep = re.fullmatch(r"(?:k|keep)\b ?(.*)", _REST.sub("", line)) or re.fullmatch(r"k([1-9 ]+)", line)
+        what = again or keep
+        if what is None:
+            return self._hold_of[() if line == "none" else self._named(text, line.split())]
+        rest = " ".join(word for word in what[1].split() if word not in ("dice", "die", "and"))
+        if rest.replace(" ", "").isdecimal():
+            self._change(rest.replace(" ", ""), keep is not None)
+            return None
+        if rest == "all":
+            return self._hold_of[self._faces(range(DICE) if keep else ())]
+        faces = self._named(text, rest.split())
+        if keep is None:
+            faces = tuple(sorted((Counter(self.dice) - Counter(faces)).elements()))
+        return self._hold_of[faces]
+
+    def _change(self, numbers: str, keep: bool) -> None:
+        """Add dice to the hold that is being chosen, or take some out of it."""
+        if not set(numbers) <= set("12345"):
+            raise ValueError(f"dice have the numbers 1 to 5, got {', '.join(numbers[:20])}")
+        dice = frozenset(int(number) - 1 for number in numbers)
+        none = frozenset[int]() if keep else frozenset(range(DICE))
+        before = none if self.kept is None else self.kept
+        self._holds.append(before | dice if keep else before - dice)
+
+    def _named(self, text: str, words: list[str]) -> tuple[int, ...]:
+        """Return the faces that words name, by their names or letters; the dice must show them."""
+        faces: list[int] = []
+        for word in words:
+            if word in _NAMES:
+                faces.append(_NAMES.index(word))
+            elif set(word) <= set(FACES):
+                faces += map(FACES.index, word)
+            else:
+                faces.clear()
+                break
+        if not faces:
+            raise ValueError(
+                f"no such choice: {_quoted(text)}; dice are kept by their numbers (k 1 3), their names "
+                "(keep water fire) or letters (wf); stop keeps all, none rolls all again, list shows every choice"
+            )
+        if missing := Counter(faces) - Counter(self.dice):
+            there = ", ".join(_NAMES[face] for face in self.dice)
+            raise ValueError(f"not that many dice show {_NAMES[min(missing)]}; the dice are {there}")
+        return tuple(sorted(faces))
+
+
+def _plain(text: str) -> str:
+    """Return a line without what makes no difference."""
+    return " ".join(text.lower().replace(",", " ").split())
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+# --------------------------------------------------------------------------------------------------- what is told
+
+
+def question(decision: Decision) -> str:
+    """Return what is to be decided."""
+    state = decision.state[0]
+    if state["phase"] == Phase.EXTRA:
+        return "an extra turn?"
+    if not decision.is_hold:
+        return f"your move by {show_dice(state['dice'])}"
+    left = int(state["rolls_left"])
+    if not left:
+        return "once more by the eye of the tiger, or stop?"
+    return f"which dice do you keep? {left} re-roll{'s' * (left != 1)} left"
+
+
+def dice_line(decision: Decision, color: bool = False) -> str:
+    """Return the dice with their numbers; those of the hold that is being chosen in brackets."""
+    from wotd_env.rendering.text import paint
+
+    parts = []
+    for place, face in enumerate(decision.dice):
+        name = paint(_NAMES[face], face) if color else _NAMES[face]
+        parts.append(f"[{place + 1} {name}]" if place in (decision.kept or ()) else f" {place + 1} {name} ")
+    if decision.kept is None:
+        return "".join(parts).rstrip()
+    return f"{''.join(parts)}  Enter: {'stop' if len(decision.kept) == DICE else 'roll the others'}"
+
+
+def numbered(decision: Decision) -> Iterator[str]:
+    """Yield the choices with their numbers, as lines."""
+    for number, choice in enumerate(decision.choices, 1):
+        yield f"{number:>3}  {choice.notation:<16} {choice.words}"
+
+
+# ------------------------------------------------------------------------------------------------- what it is worth
+
+
+def hint(decision: Decision, advisor: Advisor) -> list[str]:
+    """Return the two best choices in words, what lies between them, and who says so."""
+    ranked, equity = _ranked(decision, advisor)
+    best, *others = ranked[:2]
+    lines = [f"best: {best.words} ({best.notation})"]
+    for other in others:
+        lines.append(
+            f"next: {other.words} ({other.notation}), {equity[best.action] - equity[other.action]:.3f} less"
+        )
+    return [*lines, f"by {advisor.source}"]
+
+
+def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> list[str]:
+    """Return the choices as a table, the best first: equity, chance to win, what each gives away."""
+    ranked, equity = _ranked(decision, advisor)
+    players = decision.game.rules.players
+    lines = ["equity  to win   less  choice"]
+    for choice in ranked[:most]:
+        value = float(equity[choice.action])
+        chance = ((players - 1) * value + 1) / players  # R10: what a reward stands for
+        less = float(equity[ranked[0].action]) - value
+        lines.append(f"{value:+.3f}  {chance:6.1%}  {less:.3f}  {choice.notation:<16} {choice.words}")
+    if len(ranked) > len(lines) - 1:
+        lines.append(f"and {len(ranked) - len(lines) + 1} more: equity all")
+    return [*lines, f"by {advisor.source}"]
+
+
+def _ranked(decision: Decision, advisor: Advisor) -> tuple[list[Choice], list[float]]:
+    """Return the choices, the best first, and the equities of all actions."""
+    equity = advisor.analyze(decision.state).actions[0].tolist()
+    return sorted(decision.choices, key=lambda choice: -equity[choice.action]), equity

@@ -1,0 +1,354 @@
+"""`wotd play`: a person against policies, in the terminal, line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies
+from wotd_env.cli.options import Trust, check_no_rules, rules_options
+from wotd_env.core.rules import Rules
+
+if TYPE_CHECKING:
+    from wotd_env.analysis import Review
+    from wotd_env.cli.person import Decision
+    from wotd_env.core.notation import RecordedGame
+    from wotd_env.core.policy import Policy
+    from wotd_env.core.state import States
+
+PERSON = "me"
+"""The name of a seat that a person plays; `me:Anna` is one by name."""
+
+MOST = 10
+"""Choices that `equity` shows, and decisions of a seat that the review lists."""
+
+
+@rules_options(players="one for each seat, at least 2")
+def command(
+    context: typer.Context,
+    seats: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Who plays: for each seat me (or me:NAME), also several times, or a policy.",
+            show_default="me, and planner in all other seats",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the game in this file, .txt, where it was left.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the game is kept, .txt, decision by decision.",
+            show_default="game.txt, or game-2.txt ... if that is there",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="All dice and all random policies follow from it.", show_default="drawn anew"),
+    ] = None,
+    position: Annotated[
+        str | None, typer.Option(help="Begin here: a line as in docs/notation.md, which brings its rules.")
+    ] = None,
+    trust: Trust = False,
+    *,
+    rules: dict[str, Any],
+) -> None:
+    """Play against policies, or with others at one keyboard.
+
+    Type help for what can be typed. Every decision is on disk at once; a review follows the end of the game.
+    """
+    with explained():
+        from wotd_env.core.policy import check_rules
+
+        if resume:
+            check_no_rules(context, rules, "--resume")
+            for option, value in (("--file", file), ("--seed", seed), ("--position", position)):
+                if value is not None:
+                    raise ValueError(f"{option} is for a new game, and --resume goes on with one")
+            recorded = _left(resume, seats, trust)
+        else:
+            if position is not None:
+                check_no_rules(context, rules, "--position")
+            recorded = _begun(seats, rules, seed, position)
+        if not any(map(_is_person, recorded.players)):
+            raise ValueError("one of the seats must be me; wotd watch shows games of policies alone")
+        names = [name for name in recorded.players if not _is_person(name)]
+        players = ready_policies(names, trust, recorded.rules)
+        for player in players.values():
+            check_rules(player, recorded.rules)
+        game = _Match(recorded, resume or _free(file), players)
+    with explained(game.kept):
+        game.play()
+
+
+def _begun(
+    seats: list[str] | None, rules: dict[str, Any], seed: int | None, position: str | None
+) -> RecordedGame:
+    """Return a new game."""
+    from wotd_env import Game, notation
+    from wotd_env.core.game import check_seed
+
+    drawn = secrets.randbits(63) if seed is None else int(check_seed(seed))
+    begin: dict[str, Any] = {"seed": drawn}
+    if position is not None:
+        game_rules, state = notation.parse_position(position)
+        if not state["rng"][0]:  # the line says nothing of the dice to come
+            state["rng"] = Game(game_rules).reset(1, seed=drawn)["rng"]
+        begin = {"state": state}
+    else:
+        rules.setdefault("players", max(2, len(seats or ())))
+        game_rules = Rules(**rules)
+    return notation.record_game(game_rules, [], players=_seated(seats, game_rules.players), **begin)
+
+
+def _left(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
+    """Return the game in a file, which names nothing that could run code unless that is trusted."""
+    from wotd_env import notation
+    from wotd_env.core.position import SEATS
+    from wotd_env.policies import POLICIES, full_name
+
+    check_writable(file, ".txt")
+    recorded = notation.read_game(file)
+    if seats:
+        return recorded._replace(players=_seated(seats, recorded.rules.players))
+    for seat, name in enumerate(recorded.players):
+        known = _is_person(name) or full_name(name).partition(":")[0] in POLICIES
+        if not known and (name == "?" or not trust):
+            raise ValueError(
+                f"{file} says that {name!r} plays seat {SEATS[seat]}: say who goes on, such as: "
+                f"wotd play {' '.join(_seated(None, recorded.rules.players))} --resume {file}"
+            )
+    return recorded
+
+
+def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
+    """Return who plays, by seat."""
+    names = seats or [PERSON, *["planner"] * (players - 1)]
+    if len(names) not in (1, players):
+        raise ValueError(f"seats must be one for each of the {players}, or one for all, got {len(names)}")
+    return tuple(names * (players // len(names)))
+
+
+def _is_person(name: str) -> bool:
+    return name.partition(":")[0] == PERSON
+
+
+def _shown(name: str) -> str:
+    """Return the name of a seat as it is shown; a file may hold any."""
+    shown = (name.partition(":")[2] if _is_person(name) else "") or name
+    return shown if shown.isprintable() else repr(shown)
+
+
+def _free(file: Path | None) -> Path:
+    """Return the file of a new game, which is made empty; one that is there is never overwritten."""
+    names = (Path("game.txt" if number == 1 else f"game-{number}.txt") for number in count(1))
+    for name in names if file is None else [file]:
+        check_writable(name, ".txt")
+        with contextlib.suppress(FileExistsError):
+            name.touch(exist_ok=False)
+            return name
+    raise FileExistsError(f"{file} is there already: go on with it by --resume, or name another file")
+
+
+class _Match:
+    """A game that is being played: who plays it, how far it has come, and where it is kept."""
+
+    def __init__(self, recorded: RecordedGame, file: Path, players: dict[str, Policy]) -> None:
+        from wotd_env import Game
+        from wotd_env.analysis import Advisor
+        from wotd_env.core.position import SEATS
+
+        if sys.stdin.isatty():
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401 - lets `input` edit lines and remember them
+        self.rules = Game(recorded.rules, skip_forced=False)
+        self.recorded, self.file, self.players = recorded, file, players
+        self.names = [f"{_shown(name)} ({SEATS[seat]})" for seat, name in enumerate(recorded.players)]
+        self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
+        self.color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self.advisor = Advisor(self.rules)
+        self.shown = -1  # the turn in which the board was shown last
+
+    def play(self) -> None:
+        """Play on to the end, or until somebody leaves."""
+        from wotd_env import notation
+        from wotd_env.rendering import render_text, roll_off_text
+
+        recorded = self.recorded
+        state = recorded.states[-1:].copy()
+        if not state["rng"][0]:  # a game written by hand
+            state["rng"] = secrets.randbits(64)
+        notation.write_game(self.file, recorded)
+        typer.echo(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
+        if recorded.seed is not None and not len(recorded.actions):
+            for line in roll_off_text(self.rules.roll_off(recorded.seed)):
+                typer.echo(line)
+        while not self.rules.is_over(state)[0]:
+            action = self._choose(state)
+            if action is None:
+                typer.echo(self.kept)
+                return
+            self.rules.step(state, [action])
+            recorded = self.recorded = recorded._replace(
+                states=np.concatenate([recorded.states, state]),
+                actions=np.append(recorded.actions, action),
+            )
+            notation.write_game(self.file, recorded)
+        typer.echo(f"\n{render_text(self.rules, state, self.color)}\n")
+        self._review()
+
+    def _choose(self, state: States) -> int | None:
+        """Return what the seat to act decides, and tell it; None if it leaves."""
+        from wotd_env.core.game import show_dice
+        from wotd_env.core.policy import ask
+
+        seat = int(state["player"][0])
+        name = self.recorded.players[seat]
+        legal = np.flatnonzero(self.rules.legal_actions(state)[0])
+        if len(legal) == 1:
+            action = int(legal[0])
+        elif _is_person(name):
+            chosen = self._ask(state)
+            if chosen is None:
+                return None
+            action = chosen
+        else:
+            # From the position's number: a game that is gone on with is the same as one in one go.
+            rng = np.random.default_rng([int(self.recorded.states["rng"][0]), len(self.recorded.actions)])
+            try:
+                action = int(ask(self.players[name], self.rules, state, rng)[0])
+                self.rules.check(state, [action])
+            except Exception as error:
+                fail(FAILED, f"policy {name!r} failed: {type(error).__name__}: {error}. {self.kept}")
+        dice = show_dice(state["dice"][0])
+        typer.echo(f"{self.names[seat]}, {dice}: {self.rules.describe_action(state, action)}")
+        return action
+
+    # ---------------------------------------------------------------------------------------------- a person
+
+    def _ask(self, state: States) -> int | None:
+        """Ask a person until there is a choice; None if it leaves."""
+        from wotd_env.cli.person import Decision
+
+        decision = Decision(self.rules, state)
+        if self.shown != state["turn"][0]:
+            self.shown = int(state["turn"][0])
+            self._show_board(decision)
+        self._show(decision)
+        while True:
+            try:
+                line = input("> " if sys.stdin.isatty() else "").strip()
+            except EOFError:  # the end of what is piped in, or Ctrl-D
+                return None
+            if line.lower() in ("quit", "q", "exit"):
+                return None
+            try:
+                if not self._answer(decision, line):
+                    action = decision.read(line)
+                    if action is not None:
+                        return action
+                    self._show_dice(decision)
+            except ValueError as error:
+                typer.echo(str(error))
+
+    def _answer(self, decision: Decision, line: str) -> bool:
+        """Do what a line asks for, unless it is a choice; return whether it was."""
+        from wotd_env.cli import person
+        from wotd_env.core.notation import position
+
+        told: list[str] = []
+        match line.lower().split():
+            case ["help" | "?"]:
+                told = person.HELP.split("\n")
+            case ["list" | "l"]:
+                told = list(person.numbered(decision))
+            case ["board" | "b"]:
+                self._show_board(decision)
+                self._show(decision)
+            case ["hint" | "h"]:
+                told = person.hint(decision, self.advisor)
+            case ["equity"]:
+                told = person.equities(decision, self.advisor, MOST)
+            case ["equity", "all"]:
+                told = person.equities(decision, self.advisor)
+            case ["position"]:
+                told = [position(self.rules.rules, decision.state)]
+            case ["undo" | "u"]:
+                decision.undo()
+                self._show_dice(decision)
+            case _:
+                return False
+        for text in told:
+            typer.echo(text)
+        return True
+
+    def _show_board(self, decision: Decision) -> None:
+        from wotd_env.rendering import render_text
+
+        _, _, board = render_text(self.rules, decision.state, self.color).partition("\n\n")
+        typer.echo(f"\n{board}\n")
+
+    def _show(self, decision: Decision) -> None:
+        """Show what a person decides about."""
+        from wotd_env.cli import person
+
+        state = decision.state[0]
+        typer.echo(f"Turn {state['turn'] + 1}, {self.names[state['player']]}: {person.question(decision)}")
+        if decision.is_hold:
+            self._show_dice(decision)
+        else:
+            for line in person.numbered(decision):
+                typer.echo(line)
+
+    def _show_dice(self, decision: Decision) -> None:
+        from wotd_env.cli.person import dice_line
+
+        typer.echo(dice_line(decision, self.color))
+
+    # ---------------------------------------------------------------------------------------------- afterwards
+
+    def _review(self) -> None:
+        """Tell what each seat gave away, and how lucky it was."""
+        from wotd_env.analysis import ERROR, review
+
+        told = review(self.recorded, self.advisor)
+        Console().print(self._table(told))
+        typer.echo(
+            "Equity runs from -1, a sure loss, to 1, a sure win. An error gives away 0.01 of it, a blunder 0.05. "
+            f"By {told.source}."
+        )
+        for seat, name in enumerate(self.names):
+            notes = [note for note in told.notes if note.seat == seat and note.regret >= ERROR]
+            worst = sorted(notes, key=lambda note: -note.regret)[:MOST]
+            if worst and _is_person(self.recorded.players[seat]):
+                typer.echo(f"\n{name}, what gave away most:")
+                for note in sorted(worst):
+                    typer.echo(f"  {note}")
+        typer.echo(f"\nThe game is in {self.file}; wotd replay {self.file} shows it again.")
+
+    def _table(self, told: Review) -> Table:
+        columns = ("decisions", "errors", "blunders", "given away", "luck", "result", "without luck")
+        table = Table("", *(Column(name, justify="right") for name in columns), box=None)
+        for name, seat in zip(self.names, told.seats, strict=True):
+            table.add_row(
+                name,
+                str(seat.decisions),
+                str(seat.errors),
+                str(seat.blunders),
+                f"{seat.regret:.3f}",
+                f"{seat.luck:+.3f}",
+                f"{seat.result:+.2f}",
+                f"{seat.result - seat.luck:+.3f}",
+            )
+        return table
