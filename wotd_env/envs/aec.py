@@ -27,7 +27,7 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 __all__ = ["env", "raw_env"]
 
 
-def env(**arguments: Any) -> AECEnv[str, Any, int]:
+def env(**arguments: Any) -> _OrderEnforcing:  # an AECEnv; PettingZoo has no types, and would make it Any
     """Return the environment as PettingZoo's classics come: an illegal action ends the game with reward -1.
 
     Args:
