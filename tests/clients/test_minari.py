@@ -1,0 +1,38 @@
+"""Minari reads the datasets of recorded games, and makes the environment from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("minari", reason="Minari is not installed: pip install 'wotd-env[minari]'")
+pytest.importorskip("h5py")
+
+import minari
+
+from wotd_env import Rules
+from wotd_env.adapters import parquet
+from wotd_env.adapters.minari import write
+
+pytestmark = pytest.mark.filterwarnings(
+    "default:.*:UserWarning"
+)  # Minari's own, about what describes a dataset
+
+
+@pytest.fixture(autouse=True)
+def own_datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+
+
+@pytest.mark.client("Minari", "minari", "wotd record greedy --minari ID")
+def test_datasets_of_recorded_games_give_episodes_and_the_environment(tmp_path):
+    parquet.record(["greedy"], tmp_path / "games.parquet", 8, Rules(spaces=0))
+    write(tmp_path / "games.parquet", "wotd/greedy-v0", "greedy")
+    dataset = minari.load_dataset("wotd/greedy-v0")
+    env = dataset.recover_environment()
+    episode = dataset[0]
+    assert all(env.observation_space.contains(seen) for seen in episode.observations)
+    played = np.arange(len(episode.actions))
+    assert episode.infos["action_mask"][played, episode.actions].all()
+    (sampled,) = dataset.sample_episodes(1)
+    assert abs(sampled.rewards.sum()) == 1
