@@ -56,8 +56,8 @@ def running(
 def wait_until_ready(client: httpx.Client) -> None:
     """Return when the server plays."""
     asked = threading.Event()
-    while not client.get("/api/setup").json()["ready"]:
-        asked.wait(0.05)
+    while not client.get("/api/setup").raise_for_status().json()["ready"]:
+        asked.wait(0.1)
 
 
 def fewer(**limits: Any) -> Limits:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -13,10 +21,15 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.server import running
-from wotd_env import Game, Rules, notation
+from tests.server import fewer, running, wait_until_ready
+from wotd_env import STATE, Game, Rules, notation
+from wotd_env.core.policy import Policy
+from wotd_env.web.limits import Rate, Refused, client_of
+from wotd_env.web.store import Store
+from wotd_env.web.tables import Tables
 
 HERE, GREEDY = {"kind": "here", "name": "Ann"}, {"kind": "agent", "agent": "greedy"}
 OPEN, INVITED = {"kind": "open"}, {"kind": "invited"}
@@ -93,6 +106,14 @@ def make(client: httpx.Client, *seats: Any, **table: Any) -> tuple[At, Any]:
     assert answer.status_code == 201, answer.text
     content = answer.json()
     return At(client, content["table"], content["key"]), content
+
+
+def until_closed(socket: ClientConnection, message: str | None = None) -> None:
+    """Send a message over and over, and receive what comes."""
+    while True:
+        if message is not None:
+            socket.send(message)
+        socket.recv(timeout=60)
 
 
 def play(at: At, limit: int = 10_000) -> Any:
@@ -173,3 +194,616 @@ def test_a_position_can_be_the_beginning(client: httpx.Client) -> None:
         for _ in range(8)
     }
     assert len(rolls) > 1  # the stream in the line is not the one that rolls
+
+
+def test_forced_decisions_are_taken_by_themselves(client: httpx.Client) -> None:
+    blocked = "|....A/|....A/|....A/|....A/|..... wf(meo) 3 A keep 2 wwwww"  # all but one piece have arrived
+    at, _ = make(client, HERE, HERE, position=blocked)
+    at.post("/act", ply=0, action="stop")
+    view = at.until(lambda view: view["ply"] == 2)
+    assert view["log"][1]["forced"]
+    assert view["log"][1]["notation"] == "pass"
+
+
+def test_the_next_game_is_begun_by_the_loser(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, rules={"spaces": 0, "start": "loser"})
+    view = play(at)
+    assert at.post("/next", game=view["game"] + 1).status_code == 409
+    (loser,) = {0, 1} - set(view["result"]["winners"])
+    again = at.post("/next", game=view["game"]).json()
+    assert (again["game"], again["ply"], again["player"], again["roll_off"]) == (2, 0, loser, None)
+    assert at.post("/next", game=1).status_code == 409
+    assert at.get("/text", game=1).json()["text"].endswith(f"{view['log'][-1]['notation']}\n")
+    assert at.get("/review", game=1).status_code == 200
+    assert at.get("/review", game=2).status_code == 409
+    assert at.get("/text", game=3).status_code == 404
+
+
+def test_the_roll_for_the_start_is_told(client: httpx.Client) -> None:
+    _, content = make(client, HERE, HERE, HERE, rules={"players": 3})
+    *_, last = content["view"]["roll_off"]
+    most = max((dice.count(5), seat) for seat, dice in enumerate(last) if dice)
+    assert content["view"]["player"] == most[1]
+
+
+# ---------------------------------------------------------------------------------------------------- people
+
+
+def test_an_invitation_works_once(client: httpx.Client) -> None:
+    host, content = make(client, HERE, INVITED)
+    assert (content["view"]["status"], content["view"]["waiting_for"]) == ("waiting", [1])
+    invitation = content["invitations"][0]["invitation"]
+    assert host.post("/act", ply=0, action=0).status_code == 409
+    looked = client.post(f"{host.url}/invitation", json={"invitation": invitation}).json()
+    assert (looked["seat"], looked["table"]["help"]) == (1, False)
+    joined = client.post(f"{host.url}/join", json={"name": "Bob", "invitation": invitation})
+    guest = At(client, host.table, joined.json()["key"])
+    assert joined.json()["view"]["status"] == "playing"
+    assert [seat["name"] for seat in guest.view["seats"]] == ["Ann", "Bob"]
+    again = client.post(f"{host.url}/join", json={"name": "Eve", "invitation": invitation})
+    assert (again.status_code, again.json()["field"]) == (403, "invitation")
+    mine, other = (host, guest) if host.view["choices"] else (guest, host)
+    assert other.view["choices"] == []
+    assert other.post("/act", ply=0, action=0).status_code == 403
+    assert mine.post("/act", ply=0, action=0).status_code == 200
+    assert mine.post("/act", ply=0, action=0).status_code == 409
+
+
+def test_open_seats_are_listed_until_they_are_taken(client: httpx.Client) -> None:
+    host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3})
+    listed = {entry["table"]: entry for entry in client.get("/api/tables").json()["tables"]}
+    assert listed[host.table]["open"] == [1, 2]
+    joined = client.post(f"{host.url}/join", json={"name": "Bob", "seat": 2}).json()
+    assert (joined["seat"], joined["view"]["waiting_for"]) == (2, [1])
+    assert client.post(f"{host.url}/join", json={"name": "Eve", "seat": 2}).status_code == 409
+    assert client.post(f"{host.url}/join", json={}).json()["view"]["seats"][1]["name"] == "Player B"
+    assert host.table not in {entry["table"] for entry in client.get("/api/tables").json()["tables"]}
+    assert client.post(f"{host.url}/join", json={"name": "Eve"}).status_code == 409
+
+
+def test_a_seat_is_given_to_an_agent_by_whom_it_belongs_to(client: httpx.Client) -> None:
+    host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3})
+    guest = At(
+        client, host.table, client.post(f"{host.url}/join", json={"name": "Bob", "seat": 1}).json()["key"]
+    )
+    assert guest.post("/seat", seat=2, agent="greedy").status_code == 403
+    assert host.post("/seat", seat=2, agent="nobody").status_code == 400
+    assert host.post("/seat", seat=3, agent="greedy").status_code == 400
+    assert host.post("/seat", seat=2, agent="greedy").json()["status"] == "playing"
+    with guest.socket() as socket:
+        socket.recv(timeout=60)
+        assert host.post("/seat", seat=1, agent="greedy").status_code == 403  # Bob is there
+        assert (
+            guest.post("/seat", seat=1, agent="greedy").status_code == 403
+        )  # he has left, and his key with him
+        with pytest.raises(ConnectionClosed):
+            until_closed(socket)
+    assert guest.get().status_code == 403
+    assert host.view["seats"][1]["agent"] == "greedy"
+
+
+def test_everybody_is_told_at_once(client: httpx.Client) -> None:
+    host, content = make(client, HERE, HERE, position=LINE)
+    watcher = At(client, host.table, content["watch"])
+    assert (watcher.view["mine"], watcher.view["choices"]) == ([], [])
+    assert watcher.post("/act", ply=0, action=31).status_code == 403
+    with host.socket() as mine, watcher.socket() as theirs:
+        seen = json.loads(theirs.recv(timeout=60))
+        first = json.loads(mine.recv(timeout=60))
+        assert (first["type"], first["ply"], first["log"]) == ("view", 0, [])
+        mine.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
+        while seen["type"] != "view" or not seen["log"]:
+            seen = json.loads(theirs.recv(timeout=60))
+        assert (seen["ply"], seen["log_from"], seen["log"][0]["action"]) == (1, 0, 31)
+        for wrong, status in [
+            ({"type": "act", "ply": 0, "action": 31}, 409),
+            ({"type": "act", "ply": 1, "action": 0}, 400),
+            ({"type": "act", "ply": 1}, 400),
+            ({"type": "next", "game": 1}, 409),
+            ({"type": "hello", "key": host.key}, 400),
+        ]:
+            mine.send(json.dumps(wrong))
+            answer: dict[str, Any] = {"type": "view"}
+            while answer["type"] != "error":
+                answer = json.loads(mine.recv(timeout=60))
+            assert answer["status"] == status
+    assert host.view["ply"] == 1
+
+
+# ---------------------------------------------------------------------------------------------------- help, reviews
+
+
+def test_help_is_one_setting_for_the_whole_table(client: httpx.Client) -> None:
+    assert make(client, HERE, GREEDY)[1]["view"]["help"]
+    assert not make(client, HERE, OPEN)[1]["view"]["help"]
+    assert not make(client, HERE, INVITED)[1]["view"]["help"]
+    without, _ = make(client, HERE, GREEDY, help=False)
+    assert without.get("/help").status_code == 409
+    at, content = make(client, HERE, HERE, HERE, rules={"players": 3, "powers": "any"}, help=True)
+    told = at.get("/help").json()
+    assert sum(told["chances"]) == pytest.approx(1, abs=1e-3)
+    assert [hint["loss"] for hint in told["hints"]] == sorted(hint["loss"] for hint in told["hints"])
+    assert {hint["action"] for hint in told["hints"]} <= {choice["action"] for choice in at.view["choices"]}
+    assert (
+        at.client.get(at.url + "/help", headers={"Authorization": f"Bearer {content['watch']}"}).json()[
+            "hints"
+        ]
+        == []
+    )
+    with at.socket() as socket:
+        kinds = [json.loads(socket.recv(timeout=60))["type"] for _ in range(2)]
+        assert kinds == ["view", "help"]
+
+
+@pytest.mark.parametrize("rules", VARIANTS[:3])
+def test_a_game_is_reviewed_when_it_is_over(client: httpx.Client, rules: dict[str, Any]) -> None:
+    at, _ = make(client, *[HERE] * rules["players"], rules=rules)
+    assert at.get("/review").status_code == 409
+    view = play(at)
+    told = at.get("/review").json()
+    assert len(told["steps"]) == view["ply"]
+    for step in told["steps"]:
+        assert step["regret"] is None or step["regret"] >= 0
+        assert sum(step["chances"]) == pytest.approx(1, abs=1e-3)
+        assert step["forced"] == (step["regret"] is None)
+    for seat in told["seats"]:
+        own = [step for step in told["steps"] if step["seat"] == seat["seat"]]
+        assert seat["blunders"] == sum(step["class"] == "blunder" for step in own)
+        assert seat["regret"] == pytest.approx(sum(step["regret"] or 0 for step in own), abs=0.01)
+    assert sum(seat["luck"] for seat in told["seats"]) == pytest.approx(0, abs=0.01)
+    assert told["last_chances"] == pytest.approx(
+        [float(seat in view["result"]["winners"]) for seat in range(rules["players"])]
+    )
+    pasted = client.post("/api/games", json={"text": told["text"], "review": True}).json()
+    assert {name: pasted[name] for name in ("steps", "seats")} == {
+        name: told[name] for name in ("steps", "seats")
+    }
+
+
+def test_games_and_positions_as_text_are_shown(client: httpx.Client) -> None:
+    told = client.post("/api/games", json={"text": LINE}).json()
+    assert (told["steps"], told["last"]["position"], told["graded"]) == ([], LINE, False)
+    assert client.post("/api/games", json={"text": LINE, "review": True}).json()["last_chances"][0] > 0
+    for wrong in ("", "x", "[Position 3]", f'[Position "{LINE}"]\n\n12. A [wwfmd] nonsense'):
+        assert client.post("/api/games", json={"text": wrong}).status_code == 400
+    assert client.post("/api/games", json={"text": "x" * 70_000}).status_code == 413
+
+
+# ---------------------------------------------------------------------------------------------------- what is kept
+
+
+def test_a_server_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, GREEDY, rules=VARIANTS[2] | {"players": 2, "dead_pieces": 2})
+        waiting, invited = make(client, HERE, INVITED, position=LINE, help=True)
+        play(at, 7)
+        before = [at.view, waiting.view]
+    with running(tmp_path / "tables") as client:
+        at, waiting = At(client, at.table, at.key), At(client, waiting.table, waiting.key)
+        assert [at.view, waiting.view] == before
+        assert play(at)["status"] == "over"
+        body = {"name": "Bob", "invitation": invited["invitations"][0]["invitation"]}
+        assert client.post(f"{waiting.url}/join", json=body).json()["view"]["position"] == LINE
+
+
+def test_one_server_has_a_file_at_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path / "tables")
+    store.put_table("a", {})
+    with pytest.raises(ValueError, match="another server has it open"):
+        Store(tmp_path / "tables")
+    store.close()
+    (tmp_path / "other").write_text("no file of tables at all")
+    with pytest.raises(ValueError, match="other must be a file of tables"):
+        Store(tmp_path / "other")
+
+
+def test_what_cannot_be_written_has_not_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, HERE)
+        before = at.view
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "put_step", full)
+            assert at.post("/act", ply=0, action=31).status_code == 503
+        assert at.view == before
+        assert at.post("/act", ply=0, action=31).status_code == 200
+
+
+def test_the_file_is_for_its_owner_and_holds_neither_keys_nor_dice_to_come(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with running(file) as client:
+        at, content = make(client, HERE, HERE, INVITED, rules={"players": 3})
+        keys = [at.key, content["watch"], content["invitations"][0]["invitation"]]
+        body = {"name": "Bob", "invitation": keys[-1]}
+        keys.append(client.post(f"{at.url}/join", json=body).json()["key"])
+        play(at, 3)
+    assert file.stat().st_mode & 0o077 == 0
+    assert not any(key.encode() in file.read_bytes() for key in keys)
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        states = b"".join(
+            row[0] for row in database.execute("SELECT state FROM games UNION ALL SELECT state FROM steps")
+        )
+    assert not np.frombuffer(states, STATE)["rng"].any()
+
+
+# ---------------------------------------------------------------------------------------------------- who may what
+
+
+def test_only_keys_of_a_table_open_it(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE)
+    other, _ = make(client, HERE, HERE)
+    assert client.get(at.url).status_code == 401
+    for key in (other.key, "x", at.key[:-1], at.key + "x", "é"):
+        stranger = At(client, at.table, key)
+        stranger.headers = {"Authorization": f"Bearer {key}".encode()}  # type: ignore[dict-item]
+        for answer in (stranger.get(), stranger.get("/text"), stranger.get("/review"), stranger.get("/help")):
+            assert answer.status_code == 403
+        for path in ("/act", "/next", "/seat"):
+            assert stranger.post(path).status_code == 403
+        with stranger.socket(json.dumps({"type": "hello", "key": key})) as socket:
+            assert json.loads(socket.recv(timeout=60))["status"] == 403
+            with pytest.raises(ConnectionClosed):
+                socket.recv(timeout=60)
+    assert client.get("/api/tables/none", headers=at.headers).status_code == 404
+    with pytest.raises(InvalidStatus), At(client, "none", at.key).socket():
+        pass
+    assert at.view["ply"] == 0
+
+
+def test_who_tries_keys_has_to_wait(tmp_path: Path) -> None:
+    with running(tmp_path / "tables", fewer(wrong_keys=1e-6)) as client:
+        at, _ = make(client, HERE, INVITED)
+        wrong = At(client, at.table, "x")
+        assert [wrong.get().status_code for _ in range(4)] == [403] * 4
+        assert client.post(f"{at.url}/join", json={"invitation": "x"}).status_code == 403
+        answer = wrong.get()
+        assert (answer.status_code, answer.json()["error"].split(";")[0]) == (429, "too many wrong keys")
+        assert int(answer.headers["retry-after"]) > 0
+
+
+def test_dice_follow_from_nothing_that_was_sent(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+
+    def draw() -> int:
+        drawn.append(secrets.randbits(64))
+        return drawn[-1]
+
+    monkeypatch.setattr(Tables, "random", staticmethod(draw))
+    at, content = make(client, HERE, GREEDY, rules={"spaces": 1, "powers": "own"})
+    sent = json.dumps(content)
+    view = at.on(content["view"])
+    while view["status"] != "over":
+        sent += json.dumps(view)
+        view = at.act(view)
+    sent += at.get().text + at.get("/review").text + at.get("/text").text
+    assert len(drawn) >= view["ply"] + 2  # for each decision, and for the beginning
+    assert len(set(drawn)) == len(drawn)
+    for bits in drawn:
+        assert str(bits) not in sent
+        assert f"{bits:x}" not in sent
+    assert at.key not in sent[len(json.dumps(content)) :]
+
+
+def test_pages_of_other_sites_and_other_names_are_refused(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE)
+    for headers, field in [
+        ({"Host": "rebound.example"}, "host"),
+        ({"Host": ""}, "host"),
+        ({"Host": "127.0.0.1.example:80"}, "host"),
+        ({"Origin": "http://example.com"}, "origin"),
+        ({"Origin": "null"}, "origin"),
+        ({"Origin": "http://localhost:1"}, "origin"),
+    ]:
+        answer = client.post(f"{at.url}/act", headers=at.headers | headers, json={"ply": 0, "action": 31})
+        assert (answer.status_code, answer.json()["field"]) == (403, field)
+    with pytest.raises(InvalidStatus) as refused, at.socket(origin="http://example.com"):
+        pass
+    assert refused.value.response.status_code == 403
+    here = str(client.base_url)
+    assert client.get(at.url, headers=at.headers | {"Origin": here}).status_code == 200
+    with at.socket(origin=here) as socket:
+        assert json.loads(socket.recv(timeout=60))["type"] == "view"
+
+
+def test_every_answer_has_the_headers_that_protect_a_page(client: httpx.Client) -> None:
+    for path in (
+        "/",
+        "/api/setup",
+        "/api/tables/none",
+        "/rules/en",
+        "/drawings.svg",
+        "/nothing",
+        "/static/none",
+    ):
+        headers = client.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_nothing_outside_the_page_is_served(client: httpx.Client) -> None:
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/rules/../app.py",
+        "/rules/%2e%2e%2fapp",
+        "/rules/fr",
+    ):
+        assert client.get(path).status_code == 404
+
+
+def test_rules_are_there_in_four_languages(client: httpx.Client) -> None:
+    shapes = set()
+    for language in ("en", "es", "de", "hi"):
+        answer = client.get(f"/rules/{language}")
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        shapes.add(tuple(re.findall(r"</?(\w+)", answer.text)))
+    assert len(shapes) == 1
+    assert set(next(iter(shapes))) == {"h2", "h3", "p", "strong", "table", "tr", "th", "td"}
+
+
+def test_drawings_are_sent_once(client: httpx.Client) -> None:
+    answer = client.get("/drawings.svg")
+    assert "piece-0" in answer.text
+    again = client.get("/drawings.svg", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+# ---------------------------------------------------------------------------------------------------- what comes in
+
+SEATS = [HERE, GREEDY]
+WRONG_TABLES: list[tuple[Any, str | None]] = [
+    ([], None),
+    ("x", None),
+    ({}, "seats"),
+    ({"seats": SEATS, "more": 1}, "more"),
+    ({"seats": [HERE]}, "seats"),
+    ({"seats": {"0": HERE}}, "seats"),
+    ({"seats": SEATS, "rules": []}, "rules"),
+    ({"seats": SEATS, "rules": {"players": "2"}}, "players"),
+    ({"seats": SEATS, "rules": {"players": 2.0}}, "players"),
+    ({"seats": SEATS, "rules": {"players": {}}}, "players"),
+    ({"seats": SEATS, "rules": {"spaces": 11}}, "spaces"),
+    ({"seats": SEATS, "rules": {"powers": ["own"]}}, "powers"),
+    ({"seats": SEATS, "rules": {"colors": ["water", "water"]}}, "colors"),
+    ({"seats": SEATS, "rules": {"colors": [[], {}]}}, "colors"),
+    ({"seats": SEATS, "rules": {"start": {}}}, "start"),
+    ({"seats": SEATS, "rules": {"max_turns": 1001}}, "max_turns"),
+    ({"seats": SEATS, "rules": {"max_turns": 10**40}}, "max_turns"),
+    ({"seats": SEATS, "rules": {"unknown": 1}}, "rules"),
+    ({"seats": SEATS, "position": "x"}, "position"),
+    ({"seats": SEATS, "position": LINE, "rules": {"spaces": 7}}, "rules"),
+    ({"seats": SEATS, "position": 1}, "position"),
+    ({"seats": SEATS, "position": LINE.replace("keep 2", "over 2")}, "position"),
+    ({"seats": SEATS, "help": "yes"}, "help"),
+    ({"seats": SEATS, "pace": "1"}, "pace"),
+    ({"seats": SEATS, "pace": 1e9}, "pace"),
+    ({"seats": SEATS, "pace": True}, "pace"),
+    ({"seats": [GREEDY, GREEDY], "pace": 0}, "pace"),
+    ({"seats": [HERE, {"kind": "agent", "agent": "oracle:/etc/passwd"}]}, "seats[1]"),
+    ({"seats": [HERE, {"kind": "agent", "agent": "os:system"}]}, "seats[1]"),
+    ({"seats": [HERE, {"kind": "agent", "agent": ["greedy"]}]}, "seats[1]"),
+    ({"seats": [HERE, {"kind": "agent"}]}, "seats[1]"),
+    ({"seats": [HERE, {"kind": []}]}, "seats[1]"),
+    ({"seats": [HERE, 3]}, "seats[1]"),
+    ({"seats": [HERE, HERE | {"agent": "greedy"}]}, "seats[1]"),
+    ({"seats": [HERE, HERE | {"name": "x" * 25}]}, "name"),
+    ({"seats": [HERE, HERE | {"name": "\ud800"}]}, "name"),
+    ({"seats": [HERE, HERE | {"name": "a\u202eb"}]}, "name"),
+    ({"seats": [HERE, HERE | {"name": 7}]}, "name"),
+    ({"seats": [HERE] * 4 + [{"kind": "agent", "agent": "td"}], "rules": {"players": 5}}, "seats[4]"),
+]
+
+
+@pytest.mark.parametrize(("body", "field"), WRONG_TABLES, ids=range(len(WRONG_TABLES)))
+def test_a_wrong_table_is_refused_with_the_field_and_the_reason(
+    client: httpx.Client, body: Any, field: str | None
+) -> None:
+    answer = client.post(
+        "/api/tables", content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert 10 < len(answer.json()["error"]) <= 400
+
+
+MALFORMED = [
+    *(b"", b"{", b"\xff\xfe", b"[" * 2000, b"0" * 2048, b'{"ply": NaN}', b'{"ply": 1e999, "action": 1}'),
+    *(b'{"ply": "0", "action": 1}', b'{"ply": 0, "action": true}', b'{"ply": 0, "action": -1}'),
+    *(b'{"ply": 0, "action": 1000}', b'{"ply": 0, "action": null}', b'{"ply": 0, "action": "\\ud800"}'),
+    *(b'{"ply": 0, "action": 1.5}', b'{"ply": false, "action": 31}'),
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    MALFORMED,
+    ids=range(len(MALFORMED)),
+)
+def test_a_malformed_decision_changes_nothing(client: httpx.Client, content: bytes) -> None:
+    at, _ = make(client, HERE, HERE)
+    before = at.view
+    answer = client.post(
+        f"{at.url}/act", content=content, headers=at.headers | {"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 400, answer.text
+    with at.socket() as socket:
+        socket.recv(timeout=60)
+        socket.send(content)
+        told: dict[str, Any] = {"type": "view"}
+        while told["type"] != "error":
+            told = json.loads(socket.recv(timeout=60))
+        assert told["status"] == 400
+    assert at.view == before
+
+
+def test_requests_must_be_json_and_short(client: httpx.Client) -> None:
+    assert client.post("/api/tables", content=b"{}").status_code == 415
+    assert client.post("/api/tables", data={"seats": "x"}).status_code == 415
+    assert client.post("/api/tables", json={"seats": "x" * 3000}).status_code == 413
+    assert client.put("/api/tables", json={}).status_code == 405
+    assert client.get("/api/none").json()["status"] == 404
+
+
+def test_there_are_limits(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with running(file, fewer(tables=2, sockets_per_address=1, messages=0.001, requests=1e6)) as client:
+        at, _ = make(client, HERE, HERE)
+        make(client, HERE, HERE)
+        assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 503
+        with at.socket() as socket:
+            socket.recv(timeout=60)
+            with pytest.raises(InvalidStatus) as refused, at.socket():
+                pass
+            assert refused.value.response.status_code == 429
+            with pytest.raises(ConnectionClosed):
+                until_closed(socket, "x")
+        assert at.view["ply"] == 0
+    with running(tmp_path / "more", fewer(tables_per_address=1, new_tables=1e-6, patience=0.3)) as client:
+        at, _ = make(client, HERE, HERE)
+        assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 429
+        with at.socket("") as socket:
+            assert json.loads(socket.recv(timeout=60))["status"] == 400
+        with (
+            connect(f"ws://{client.base_url.netloc.decode()}{at.url}/socket") as idle,
+            pytest.raises(ConnectionClosed),
+        ):
+            idle.recv(timeout=60)
+
+
+def test_a_rate_fills_again() -> None:
+    now = [0.0]
+    rate = Rate(2, "things", at_once=3, clock=lambda: now[0])
+    for _ in range(3):
+        rate.count("a")
+    with pytest.raises(Refused, match="too many things; try again in 1 s") as refused:
+        rate.count("a")
+    assert (refused.value.status, refused.value.wait) == (429, 1)
+    rate.count("b")
+    now[0] = 0.5
+    rate.count("a")
+    with pytest.raises(Refused):
+        rate.check("a")
+
+
+def test_a_network_is_one_client() -> None:
+    assert client_of("2001:db8::1") == client_of("2001:db8::ffff") != client_of("2001:db8:1::1")
+    assert client_of("::ffff:10.0.0.1") == client_of("10.0.0.1") != client_of("10.0.0.2")
+
+
+# ---------------------------------------------------------------------------------------------------- agents
+
+
+class Stuck:
+    """A policy that never answers, until it is let go."""
+
+    go = Event()
+
+    def act(self, game: Game, state: Any, rng: Any) -> Any:
+        self.go.wait()
+        return np.zeros(len(state), np.int64)
+
+
+class Wrong:
+    """A policy that is always wrong."""
+
+    def act(self, game: Game, state: Any, rng: Any) -> Any:
+        return np.full(len(state), 54)
+
+
+class Failing:
+    """A policy that fails where it is asked about more than one game at a time, or about a move."""
+
+    def act(self, game: Game, state: Any, rng: Any) -> Any:
+        if len(state) > 1 or state["phase"][0] == 2:
+            raise RuntimeError("/secret/path")
+        return np.full(len(state), 31)
+
+
+def test_agents_that_hang_or_fail_are_replaced_and_harm_no_other_table(tmp_path: Path) -> None:
+    policies: dict[str, Policy] = {"stuck": Stuck(), "wrong": Wrong(), "failing": Failing()}
+    with running(tmp_path / "tables", fewer(thinking=0.2), policies) as client:
+        agents = {agent["name"] for agent in client.get("/api/setup").json()["agents"]}
+        assert agents >= {"stuck", "wrong", "failing", "greedy", "planner"}
+        tables = {
+            name: make(client, HERE, {"kind": "agent", "agent": name}, rules={"spaces": 0})[0]
+            for name in (*policies, "greedy")
+        }
+        tables["failing too"] = make(client, HERE, {"kind": "agent", "agent": "failing"})[0]
+        for name, at in tables.items():
+            play(at, 10)
+            view = at.view
+            notes = {step["note"] for step in view["log"] if step["seat"] == 1} - {None}
+            what = "did not answer in time" if name == "stuck" else "failed"
+            assert notes <= {f"{name.split()[0]} {what}; greedy chose"}
+            assert bool(notes) == (name != "greedy")
+            assert "secret" not in json.dumps(view)
+    Stuck.go.set()  # it did not keep the server from stopping
+
+
+# ---------------------------------------------------------------------------------------------------- as a command
+
+
+def serve(file: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "wotd_env.cli", "serve", "--port", "0", "--file", str(file), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def client_for(process: subprocess.Popen[str]) -> httpx.Client:
+    assert process.stdout is not None
+    found = re.search(r"http://\S+/", process.stdout.readline())
+    assert found
+    client = httpx.Client(base_url=found[0], timeout=60)
+    wait_until_ready(client)
+    return client
+
+
+def test_the_command_serves_and_stops(tmp_path: Path) -> None:
+    process = serve(tmp_path / "tables", "--policy", "mine=first")
+    with contextlib.closing(client_for(process)) as client:
+        agents = [agent["name"] for agent in client.get("/api/setup").json()["agents"]]
+        assert "mine" in agents
+        at, _ = make(client, HERE, {"kind": "agent", "agent": "mine"})
+        play(at, 3)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert "Stopped" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--policy", "x"], "--policy must be NAME=POLICY"),
+        (["--policy", "x=nobody"], "nobody"),
+        (["--policy", "x=sb3:model.zip"], "model.zip"),
+        (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
+        (["--port", "70000"], "port must be from 0 to 65535"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, options: list[str], reason: str) -> None:
+    process = serve(tmp_path / "tables", *options)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert reason in errors
+
+
+def test_the_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from wotd_env.cli import app
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = CliRunner().invoke(app, ["serve"])
+    assert result.exit_code == 2
+    assert "pip install 'wotd-env[web]'" in result.output
+
+
+def test_the_script_of_the_documentation_runs(client: httpx.Client) -> None:
+    page = Path(__file__).parents[1] / "docs" / "serve.md"
+    (script,) = re.findall(r"^```py\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    exec(script.replace("http://127.0.0.1:8000", str(client.base_url)), {})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -45,18 +46,16 @@ def advisor_of(rules: Rules) -> Advisor:
 class Asked:
     """A function of a batch of games, asked from the event loop about single ones.
 
-    It runs in a thread of its own, for one batch at a time: what comes in meanwhile is the next batch. So a slow one
-    keeps nobody waiting but those that want it.
+    It runs in a thread, for one batch at a time: what comes in meanwhile is the next batch. So a slow one keeps nobody
+    waiting but those that want it, and one that never ends does not keep the server from stopping.
 
     Args:
-        name: of the thread.
         answer: `answer(game, states)` returns a sequence with what is to be known of each game, STATE (N,).
         patience: seconds after which an answer is no longer waited for.
     """
 
-    def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
+    def __init__(self, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
         self._answer, self._patience = answer, patience
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._waiting: dict[Rules, list[tuple[States, asyncio.Future[Any]]]] = defaultdict(list)
         self._work: asyncio.Task[None] | None = None
         self._since = 0.0  # when the present batch was begun
@@ -92,9 +91,8 @@ class Asked:
 
     async def _ask(self, rules: Rules, asked: list[tuple[States, asyncio.Future[Any]]]) -> None:
         states = np.concatenate([state for state, _ in asked])
-        loop = asyncio.get_running_loop()
         try:
-            answers = await loop.run_in_executor(self._thread, self._answer, game_of(rules), states)
+            answers = await _in_thread(lambda: self._answer(game_of(rules), states))
         except Exception as error:
             if len(asked) == 1:
                 _set(asked[0][1], error)
@@ -105,9 +103,22 @@ class Asked:
         for (_, answered), answer in zip(asked, answers, strict=True):
             _set(answered, answer)
 
-    def close(self) -> None:
-        """Let the thread go."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Return what is worked out in a new thread, which nobody waits for in the end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def run() -> None:
+        try:
+            answer = work()
+        except Exception as error:
+            answer = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(_set, done, answer)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
 
 
 def _set(answered: asyncio.Future[Any], answer: Any) -> None:
@@ -165,7 +176,7 @@ class Agents:
         if name not in self._asked:
             rng = np.random.default_rng()
             choose = functools.partial(_choose, self._policies[name], rng)
-            self._asked[name] = Asked(f"agent-{len(self._asked)}", choose, self._patience)
+            self._asked[name] = Asked(choose, self._patience)
         game = game_of(rules)
         try:
             action = int(await self._asked[name](rules, state))
@@ -180,11 +191,6 @@ class Agents:
         instead = make_policy(_INSTEAD)
         action = int(ask(instead, game, state, np.random.default_rng())[0])
         return action, f"{name} {what}; {_INSTEAD} chose"
-
-    def close(self) -> None:
-        """Let all threads go."""
-        for asked in self._asked.values():
-            asked.close()
 
 
 def _choose(policy: Policy, rng: np.random.Generator, game: Game, states: States) -> list[int]:

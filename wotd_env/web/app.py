@@ -18,7 +18,6 @@ import numpy as np
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
@@ -153,7 +152,7 @@ def make_app(
     policies: dict[str, Policy] | None = None,
     limits: Limits | None = None,
     names: Iterable[str] = (),
-) -> Starlette:
+) -> ASGIApp:
     """Return the application.
 
     Args:
@@ -185,12 +184,9 @@ def make_app(
         WebSocketRoute("/api/tables/{table}/socket", _socket_of(server)),
         Mount("/static", StaticFiles(directory=_HERE / "static", check_dir=False)),
     ]
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(_Guard, server=server, names=frozenset(names))],
-        exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _mistake},
-        lifespan=server.lifespan,
-    )
+    handlers: Any = {Refused: _refused, HTTPException: _http_error, Exception: _mistake}
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=server.lifespan)
+    return _Guard(app, server, frozenset(names))  # around all of it, mistakes too
 
 
 # ---------------------------------------------------------------------------------------------- every request

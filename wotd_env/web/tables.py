@@ -314,9 +314,8 @@ class Tables:
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self._store, self._agents, self._limits = store, agents, limits
         self._tables: dict[str, Table] = {}
-        self._advise = Asked("advisor", advise, limits.thinking)
+        self._advise = Asked(advise, limits.thinking)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._random = secrets.SystemRandom()
         for name, touched, settings in list(store.tables()):
             if touched < time.time() - limits.days * _DAY:
                 store.forget(name)
@@ -341,8 +340,6 @@ class Tables:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._advise.close()
-        self._agents.close()
 
     # --------------------------------------------------------------------------------------------- who may see what
 
@@ -568,10 +565,15 @@ class Tables:
 
     # --------------------------------------------------------------------------------------------- how it is done
 
+    @staticmethod
+    def random() -> int:
+        """Return 64 bits of the system's own randomness: all that dice come from."""
+        return secrets.randbits(64)
+
     def _take(self, table: Table, action: int, note: str | None) -> None:
         """Take a decision, and roll what is to be rolled: with dice that nothing so far says anything about."""
         after = table.state.copy()
-        after["rng"] = self._random.getrandbits(64)
+        after["rng"] = self.random()
         try:
             table.game.step(after, [action])
         except IllegalActionError:
@@ -586,7 +588,7 @@ class Tables:
 
     def _begin(self, table: Table) -> None:
         """Begin the table's next game."""
-        game, seed = table.game, self._random.getrandbits(64)
+        game, seed = table.game, self.random()
         roll_off = None
         if table.number == 0 and table.begins is not None:
             state = table.begins.copy()
@@ -596,7 +598,7 @@ class Tables:
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
-        state["rng"] = self._random.getrandbits(64)  # the roll-off was seen, and came from the seed
+        state["rng"] = self.random()  # the roll-off was seen, and came from the seed
         game.roll(state)
         state["rng"] = 0
         with _written():
