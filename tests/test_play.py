@@ -264,6 +264,33 @@ def test_a_game_written_by_hand_is_gone_on_with(tmp_path):
     assert "The game is over" in result.output
 
 
+def test_a_game_written_by_hand_may_end_where_dice_are_to_be_rolled(tmp_path):
+    header = f'[Position "{EMPTY} wf(meo) 1 A {{}}"]\n[A "me"]\n[B "first"]\n'
+    for name, text in {
+        "unrolled.txt": header.format("chance 2 ?????"),
+        "decided.txt": header.format("keep 2 wwfmd") + "1. A [wwfmd] ww\n",
+    }.items():
+        Path(name).write_text(text)
+        assert play("--resume", name).exit_code == 0
+        result = play("--resume", name, typed=best_lines(2000))
+        assert result.exit_code == 0
+        assert "The game is over" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "seated"),
+    [
+        ([], ("me", "planner", "planner")),
+        (["me:Anna"], ("me:Anna", "planner", "planner")),
+        (["first"], ("me", "first", "first")),
+        (["first", "me", "me"], ("first", "me", "me")),
+    ],
+)
+def test_seats_that_are_not_named_are_taken_by_policies(given, seated):
+    assert play(*given, *SMALL, "--players", 3).exit_code == 0
+    assert notation.read_game("game.txt").players == seated
+
+
 def test_a_file_cannot_name_code_to_be_run(tmp_path):
     Path("evil.py").write_text("raise SystemExit('run')")
     game = '[Position "{}"]\n[A "me"]\n[B "{}"]\n3. A [ffmdd]\n'
@@ -307,7 +334,8 @@ def test_all_that_is_asked_for_is_told_and_decides_nothing():
     ("arguments", "words"),
     [
         (["planner", "greedy"], "wotd watch"),
-        (["me", "planner", "planner", "--players", "2"], "one for each of the 2"),
+        (["me", "planner", "planner", "--players", "2"], "one for each of the 2, got 3"),
+        (["me", "planner", "--players", "3"], "one for each of the 3, got 2"),
         (["me", "nobody"], "nobody"),
         (["me", "td", "--spaces", "3"], "no trained model of td"),
         (["me", "planner", "--seed", "-1"], "seed must be"),

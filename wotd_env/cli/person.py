@@ -64,7 +64,6 @@ class Decision:
     Attributes:
         choices: the legal actions, ascending.
         dice: the faces on the table.
-        kept: the dice of the hold that is being chosen, by their places from 0; None if none is.
     """
 
     def __init__(self, game: Game, state: States) -> None:
@@ -88,7 +87,7 @@ class Decision:
 
     @property
     def kept(self) -> frozenset[int] | None:
-        """The dice of the hold that is being chosen."""
+        """The dice of the hold that is being chosen, by their places from 0; None if none is."""
         return self._holds[-1] if self._holds else None
 
     def undo(self) -> None:

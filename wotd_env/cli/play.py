@@ -39,8 +39,9 @@ def command(
     seats: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Who plays: for each seat me (or me:NAME), also several times, or a policy.",
-            show_default="me, and planner in all other seats",
+            help="Who plays: for each seat me (or me:NAME), also several times, or a policy. A policy alone plays "
+            "against you.",
+            show_default="me against planner",
         ),
     ] = None,
     resume: Annotated[
@@ -133,11 +134,14 @@ def _left(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return who plays, by seat."""
-    names = seats or [PERSON, *["planner"] * (players - 1)]
-    if len(names) not in (1, players):
-        raise ValueError(f"seats must be one for each of the {players}, or one for all, got {len(names)}")
-    return tuple(names * (players // len(names)))
+    """Return who plays, by seat; a policy alone, or else planner, against a person."""
+    names = seats or [PERSON]
+    if len(names) == 1:
+        person, policy = (names[0], "planner") if _is_person(names[0]) else (PERSON, names[0])
+        names = [person, *[policy] * (players - 1)]
+    if len(names) != players:
+        raise ValueError(f"seats must be one for each of the {players}, got {len(names)}: {', '.join(names)}")
+    return tuple(names)
 
 
 def _is_person(name: str) -> bool:
@@ -169,9 +173,6 @@ class _Match:
         from wotd_env.analysis import Advisor
         from wotd_env.core.position import SEATS
 
-        if sys.stdin.isatty():
-            with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - lets `input` edit lines and remember them
         self.rules = Game(recorded.rules, skip_forced=False)
         self.recorded, self.file, self.players = recorded, file, players
         self.names = [f"{_shown(name)} ({SEATS[seat]})" for seat, name in enumerate(recorded.players)]
@@ -185,10 +186,15 @@ class _Match:
         from wotd_env import notation
         from wotd_env.rendering import render_text, roll_off_text
 
-        recorded = self.recorded
-        state = recorded.states[-1:].copy()
+        if sys.stdin.isatty():
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401 - lets `input` edit lines and remember them
+        state = self.recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand
             state["rng"] = secrets.randbits(64)
+        self.rules.roll(state)  # such a one may end with what was decided
+        recorded = self.recorded._replace(states=np.concatenate([self.recorded.states[:-1], state]))
+        self.recorded = recorded
         notation.write_game(self.file, recorded)
         typer.echo(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
         if recorded.seed is not None and not len(recorded.actions):
@@ -320,26 +326,27 @@ class _Match:
 
     def _review(self) -> None:
         """Tell what each seat gave away, and how lucky it was."""
-        from wotd_env.analysis import ERROR, review
+        from wotd_env.analysis import BLUNDER, ERROR, review
 
         told = review(self.recorded, self.advisor)
         Console().print(self._table(told))
         typer.echo(
-            "Equity runs from -1, a sure loss, to 1, a sure win. An error gives away 0.01 of it, a blunder 0.05. "
-            f"By {told.source}."
+            f"Regret is equity given away, which runs from -1, a sure loss, to 1, a sure win: {ERROR} is an error, "
+            f"{BLUNDER} a blunder.\nBy {told.source}."
         )
         for seat, name in enumerate(self.names):
             notes = [note for note in told.notes if note.seat == seat and note.regret >= ERROR]
             worst = sorted(notes, key=lambda note: -note.regret)[:MOST]
             if worst and _is_person(self.recorded.players[seat]):
-                typer.echo(f"\n{name}, what gave away most:")
+                typer.echo(f"\n{name}, the decisions that gave away most:")
                 for note in sorted(worst):
                     typer.echo(f"  {note}")
         typer.echo(f"\nThe game is in {self.file}; wotd replay {self.file} shows it again.")
 
     def _table(self, told: Review) -> Table:
-        columns = ("decisions", "errors", "blunders", "given away", "luck", "result", "without luck")
-        table = Table("", *(Column(name, justify="right") for name in columns), box=None)
+        columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "without luck")
+        numbers = (Column(name, justify="right", no_wrap=True) for name in columns)
+        table = Table(Column("", no_wrap=True), *numbers, box=None)
         for name, seat in zip(self.names, told.seats, strict=True):
             table.add_row(
                 name,
