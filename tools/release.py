@@ -56,16 +56,15 @@ NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 
 def main() -> None:
     """Run the command line."""
-    extras = ["bare", *sorted(_project()["optional-dependencies"].keys() - NOT_FOR_USERS)]
+    known = ["bare", *sorted(set(extras()) - NOT_FOR_USERS)]
     parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
-    parser.add_argument(
-        "extras", nargs="*", choices=[*extras, []], help=f"of {', '.join(extras)}; by default all"
-    )
+    words = f"of {', '.join(known)}; by default all"
+    parser.add_argument("extras", nargs="*", choices=[*known, []], help=words)
     parser.add_argument("--python", default=sys.executable, help="the Python of the new environments")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         wheel = build(Path(folder))
-        for extra in options.extras or extras:
+        for extra in options.extras or known:
             print(f"{extra}: ", end="", flush=True)
             try_extra(wheel, extra, Path(folder) / extra, options.python)
             print("runs")
@@ -116,9 +115,9 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
     )
 
 
-def _project() -> dict[str, dict[str, object]]:
-    project: dict[str, dict[str, object]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return project
+def extras() -> list[str]:
+    """Return the extras of the project."""
+    return list(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 
 if __name__ == "__main__":
