@@ -48,6 +48,7 @@ SMOKE = {
     "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",
     "openspiel": "import pyspiel, wotd_env.adapters.openspiel\n"
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
+    "web": "import wotd_env.web.app, uvicorn, websockets",
 }
 """What to run for an extra; one without an entry is installed, and plays as the package alone does."""
 
@@ -59,7 +60,7 @@ def main() -> None:
     known = ["bare", *sorted(set(extras()) - NOT_FOR_USERS)]
     parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     words = f"of {', '.join(known)}; by default all"
-    parser.add_argument("extras", nargs="*", choices=[*known, []], help=words)
+    parser.add_argument("extras", nargs="*", choices=[*known, []], metavar="EXTRA", help=words)
     parser.add_argument("--python", default=sys.executable, help="the Python of the new environments")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
