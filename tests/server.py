@@ -24,11 +24,12 @@ PATIENT = Limits(requests=1e6, new_tables=1e6, games=1e6, wrong_keys=1e6, messag
 
 @contextlib.contextmanager
 def running(
-    file: Path, limits: Limits = PATIENT, policies: dict[str, Policy] | None = None
+    file: Path, limits: Limits = PATIENT, policies: dict[str, Policy] | None = None, port: int = 0
 ) -> Iterator[httpx.Client]:
     """Run a server for the tables of a file; gives a client for it once it is ready."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.bind(("127.0.0.1", 0))
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server may come back at its port
+    listening.bind(("127.0.0.1", port))
     listening.listen()
     store = Store(file)
     config = uvicorn.Config(
