@@ -1,29 +1,88 @@
-"""The folder of a training run, and what all learners do with it."""
+"""What all learners have in common: settings, and a run with its folder.
+
+A learner is a module with `Settings`, `PRESETS`, `Run` and `read_settings`. It says how it learns, and builds on what
+is here for the rest: a run folder that is locked, begun, resumed and checked, measurements at milestones, the end.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
+import torch as th
 from filelock import FileLock, Timeout
 
 import wotd_env
-from agents import checkpoint
+from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from wotd_env import Rules
+from agents.evaluate import Counts, measure
+from wotd_env import Game, Rules, make_policy
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.intervals import proportion_confint
+from wotd_env.core.policy import Policy
 
 CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
 
-S = TypeVar("S", bound=Any)
-"""The settings of a learner: a dataclass with `rules`, `resume` and `folder`, all of which have defaults."""
+REFERENCES = ("random", "greedy", "planner")
+"""The opponents that strength is measured against, the strongest last."""
+
+MEASURING = 1 << 63
+"""Seed of all measurements; the games of a training have smaller ones."""
+
+S = TypeVar("S", bound="Settings")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every learner is set to."""
+
+    resume: Path | None = None
+    """Run folder to go on with; its settings are the defaults then."""
+
+    folder: Path | None = None
+    """Run folder to make; by default runs/ and the time."""
+
+    seed: int = 0
+    """Same seed and settings, on the same kind of machine: same network."""
+
+    rules: Rules = field(default_factory=Rules)
+
+    milestones: int = 10
+    """Times that a measurement and a checkpoint are made, evenly spread over the training."""
+
+    milestone_games: int = 500
+    """Games against each of random, greedy and planner at a milestone."""
+
+    final_games: int = 10_000
+    """Games against each of random, greedy and planner after the training, at least."""
+
+    def __post_init__(self) -> None:
+        check_integer("seed", self.seed, 0, 2**31 - 1)
+        self.check_counts("milestones")
+        for name in ("milestone_games", "final_games"):
+            check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
+
+    def check(self, name: str, right: bool, what: str) -> None:
+        """Raise ValueError that names a setting, unless it is right."""
+        if not right:
+            raise ValueError(f"{name} {what}, got {getattr(self, name)!r}")
+
+    def check_counts(self, *names: str) -> None:
+        """Raise ValueError unless these settings are positive integers."""
+        for name in names:
+            check_integer(name, getattr(self, name), 1)
+
+    def check_shares(self, *names: str) -> None:
+        """Raise ValueError unless these settings are from 0 to 1."""
+        for name in names:
+            self.check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
 
 
 class Stopped(Exception):
@@ -90,7 +149,7 @@ def plain(settings: Any) -> dict[str, Any]:
 
 
 def read_settings(kind: type[S], path: Path, saved: dict[str, Any]) -> S:
-    """Return the settings in a checkpoint, to go on with it.
+    """Return the settings in a checkpoint, to go on with it; those that are newer than it have their defaults.
 
     Raises:
         CheckpointError: if they are not of this kind.
@@ -98,7 +157,10 @@ def read_settings(kind: type[S], path: Path, saved: dict[str, Any]) -> S:
     try:
         values: Any = saved.get("settings")
         rules: Any = values.get("rules") if isinstance(values, dict) else None  # checked by themselves
-        checkpoint.check("settings", values, {**plain(kind()), "rules": rules})
+        known = plain(kind())
+        if isinstance(values, dict):
+            values = known | values
+        checkpoint.check("settings", values, {**known, "rules": rules})
         changed = {"rules": Rules.from_dict(rules), "resume": path.parent, "folder": path.parent}
         settings: S = kind(**values | changed)
         return settings
@@ -135,3 +197,248 @@ def write_config(folder: Path, settings: Any, packages: Iterable[str]) -> None:
         "machine": {"system": platform.platform(), "cores": os.cpu_count()},
     }
     checkpoint.write(folder / "config.json", (json.dumps(config, indent=2, default=str) + "\n").encode())
+
+
+Row = tuple[int, float, str, int, int, int, int]
+"""A measurement: what was learnt from so far, seconds, opponent, games, wins, ties, losses."""
+
+
+class Run:
+    """A training and its run folder, for a learner to build on.
+
+    The folder has `checkpoint.pt`, all that `--resume` needs; `config.json`, `curve.csv`, `curve.png` and `result.json`
+    to be read; and what the learner leaves. Each of its files is the old or the new one at any time.
+
+    A learner sets the class attributes, and defines all that raises NotImplementedError here.
+
+    Args:
+        settings: the settings; `folder` is set.
+
+    Attributes:
+        learner: its name for `train.py`.
+        unit: what it learns from.
+        kind: its settings.
+        fixed: names of the settings that cannot change when a run is resumed.
+        part_names: names of what a checkpoint holds of this learner alone; one is `optimizer`, the state of Adam.
+        packages: those whose versions are written down.
+        game: the rules.
+        references: the policies that strength is measured against, the strongest last.
+        curve: the measurements.
+        seconds: processor time spent so far.
+        stop: set it to have the training saved and stopped after the update in progress.
+    """
+
+    learner: ClassVar[str]
+    unit: ClassVar[str]
+    kind: ClassVar[type[Settings]]
+    fixed: ClassVar[tuple[str, ...]]
+    part_names: ClassVar[tuple[str, ...]]
+    packages: ClassVar[tuple[str, ...]] = ("numpy", "numba", "torch")
+
+    def __init__(self, settings: Any) -> None:
+        assert settings.folder is not None
+        self.settings: Any = settings
+        self.folder: Path = settings.folder
+        self.game = Game(settings.rules)
+        self.references = {name: make_policy(name) for name in REFERENCES}
+        self.curve: list[Row] = []
+        self.milestone = -1  # the last one that was passed; -1 before the network is first measured
+        self.seconds = 0.0
+        self.stop = False
+
+    # ------------------------------------------------------------------------------------------ what a learner says
+
+    @property
+    def done(self) -> int:
+        """What has been learnt from."""
+        raise NotImplementedError
+
+    @property
+    def total(self) -> int:
+        """What there is to learn from."""
+        raise NotImplementedError
+
+    def player(self) -> Policy:
+        """Return the policy that is measured."""
+        raise NotImplementedError
+
+    def train(self, progress: Callable[[Any], None]) -> None:
+        """Train up to the end that is set.
+
+        Args:
+            progress: called with the run after every update.
+
+        Raises:
+            Stopped: if `stop` was set; the checkpoint is written then.
+            OSError: if a file cannot be written; the last checkpoint is intact.
+        """
+        raise NotImplementedError
+
+    def parts(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of this learner alone, tensors and plain values, by `part_names`."""
+        raise NotImplementedError
+
+    def check(self, saved: dict[str, Any]) -> None:
+        """Make sure that the learner's own parts of a checkpoint fit this run.
+
+        Raises:
+            ValueError: naming the part that does not fit.
+        """
+        raise NotImplementedError
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take over the learner's own parts of a checkpoint that is known to be right."""
+        raise NotImplementedError
+
+    def save_network(self) -> None:
+        """Write the file that a policy is made of."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------- beginning, going on
+
+    @classmethod
+    def begin(cls, settings: Any) -> Self:
+        """Make the run folder, with a first checkpoint in it.
+
+        Raises:
+            FileExistsError: if there is something in it.
+            OSError: if it cannot be made.
+        """
+        make_folder(settings.folder)
+        run = cls(settings)
+        run.save()
+        run.write_config()
+        return run
+
+    @classmethod
+    def resume(cls, settings: Any) -> Self:
+        """Go on with the run in `settings.resume`.
+
+        Raises:
+            CheckpointError: if its checkpoint cannot be used, or does not fit the settings; no file is changed.
+            OSError: if the folder cannot be written to.
+        """
+        path = settings.resume / CHECKPOINT
+        saved = checkpoint.load(path)
+        check_unchanged(settings, read_settings(cls.kind, path, saved), cls.fixed)
+        run = cls(settings)
+        try:
+            run._check(saved)
+        except ValueError as error:
+            raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
+        run.curve, run.seconds = saved["curve"], saved["seconds"]
+        run.restore(saved)
+        if run.curve:
+            run.milestone = run._milestones_reached()
+        run.save()
+        run.write_config()
+        return run
+
+    @classmethod
+    def read_settings(cls, folder: Path) -> Any:
+        """Return the settings of an earlier run, to go on with it.
+
+        Raises:
+            CheckpointError: if its checkpoint cannot be used.
+        """
+        path = folder / CHECKPOINT
+        return read_settings(cls.kind, path, checkpoint.load(path))
+
+    def write_config(self) -> None:
+        """Write down what the run is made with."""
+        write_config(self.folder, self.settings, self.packages)
+
+    # ------------------------------------------------------------------------------------------------ on the way
+
+    def after_update(self) -> None:
+        """Do what is due: measure and save at a milestone, save and end on request.
+
+        Raises:
+            Stopped: if `stop` was set.
+            OSError: if a file cannot be written.
+        """
+        reached = self._milestones_reached()
+        if reached > self.milestone:
+            self.milestone = reached
+            self.pass_milestone()
+            self.save()
+        elif self.stop:
+            self.save()
+        if self.stop:
+            raise Stopped
+
+    def pass_milestone(self) -> None:
+        """Measure the strength."""
+        for name, counts in self.measure(self.settings.milestone_games).items():
+            self.curve.append((self.done, self.seconds, name, *counts))
+
+    def _milestones_reached(self) -> int:
+        return min(self.done, self.total) * int(self.settings.milestones) // self.total
+
+    def measure(self, games: int) -> dict[str, Counts]:
+        """Play at least so many games against each of the references."""
+        player = self.player()
+        return {
+            name: measure(self.game, player, other, games, MEASURING)
+            for name, other in self.references.items()
+        }
+
+    def finish(self) -> dict[str, Counts]:
+        """Measure the result of the training."""
+        return self.measure(self.settings.final_games)
+
+    # ---------------------------------------------------------------------------------------------- the checkpoint
+
+    def save(self) -> None:
+        """Write the checkpoint, the network and the curve.
+
+        Raises:
+            OSError: naming the file that cannot be written.
+        """
+        checkpoint.save(self.folder / CHECKPOINT, self._content())
+        self.save_network()
+        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
+
+    def _content(self) -> dict[str, Any]:
+        common = {"settings": plain(self.settings), "seconds": self.seconds, "curve": self.curve}
+        return {"learner": self.learner, **common, **self.parts()}
+
+    def _check(self, saved: dict[str, Any]) -> None:
+        known = ("learner", "settings", "seconds", "curve", *self.part_names)
+        checkpoint.check("its content", dict.fromkeys(saved), dict.fromkeys(known))
+        checkpoint.check("learner", saved["learner"], self.learner)
+        checkpoint.check("seconds", saved["seconds"], 0.0)
+        if saved["seconds"] < 0:
+            raise CheckpointError(f"seconds must not be negative, got {saved['seconds']}")
+        self.check(saved)
+        check_list("curve", saved["curve"], (0, 0.0, "", 0, 0, 0, 0), bool(saved["optimizer"]))
+        for i, (done, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
+            right = min(done, seconds, *counts) >= 0 and opponent in self.references
+            if not right or not 0 < games == sum(counts):
+                raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
+
+
+def check_list(name: str, saved: Any, like: Any, begun: bool) -> None:
+    """Make sure that a value from a file is a list of values that are like another one, see `checkpoint.check`.
+
+    Raises:
+        CheckpointError: if it is not, or if it is empty though the learning has begun.
+    """
+    if type(saved) is not list or len(saved) < begun:
+        raise CheckpointError(f"{name} must be a list that is not empty")
+    for i, entry in enumerate(saved):
+        checkpoint.check(f"{name}[{i}]", entry, like)
+
+
+def check_adam(saved: Any, parameters: Iterable[th.Tensor], begun: bool) -> None:
+    """Make sure that a value from a file is the state of Adam for some parameters, empty before the first step.
+
+    Raises:
+        CheckpointError: if it is not.
+    """
+    like = {
+        i: {"step": th.tensor(0.0), "exp_avg": p.data, "exp_avg_sq": p.data} for i, p in enumerate(parameters)
+    }
+    checkpoint.check("optimizer", saved, like if begun else {})
+    if any((moments["exp_avg_sq"] < 0).any() or moments["step"] < 1 for moments in saved.values()):
+        raise CheckpointError("optimizer has squares or steps that are negative")

@@ -21,8 +21,7 @@ import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,28 +30,23 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import checkpoint, evaluate, report, runs
+from agents import checkpoint, runs
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, Stopped
+from agents.evaluate import Counts
+from agents.response import Against
 from wotd_env import STATE, Game, Phase, Rules, make_policy
-from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
+from wotd_env.core.policy import check_rules
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
-from wotd_env.planning.playing import play_turns
+from wotd_env.planning.playing import Turns, play_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 
-REFERENCES = ("random", "greedy", "planner")
-"""The opponents that strength is measured against."""
-
-MEASURING = 1 << 63
-"""Seed of all measurements; the games of a training have smaller ones."""
-
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(runs.Settings):
     """Learn the value of positions by TD(lambda) through the exact turn planner, in self-play.
 
     Ctrl-C saves the run after the round in progress; --resume goes on with it.
@@ -61,22 +55,8 @@ class Settings:
     preset: Literal["quick", "standard"] = "quick"
     """Defaults of all other settings: for two players quick takes up to 5 minutes on two cores, standard an hour."""
 
-    resume: Path | None = None
-    """Run folder to go on with; its settings are the defaults then."""
-
-    folder: Path | None = None
-    """Run folder to make; by default runs/ and the time."""
-
-    seed: int = 0
-    """Same seed and settings, on the same kind of machine: same network."""
-
-    rules: Rules = field(default_factory=Rules)
-
     rounds: int = 600
     """Rounds of self-play and learning."""
-
-    milestones: int = 10
-    """Times that a measurement and a checkpoint are made, evenly spread over the training."""
 
     games: int = 2048
     """Games played side by side."""
@@ -108,11 +88,9 @@ class Settings:
     width: int = 64
     """Units of the network's first layer, a multiple of 32."""
 
-    milestone_games: int = 500
-    """Games against each of random, greedy and planner at a milestone."""
-
-    final_games: int = 10_000
-    """Games against each of random, greedy and planner after the training, at least."""
+    against: str = "itself"
+    """Policy that plays all seats but one, so that a best response to it is learnt, see `agents.response`; by default
+    the learner has all seats."""
 
     threads: int = 2
     """Threads: one learns while the others play."""
@@ -122,27 +100,18 @@ class Settings:
     this process plays. It changes nothing but the time."""
 
     def __post_init__(self) -> None:
-        self._check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
-        counts = ("rounds", "milestones", "games", "turns", "replay", "batches", "batch_size", "threads")
-        for name in counts:
-            check_integer(name, getattr(self, name), 1)
-        check_integer("seed", self.seed, 0, 2**31 - 1)
-        for name in ("milestone_games", "final_games"):
-            check_integer(name, getattr(self, name), self.rules.players)
-        for name in ("explore", "td_lambda", "average"):
-            self._check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
-        self._check("learning_rate", self.learning_rate > 0, "must be positive")
-        self._check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
-
-    def _check(self, name: str, right: bool, what: str) -> None:
-        if not right:
-            raise ValueError(f"{name} {what}, got {getattr(self, name)!r}")
+        super().__post_init__()
+        self.check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
+        self.check_counts("rounds", "games", "turns", "replay", "batches", "batch_size", "threads")
+        self.check_shares("explore", "td_lambda", "average")
+        self.check("learning_rate", self.learning_rate > 0, "must be positive")
+        if self.against != "itself":
+            self.check("ray", self.ray is None, "must not be set where a best response is learnt")
+            check_rules(make_policy(self.against), self.rules)
+        self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
 
 
 PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", rounds=7000, milestones=40)}
-
-FIXED = ("preset", "folder", "rules", "seed", "games", "turns", "width")
-"""Settings that cannot change when a run is resumed."""
 
 
 # ------------------------------------------------------------------------------------------------------------- network
@@ -194,12 +163,17 @@ class Samples(NamedTuple):
     """float32 (M, n): the chances to win that the network should give, for the seat to act, the next, ..."""
 
 
+Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
+"""What plays one turn in every game, in place, as `play_turns` does."""
+
+
 def self_play(
     game: Game,
     state: States,
     value: LearnedValue,
     at_random: NDArray[np.bool_],
     td_lambda: float,
+    play: Play = play_turns,
 ) -> Samples:
     """Play turns in all games, in place, and say what they teach.
 
@@ -209,6 +183,7 @@ def self_play(
         value: what plays, and makes the targets.
         at_random: bool (T, N), which of the T turns of each game end with a move at random.
         td_lambda: lambda.
+        play: plays a turn in every game; may clear `at_random` where it does not end so.
     """
     n, turns = game.rules.players, len(at_random)
     active = np.empty((turns, len(state), value.features.active), np.int32)
@@ -218,7 +193,7 @@ def self_play(
     for t in range(turns):
         active[t] = value.features.write(game, state)
         player[t] = state["player"]
-        played = play_turns(game, state, value, at_random[t])
+        played = play(game, state, value, at_random[t])
         over = state["phase"] == Phase.OVER
         game.reset(state, where=over, roll=False)
         goes_on[t, :, 0] = ~(over | at_random[t])
@@ -233,11 +208,8 @@ def self_play(
 # ------------------------------------------------------------------------------------------------------------- the run
 
 
-class Run:
-    """A training and its run folder.
-
-    The folder has `checkpoint.pt`, all that `--resume` needs; `value.npz`, the network, see
-    `wotd_env.planning.learned`; and `config.json`, `curve.csv`, `curve.png` and `result.json` to be read.
+class Run(runs.Run):
+    """A training and its run folder, which has `value.npz`, the network, see `wotd_env.planning.learned`.
 
     Args:
         settings: the settings; `folder` is set.
@@ -247,25 +219,23 @@ class Run:
         averaged: the average of its weights, which plays.
         samples: of the rounds that are learnt from in the next one, the newest last.
         rounds: those that have been learnt from.
-        curve: a row for each measurement: turns, seconds, opponent, games, wins, ties, losses.
-        seconds: processor time spent so far.
-        stop: set it to have the training saved and stopped after the round in progress.
-        unit: what it learns from.
     """
 
-    unit = "turns"
+    learner, unit, kind = "td", "turns", Settings
+    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "against")
+    part_names = ("rounds", "network", "averaged", "optimizer", "samples", "state")
 
     def __init__(self, settings: Settings) -> None:
-        assert settings.folder is not None
+        super().__init__(settings)
         th.set_num_threads(1)  # sums of several threads would depend on their number
         th.manual_seed(settings.seed)
         if settings.ray:
             from wotd_env.adapters.ray import connect
 
             connect(settings.ray)
-        self.settings, self.folder = settings, settings.folder
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
-        self.references = {name: make_policy(name) for name in REFERENCES}
+        if settings.against != "itself":
+            self.references = {settings.against: make_policy(settings.against)}
         self.network = Network(settings.rules, settings.width)
         self.averaged = AveragedModel(
             self.network,
@@ -275,53 +245,16 @@ class Run:
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         self.samples: list[Samples] = []
         self.rounds = 0
-        self.curve: list[tuple[int, float, str, int, int, int, int]] = []
-        self.milestone = -1  # the last one that was passed; -1 before the network is first measured
-        self.seconds = 0.0
-        self.stop = False
-
-    @classmethod
-    def begin(cls, settings: Settings) -> Run:
-        """Make the run folder, with a first checkpoint in it.
-
-        Raises:
-            FileExistsError: if there is something in it.
-            OSError: if it cannot be made.
-        """
-        assert settings.folder is not None
-        runs.make_folder(settings.folder)
-        run = cls(settings)
-        run.save()
-        run._write_config()
-        return run
-
-    @classmethod
-    def resume(cls, settings: Settings) -> Run:
-        """Go on with the run in `settings.resume` as if it had not been interrupted.
-
-        Raises:
-            CheckpointError: if its checkpoint cannot be used, or does not fit the settings; no file is changed.
-            OSError: if the folder cannot be written to.
-        """
-        assert settings.resume is not None
-        path = settings.resume / CHECKPOINT
-        saved = checkpoint.load(path)
-        runs.check_unchanged(settings, runs.read_settings(Settings, path, saved), FIXED)
-        run = cls(settings)
-        run._restore(path, saved)
-        run.save()
-        run._write_config()
-        return run
 
     @property
     def done(self) -> int:
         """Turns learnt from."""
-        return self.rounds * self.settings.games * self.settings.turns
+        return self.rounds * int(self.settings.games * self.settings.turns)
 
     @property
     def total(self) -> int:
         """Turns to learn from."""
-        return self.settings.rounds * self.settings.games * self.settings.turns
+        return int(self.settings.rounds * self.settings.games * self.settings.turns)
 
     @property
     def value(self) -> LearnedValue:
@@ -330,21 +263,17 @@ class Run:
         assert isinstance(network, Network)
         return network.value()
 
+    def player(self) -> Planner:
+        """Return what plays by the network."""
+        return Planner(self.value)
+
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train up to the number of rounds set.
-
-        Args:
-            progress: called after every round.
-
-        Raises:
-            Stopped: if `stop` was set; the checkpoint is written then.
-            OSError: if a file cannot be written; the last checkpoint is intact.
-        """
+        """Train up to the number of rounds set, see `runs.Run.train`."""
         began = time.process_time() - self.seconds
         with ThreadPoolExecutor(1) as beside:
             while True:
                 self.seconds = time.process_time() - began
-                self._after_round()
+                self.after_update()
                 progress(self)
                 if self.rounds >= self.settings.rounds:
                     return
@@ -370,7 +299,13 @@ class Run:
             from agents.cluster import play_slices
 
             return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
-        return self_play(self.game, self.state, value, at_random, settings.td_lambda)
+        play: Play = play_turns
+        if settings.against != "itself":
+            seat = np.arange(settings.games) % settings.rules.players
+            play = Against(
+                self.references[settings.against], seat, np.random.default_rng([settings.seed, number, 2])
+            )
+        return self_play(self.game, self.state, value, at_random, settings.td_lambda, play)
 
     def _learn(self) -> None:
         """Take the gradient steps of a round."""
@@ -389,55 +324,18 @@ class Run:
             self.optimizer.step()
             self.averaged.update_parameters(self.network)
 
-    def _after_round(self) -> None:
-        """Do what is due: a milestone, or the end on request."""
-        reached = self.rounds * self.settings.milestones // self.settings.rounds
-        if reached > self.milestone:
-            self.milestone = reached
-            for name, counts in self.measure(self.settings.milestone_games).items():
-                self.curve.append((self.done, self.seconds, name, *counts))
-            self.save()
-        elif self.stop:
-            self.save()
-        if self.stop:
-            raise Stopped
+    def finish(self) -> dict[str, Counts]:
+        """Measure the result of the training; that of a best response, its whole purpose, by ten times the games."""
+        return self.measure(self.settings.final_games * (1 if self.settings.against == "itself" else 10))
 
-    def measure(self, games: int) -> dict[str, evaluate.Counts]:
-        """Play at least so many games against each of the references."""
-        player = Planner(self.value)
-        return {
-            name: evaluate.measure(self.game, player, other, games, MEASURING)
-            for name, other in self.references.items()
-        }
-
-    def finish(self) -> dict[str, evaluate.Counts]:
-        """Measure the result of the training."""
-        return self.measure(self.settings.final_games)
-
-    # ------------------------------------------------------------------------------------------------ the folder
-
-    def _write_config(self) -> None:
-        """Write down what the run is made with."""
-        runs.write_config(self.folder, self.settings, ("numpy", "numba", "torch"))
-
-    def save(self) -> None:
-        """Write the checkpoint, the network and the curve; each file is the old or the new one at any time.
-
-        Raises:
-            OSError: naming the file that cannot be written.
-        """
-        checkpoint.save(self.folder / CHECKPOINT, self._content())
+    def save_network(self) -> None:
+        """Write the network."""
         checkpoint.write(self.folder / "value.npz", learned.save(self.value))
-        checkpoint.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
 
-    def _content(self) -> dict[str, Any]:
-        """Return what a checkpoint holds: tensors and plain values."""
+    def parts(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of this learner alone."""
         return {
-            "learner": "td",
-            "settings": runs.plain(self.settings),
             "rounds": self.rounds,
-            "seconds": self.seconds,
-            "curve": self.curve,
             "network": self.network.state_dict(),
             "averaged": self.averaged.state_dict(),
             "optimizer": self.optimizer.state_dict()["state"],
@@ -445,71 +343,39 @@ class Run:
             "state": th.from_numpy(self.state.view(np.uint8)),
         }
 
-    def _restore(self, path: Path, saved: dict[str, Any]) -> None:
-        """Take over a checkpoint, once every part of it is known to be right."""
-        try:
-            state = self._checked(saved)
-        except ValueError as error:
-            raise CheckpointError(f"{path} cannot be used: {error}. {checkpoint.CURE}") from error
-        self.network.load_state_dict(saved["network"])
-        self.averaged.load_state_dict(saved["averaged"])
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
-        self.rounds, self.curve, self.seconds = saved["rounds"], saved["curve"], saved["seconds"]
-        self.samples = [Samples(*samples) for samples in saved["samples"]]
-        if self.curve:
-            self.milestone = self.rounds * self.settings.milestones // self.settings.rounds
-        self.state[:] = state
-
-    def _checked(self, saved: dict[str, Any]) -> States:
-        """Make sure that a checkpoint fits this run; return its games, STATE (N,).
-
-        Raises:
-            ValueError: naming the part that does not fit.
-        """
-        own, features = self._content(), Features.of(self.settings.rules)
-        turns = self.settings.games * self.settings.turns
-        sample = (
-            th.zeros(turns, features.active, dtype=th.int32),
-            th.zeros(turns, self.settings.rules.players),
-        )
-        adam = {
-            i: {"step": th.tensor(0.0), "exp_avg": p.data, "exp_avg_sq": p.data}
-            for i, p in enumerate(self.network.parameters())
-        }
-        checkpoint.check("its content", dict.fromkeys(saved), dict.fromkeys(own))
-        if type(saved["rounds"]) is not int or saved["rounds"] < 0 or saved["seconds"] < 0:
-            raise CheckpointError("rounds and seconds must be numbers that are not negative")
+    def check(self, saved: dict[str, Any]) -> None:
+        """Make sure that a checkpoint fits this run, see `runs.Run.check`."""
+        own, features = self.parts(), Features.of(self.settings.rules)
+        if type(saved["rounds"]) is not int or saved["rounds"] < 0:
+            raise CheckpointError(
+                f"rounds must be an integer that is not negative, got {saved['rounds']!r:.40}"
+            )
         begun = saved["rounds"] > 0
-        for name, like in (own | {"optimizer": adam if begun else {}}).items():
-            if name not in ("settings", "curve", "samples"):
-                checkpoint.check(name, saved[name], like)
-        if any((m["exp_avg_sq"] < 0).any() or m["step"] < 1 for m in saved["optimizer"].values()):
-            raise CheckpointError("optimizer has squares or steps that are negative")
-        for name, like in {"samples": sample, "curve": (0, 0.0, "", 0, 0, 0, 0)}.items():
-            if type(saved[name]) is not list or bool(saved[name]) < begun:
-                raise CheckpointError(f"{name} must be a list that is not empty")
-            for i, entry in enumerate(saved[name]):
-                checkpoint.check(f"{name}[{i}]", entry, like)
-        for i, (active, _) in enumerate(saved["samples"]):
-            if (active < 0).any() or (active >= features.total).any():
+        for name in ("network", "averaged", "state"):
+            checkpoint.check(name, saved[name], own[name])
+        runs.check_adam(saved["optimizer"], self.network.parameters(), begun)
+        turns = self.settings.games * self.settings.turns
+        active, chances = (turns, features.active), (turns, self.settings.rules.players)
+        runs.check_list(
+            "samples", saved["samples"], (th.zeros(active, dtype=th.int32), th.zeros(chances)), begun
+        )
+        for i, (seen, _) in enumerate(saved["samples"]):
+            if (seen < 0).any() or (seen >= features.total).any():
                 raise CheckpointError(f"samples[{i}] has features that there are not")
-        for i, (done, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
-            if min(done, seconds, *counts) < 0 or opponent not in REFERENCES or not 0 < games == sum(counts):
-                raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
         state = saved["state"].contiguous().numpy().view(STATE)
         check_states(self.settings.rules, state)
         if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
             raise CheckpointError("state has games that are not before the first roll of a turn")
-        checked: States = state
-        return checked
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take over a checkpoint, see `runs.Run.restore`."""
+        self.network.load_state_dict(saved["network"])
+        self.averaged.load_state_dict(saved["averaged"])
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
+        self.rounds = saved["rounds"]
+        self.samples = [Samples(*samples) for samples in saved["samples"]]
+        self.state[:] = saved["state"].contiguous().numpy().view(STATE)
 
 
-def read_settings(folder: Path) -> Settings:
-    """Return the settings of an earlier run, to go on with it.
-
-    Raises:
-        CheckpointError: if its checkpoint cannot be used.
-    """
-    path = folder / CHECKPOINT
-    return runs.read_settings(Settings, path, checkpoint.load(path))
+read_settings = Run.read_settings

@@ -24,7 +24,7 @@ from rich.table import Table
 import train
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, alone
+from agents.runs import CHECKPOINT, REFERENCES, alone
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 
@@ -139,7 +139,7 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
     """
     learner = importlib.import_module(train.LEARNERS[name])
     settings = replace(base, **drawn)
-    folder, strongest = settings.folder, learner.REFERENCES[-1]
+    folder = settings.folder
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder):
         going_on = replace(settings, resume=folder)
@@ -160,13 +160,13 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
             run.train(progress)
             counts = {other: c._asdict() for other, c in run.finish().items()}
             checkpoint.write(folder / RESULT, (json.dumps(counts, indent=2) + "\n").encode())
-    counts = counts[strongest]
+    counts = counts[REFERENCES[-1]]
     tune.report({"strength": counts["wins"] / counts["games"], "trained": 1.0, **counts})
 
 
 def show(results: Any, learner: Any, name: str, folder: Path, console: Console) -> int:
     """Show the trials, the strongest first, and what comes next; return the exit code."""
-    strongest = learner.REFERENCES[-1]
+    strongest = REFERENCES[-1]
     finished = [result for result in results if result.metrics and "wins" in result.metrics]
     finished.sort(key=lambda result: -result.metrics["strength"])
     table = Table(title=f"{len(finished)} of {len(results)} trials, 95 % intervals", title_justify="left")

@@ -220,7 +220,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
         ".lock", "checkpoint.pt", "config.json", "curve.csv", "curve.png", "result.json", "value.npz",
     }  # fmt: skip
     shown = capsys.readouterr().out
-    assert all(name in shown for name in td.REFERENCES)
+    assert all(name in shown for name in runs.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "turns,cpu_seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (TINY.milestones + 1)
@@ -340,8 +340,8 @@ def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (in_games("pieces", 100), "game 2: pieces must be"),
         (in_games("phase", Phase.OVER), "state has games that are not before the first roll of a turn"),
         (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
-        (put(-1, "rounds"), "rounds and seconds must be"),
-        (put("2", "rounds"), "rounds and seconds must be"),
+        (put(-1, "rounds"), "rounds must be an integer"),
+        (put("2", "rounds"), "rounds must be an integer"),
         (put(0, "rounds"), "optimizer must have the keys"),
         (put({}, "optimizer"), "optimizer must have the keys"),
         (put([], "samples"), "samples must be a list"),

@@ -654,8 +654,8 @@ def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
         (put(th.zeros(8, 8).double(), "network", "mlp_extractor.path.weight"), "path.weight must be"),
         (put(3, "network", "mlp_extractor.path.weight"), "network.mlp_extractor.path.weight must be"),
         (lambda c: c["network"].pop("mlp_extractor.path.weight"), "network must have the keys"),
-        (put([], "pool"), "pool must be a list with an entry for each milestone"),
-        (put({}, "pool"), "pool must be a list with an entry for each milestone"),
+        (put([], "pool"), "pool must be a list that is not empty"),
+        (put({}, "pool"), "pool must be a list that is not empty"),
         (put({}, "pool", 0), "pool[0] must have the keys"),
         (put({}, "optimizer"), "optimizer must have the keys"),
         (
@@ -667,7 +667,7 @@ def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
         (put("many", "decisions"), "decisions must be like 0, got 'many'"),
         (put(None, "updates"), "updates must be like"),
         (put(np.nan, "seconds"), "seconds must be like"),
-        (put([], "curve"), "curve must be a list with an entry for each milestone"),
+        (put([], "curve"), "curve must be a list that is not empty"),
         (put((256, 1.0, "greedy", 0, 0, 0, 0), "curve", 0), "curve[0] is no measurement"),
         (put((256, 1.0, "nobody", 1, 1, 0, 0), "curve", 0), "curve[0] is no measurement"),
         (put((256, 1.0), "curve", 0), "curve[0] must be like"),
@@ -928,7 +928,7 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
 ):
     folder, whole = shutil.copytree(finished, tmp_path / "run"), shutil.copytree(finished, tmp_path / "whole")
     longer = ("--decisions", "512", "--milestones", "2")
-    with no_room(size, after=Run._write_config):  # the last thing when it is resumed
+    with no_room(size, after=Run.write_config):  # the last thing when it is resumed
         code = train.main(["--resume", str(folder), *longer])
     message = capsys.readouterr().err
     assert code == 1

@@ -23,7 +23,7 @@ from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaski
 from ray.tune.registry import register_env
 
 import train
-from agents import checkpoint, rllib, trained
+from agents import checkpoint, rllib, runs, trained
 from agents.rllib import Run, Settings
 from tests.test_training import flip, refusal
 from wotd_env import Game, Rules
@@ -138,7 +138,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
     fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]
     options = [(f"--{f.name.replace('_', '-')}", str(getattr(TINY, f.name))) for f in fields]
     arguments = ["rllib", *(word for pair in options for word in pair), "--spaces", "1"]
-    after, updates = Run._after_update, 0
+    after, updates = Run.after_update, 0
 
     def interrupted(self: Run) -> None:
         nonlocal updates
@@ -147,7 +147,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
             signal.raise_signal(signal.SIGINT)
         after(self)
 
-    monkeypatch.setattr(Run, "_after_update", interrupted)
+    monkeypatch.setattr(Run, "after_update", interrupted)
     assert train.main([*arguments, "--folder", str(folder)]) == 130
     stopped = trained.load(folder).network.state_dict()
     decisions = checkpoint.load(folder / "checkpoint.pt")["decisions"]
@@ -162,9 +162,9 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
     capsys.readouterr()
     assert train.main(["--resume", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert "agents.export" in shown
-    assert all(name in shown for name in rllib.REFERENCES)
-    assert set(json.loads((folder / "result.json").read_text())) == set(rllib.REFERENCES)
+    assert (folder / "model.onnx").is_file()
+    assert all(name in shown for name in runs.REFERENCES)
+    assert set(json.loads((folder / "result.json").read_text())) == set(runs.REFERENCES)
     lines = (folder / "curve.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * (TINY.milestones + 1)
     assert int(lines[-1].split(",")[0]) >= 300
