@@ -397,7 +397,7 @@ def _seats(
         size = min(14, CAPITAL * (width - 36 - _BADGE) / width_of(name))
         yield _text(name, x + 14, _CARD_Y + _CARD - 14, size, palette["text"])
         if len(rounds):
-            yield from _rolled_off(rounds[:, seat], palette, x + 64, width - 76)
+            yield from _rolled_off(rounds[:, seat], palette, x + 61, width - 69)
         else:
             yield _text(str(scores[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
         if rules.powers != "none":
@@ -430,7 +430,7 @@ def _rolled_off(
                 x = left + column * (step * size * across + gap) + step * size * (i % across)
                 y = top + step * size * (row * rows + i // across)
                 die = _die(face, palette, x, y, size)
-                yield die if face == DRAGON else die._replace(svg=f'<g opacity=".4">{die.svg}</g>')
+                yield die if face == DRAGON else die._replace(svg=f'<g opacity=".5">{die.svg}</g>')
 
 
 @functools.lru_cache(maxsize=256)
