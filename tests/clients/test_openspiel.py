@@ -28,10 +28,11 @@ from open_spiel.python.algorithms import best_response, exploitability, generate
 from open_spiel.python.tests import games_sim_test
 
 from tests.exact import before_roll, random_positions
-from wotd_env import Action, Game, IllegalActionError, Phase, Rules
+from wotd_env import Action, Game, IllegalActionError, Phase, Rules, notation
 from wotd_env.adapters.openspiel import NAME, position
 from wotd_env.core.dice import KEEPS, NUM_ROLLS
 from wotd_env.core.engine import impassable
+from wotd_env.core.observation import ENCODINGS
 from wotd_env.planning.planner import plan
 from wotd_env.policies.oracle import Oracle
 
@@ -277,8 +278,8 @@ def test_parameters_are_the_rules():
         ("start=2", "start must be an integer from 0 to 1 as a seat, got 2"),
         ("powers=all", "powers must be one of"),
         ("colors=red-blue", "colors must be among water"),
-        ("position=0x00", "position must be what wotd_env.adapters.openspiel.position returns, got '0x00'"),
-        ("position=middle", "position must be what"),
+        ("encoding=pixels", "encoding must be one of 'one_hot', 'compact'"),
+        ("position=middle", "a position must begin with board, colours"),
     ],
 )
 def test_a_wrong_parameter_is_named(parameters, message):
@@ -286,17 +287,70 @@ def test_a_wrong_parameter_is_named(parameters, message):
         load(parameters)
 
 
-def test_a_position_of_other_rules_is_refused():
-    with pytest.raises(ValueError, match="player must be from 0 to 1, got 2"):
-        load(f"position={position(later(load('players=3'), 60).record)}")
+def test_rules_that_contradict_a_position_are_refused():
+    line = position(Rules(players=3), Game(Rules(players=3)).new(1))
+    with pytest.raises(ValueError, match="players must be 3, as the position has it, or be left out, got 4"):
+        load(f"players=4,position={line}")
+    assert load(f"players=3,position={line}").game.rules == Rules(players=3)
 
 
-def test_a_game_goes_on_from_a_position():
-    state = later(load("players=3,powers=any"), 30)
-    again = load(f"players=3,powers=any,position={position(state.record)}").new_initial_state()
-    assert str(again) == str(state)
-    assert again.current_player() == state.current_player()
-    assert again.history() == []
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_goes_on_from_a_position(game, seed):
+    state = later(game, 20, seed)
+    rules, record = state.game.rules, state.record
+    again = load(f"position={position(rules, record)}")
+    for spiel in (
+        again,
+        pyspiel.load_game(str(again)),
+        pyspiel.load_game(NAME, {"position": notation.position(rules, record)}),
+    ):
+        start = spiel.new_initial_state()
+        assert str(start) == str(state)
+        assert start.record.tobytes() == record.tobytes()
+        assert start.current_player() == state.current_player()
+        assert start.history() == []
+        assert spiel.game.rules == rules
+    same_game, same_state = pyspiel.deserialize_game_and_state(
+        pyspiel.serialize_game_and_state(again, again.new_initial_state())
+    )
+    assert str(same_game) == str(again)
+    assert same_state.record.tobytes() == record.tobytes()
+
+
+def test_states_speak_the_notation(game):
+    for state in states_of(game, seed=3):
+        if "before the first turn" not in str(state):
+            rules, record = notation.parse_position(str(state))
+            assert rules == state.game.rules
+            if rules.max_turns > 900:  # so that the turn is not told
+                record["turn"] = state.record["turn"]
+            assert record.tobytes() == state.record.tobytes()
+
+
+def test_turns_are_not_told_before_the_last_are_near():
+    state = later(load("start=0"), 60)
+    assert state.record["turn"][0] > 3
+    assert notation.parse_position(str(state))[1]["turn"][0] == 0
+    near = state.record.copy()
+    near["turn"] = 1000 - 126
+    told = load(f"position={position(state.game.rules, near)}").new_initial_state()
+    assert notation.parse_position(str(told))[1]["turn"][0] == 1000 - 126
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_tensors_are_in_the_encoding_that_is_asked_for(encoding):
+    spiel = load(f"players=3,powers=own,encoding={encoding}")
+    native = Game(Rules(players=3, powers="own"), encoding=encoding)
+    assert spiel.observation_tensor_shape() == [native.observation_size]
+    state = later(spiel, 30)
+    for seat in range(3):
+        seen = native.observe(state.record, seat)[0]
+        assert state.observation_tensor(seat) == seen.tolist()
+        observer = spiel.make_py_observer()
+        observer.set_from(state, seat)
+        for name, part in native.observation_layout.items():
+            assert observer.dict[name].tolist() == seen[part].tolist()
+    assert pyspiel.load_game(str(spiel)).game.encoding == encoding
 
 
 def test_what_is_illegal_is_refused_and_changes_nothing():
@@ -354,7 +408,7 @@ def for_player(oracle, player: int):
 def test_expectiminimax_chooses_the_dice_that_the_solution_keeps(oracle, index):
     dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
     start = waiting(index, dice, Phase.KEEP, 1)
-    state = load(f"spaces=0,position={position(start)}").new_initial_state()
+    state = load(f"position={position(SMALLEST, start)}").new_initial_state()
     values, expected = plan(state.game, start, oracle.table(state.game).for_seats)
     value, action = minimax.expectiminimax(state, 1, for_player(oracle, 0), 0)
     assert value == pytest.approx(expected[0], abs=1e-6)
@@ -365,7 +419,7 @@ def test_expectiminimax_chooses_the_dice_that_the_solution_keeps(oracle, index):
 def test_expectiminimax_makes_of_a_roll_what_the_solution_says(oracle, index):
     kept = sorted(np.random.default_rng(index).integers(0, 6, 4).tolist())
     start = waiting(index, [*kept, -1], Phase.CHANCE, 0)
-    state = load(f"spaces=0,position={position(start)}").new_initial_state()
+    state = load(f"position={position(SMALLEST, start)}").new_initial_state()
     cached: dict[str, float] = {}
     exact = for_player(oracle, 0)
 
@@ -383,7 +437,7 @@ def last_turn(index: int):
     """A game that ends with this turn: drawn, unless it is finished. The seat to act has a re-roll left."""
     dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
     start = waiting(index, dice, Phase.KEEP, 1, turn=6)
-    game = load(f"spaces=0,max_turns=7,position={position(start)}")
+    game = load(f"position={position(Rules(spaces=0, max_turns=7), start)}")
     _, best = plan(game.game, start, lambda game, after: np.zeros((len(after), 2)))
     return game, float(best[0])
 
@@ -437,7 +491,7 @@ def decisive(oracle) -> list[tuple[np.ndarray, int]]:
 def test_tree_search_finds_the_moves_that_decide_the_game(oracle):
     # Not by the compiled pyspiel.MCTSBot of OpenSpiel 2.0.2: it crashes with every game that is written in Python.
     for start, best in decisive(oracle):
-        game = load(f"spaces=0,position={position(start)}")
+        game = load(f"position={position(SMALLEST, start)}")
         draws = np.random.RandomState(0)
         bot = mcts.MCTSBot(game, 2.0, 200, mcts.RandomRolloutEvaluator(1, draws), random_state=draws)
         assert bot.step(game.new_initial_state()) == best

@@ -4,24 +4,26 @@
     import wotd_env.adapters.openspiel
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
-The fields of `Rules` are the parameters; docs/openspiel.md says how they are written. Everything that chance decides is
-a chance node: before the first turn, as far as the rules leave it open, the colours of the seats, the dead pieces of
-each path, and who starts; then every roll.
+The fields of `Rules` are the parameters; docs/openspiel.md says how they are written, and what `position` and
+`encoding` do. Everything that chance decides is a chance node: before the first turn, as far as the rules leave it
+open, the colours of the seats, the dead pieces of each path, and who starts; then every roll.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wotd_env.core import batch, dice, engine
-from wotd_env.core.actions import describe_action
+from wotd_env.core import position as notation
+from wotd_env.core.actions import Action, describe_action
 from wotd_env.core.game import Game, IllegalActionError, show_dice
-from wotd_env.core.observation import DEADLINE
+from wotd_env.core.observation import DEADLINE, ENCODINGS
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 from wotd_env.envs.common import final_rewards
@@ -42,8 +44,9 @@ ROLLED_OFF = -1
 """The parameter `start` of games that begin with the roll-off of R1."""
 COLORS, START = "colors", "start"
 """What chance decides before the first turn; the name of an element stands for the dead pieces on its path."""
-HEX = "0x"
-"""What the parameter `position` begins with, so that OpenSpiel never takes it for a number."""
+TO_PARAMETER = str.maketrans("=,", ":-")
+FROM_PARAMETER = str.maketrans(":-", "=,")
+"""A line of notation as a parameter has no `=` and no comma, at which OpenSpiel would split it."""
 
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
@@ -69,11 +72,23 @@ TYPE = pyspiel.GameType(
     provides_information_state_tensor=True,
     provides_observation_string=True,
     provides_observation_tensor=True,
-    parameter_specification={**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": ""},
+    parameter_specification={
+        **DEFAULTS,
+        "colors": "",
+        "start": ROLLED_OFF,
+        "position": "",
+        "encoding": ENCODINGS[0],
+    },
 )
 
-Outcomes = dict[int, float]
-"""The outcomes of a chance node, ascending, and their probabilities."""
+
+class Outcomes(NamedTuple):
+    """What may come of a chance node."""
+
+    listed: list[tuple[int, float]]
+    """the outcomes, ascending, and their probabilities; not to be changed"""
+    numbers: frozenset[int]
+    """the outcomes"""
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
@@ -90,13 +105,14 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
-        params = params or {}
-        rules = _rules(params)
-        self.game = Game(rules)
+        params = dict(params or {})
+        encoding = params.get("encoding", ENCODINGS[0])
         self._draws: tuple[str, ...] = ()
         if params.get("position"):
-            start = _parse_position(self.game, params["position"])
+            params["position"] = params["position"].translate(TO_PARAMETER)
+            rules, start = _parse_position(params)
         else:
+            rules = _rules(params)
             if rules.colors == "random":
                 self._draws += (COLORS,)
             if rules.dead_pieces:
@@ -108,6 +124,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0  # until chance has decided
+        self.game = Game(rules, encoding=encoding)
         start["rng"] = 0  # nothing is drawn from it: equal positions are equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
@@ -152,7 +169,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._drawn = 0  # draws before the first turn that chance has made
+        self._draws = game._draws  # what chance has yet to decide before the first turn
         self._player = self._to_act()
 
     @property
@@ -184,59 +201,59 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         Raises:
             ValueError: if it is a player's turn, or nobody's.
         """
-        return list(self._outcomes().items())
+        return self._outcomes().listed.copy()
 
     def _legal_actions(self, player: int) -> list[int]:
-        mask = self.game.legal_actions(self.record, validate=False)
-        return mask[0].nonzero()[0].tolist()  # type: ignore[no-any-return]
+        return _numbers(*batch.legal_one(self.record, self.game.config)).copy()
 
     def _apply_action(self, action: int) -> None:
-        game = self.game
-        if self._player == TERMINAL:
-            raise ValueError(f"the game is over, there is no action {action}")
-        if self._player != CHANCE:
-            game.decide(self.record, [action])
-        elif action not in self._outcomes():
-            raise ValueError(f"{action} is no outcome of the chance node\n{self}")
-        elif draw := self._draw():
-            self._decide_draw(draw, action)
-        else:
-            game.apply(batch.roll_given, self.record, np.array([action], np.uint64), validate=False)
+        record, game = self.record, self.game
+        if self._player == CHANCE:
+            if action not in self._outcomes().numbers:
+                raise ValueError(f"{action} is no outcome of the chance node\n{self}")
+            if self._draws:
+                self._decide_draw(self._draws[0], action)
+            else:
+                batch.roll_one(record, game.config, action)
+        elif not batch.decide_one(record, game.config, action):
+            if self._player == TERMINAL:
+                raise ValueError(f"the game is over, there is no action {action}")
+            game.check(record, [action])  # says what is wrong
         self._player = self._to_act()
 
     def _action_to_string(self, player: int, action: int) -> str:
         game = self.game
         if player == CHANCE:
-            return _describe_draw(game.rules, self._draw(), action)
+            return _describe_draw(game.rules, self._draws[0] if self._draws else "", action)
         try:
             return game.describe_action(self.record, action)
         except IllegalActionError:
             return describe_action(action, game.rules)
 
     def __str__(self) -> str:
-        """Return the position: the same for all that looks the same to the players."""
-        return "\n".join(_describe(self.game, self.record, self._draw()))
+        """Return the position in the notation: the same for all that looks the same to the players."""
+        record, rules = self.record.copy(), self.game.rules
+        if rules.max_turns - record["turn"][0] >= DEADLINE:
+            record["turn"] = 0  # players do not see it either
+        if not self._draws:
+            return notation.position(rules, record)
+        placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
+        line = notation.position(replace(rules, dead_pieces=placed), record)
+        return f"{line}\nbefore the first turn: {self._draws[0]}"
 
     def _to_act(self) -> int:
         return NOBODY.get(self._bytes[PHASE_AT], int(self._bytes[PLAYER_AT]))
 
-    def _draw(self) -> str:
-        """Return what chance decides next before the first turn, nothing if that has begun."""
-        draws = self.get_game()._draws
-        return draws[self._drawn] if self._drawn < len(draws) else ""
-
     def _outcomes(self) -> Outcomes:
         if self._player != CHANCE:
             raise ValueError(f"this is no chance node:\n{self}")
-        draw = self._draw()
-        if not draw:
+        if not self._draws:
             return _rolls(self._bytes[DICE_AT].tobytes())
-        rules, record = self.game.rules, self.record[0]
+        draw, rules = self._draws[0], self.game.rules
         if draw in ELEMENTS:
-            placed = sum(bits.bit_count() for bits in record["dead"].tolist())
+            placed = sum(bits.bit_count() for bits in self.record["dead"][0].tolist())
             return _dead_pieces(rules.spaces, ELEMENTS.index(draw), rules.dead_pieces - placed)
-        outcomes = rules.players if draw == START else len(_colorings(rules.players))
-        return dict.fromkeys(range(outcomes), 1 / outcomes)
+        return _equally_likely(rules.players if draw == START else len(_colorings(rules.players)))
 
     def _decide_draw(self, draw: str, outcome: int) -> None:
         record = self.record[0]
@@ -246,7 +263,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             record["color"] = _colorings(self.game.rules.players)[outcome]
         else:
             record["dead"][ELEMENTS.index(draw)] = outcome << 1
-        self._drawn += 1
+        self._draws = self._draws[1:]
 
 
 class _Observer:
@@ -270,34 +287,32 @@ class _Observer:
         return str(state)
 
 
-def position(state: States) -> str:
-    """Return a game, STATE (1,), as the parameter `position` takes it.
+def position(rules: Rules, state: States) -> str:
+    """Return a game, STATE (1,), as the parameter `position` takes it: the notation, with `:` for `=`, `-` for `,`.
 
     Raises:
-        ValueError: for more than one game.
+        ValueError: for a record that is no game of these rules, or more than one.
     """
-    if len(state) != 1:
-        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
-    return HEX + state.tobytes().hex()
+    return notation.position(rules, state).translate(TO_PARAMETER)
 
 
-def _parse_position(game: Game, text: str) -> States:
-    try:
-        start = np.frombuffer(bytes.fromhex(text.removeprefix(HEX)), STATE).copy()
-    except ValueError:
-        start = np.zeros(0, STATE)
-    if len(start) != 1 or not text.startswith(HEX):
-        raise ValueError(
-            f"position must be what wotd_env.adapters.openspiel.position returns, got {text[:200]!r}"
-        )
-    game.check(start)
-    return start
+def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
+    """Return the rules and the game of the parameter `position`, which has the rules in it."""
+    rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
+    given = _rules(params)
+    for name, default in DEFAULTS.items():  # OpenSpiel adds those that are left out
+        if getattr(given, name) not in (default, getattr(rules, name)):
+            raise ValueError(
+                f"{name} must be {getattr(rules, name)!r}, as the position has it, or be left out, got {params[name]!r}"
+            )
+    return rules, start
 
 
-def _rules(params: dict[str, Any]) -> Rules:
+def _rules(params: Mapping[str, Any]) -> Rules:
     """Return the rules that parameters name."""
     values = {**DEFAULTS, "start": ROLLED_OFF, **params}
     values.pop("position", None)
+    values.pop("encoding", None)
     if values["start"] == ROLLED_OFF:
         values["start"] = "dragons"
     if values["colors"] != "random":
@@ -312,7 +327,7 @@ def _rolls(faces: bytes) -> Outcomes:
     first = int(dice.THROW_START[keep])
     size = int(dice.THROW_SIZE[keep])
     rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)
-    return dict(zip(rolls.tolist(), (throws / size).tolist(), strict=True))
+    return _listed(dict(zip(rolls.tolist(), (throws / size).tolist(), strict=True)))
 
 
 @functools.cache
@@ -332,7 +347,23 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
         if 0 <= left - bits.bit_count() < len(beyond)
     }
     every = sum(ways.values())
-    return {bits: number / every for bits, number in ways.items()}
+    return _listed({bits: number / every for bits, number in ways.items()})
+
+
+@functools.cache
+def _equally_likely(outcomes: int) -> Outcomes:
+    return _listed(dict.fromkeys(range(outcomes), 1 / outcomes))
+
+
+def _listed(probabilities: dict[int, float]) -> Outcomes:
+    return Outcomes(list(probabilities.items()), frozenset(probabilities))
+
+
+@functools.lru_cache(1 << 14)
+def _numbers(actions: int, swaps: int) -> list[int]:
+    """Return the numbers of legal actions and swaps given as bits, ascending; the list is not to be changed."""
+    every = int(actions) | int(swaps) << Action.FIRST_SWAP
+    return [number for number in range(every.bit_length()) if every >> number & 1]
 
 
 @functools.cache
@@ -358,33 +389,6 @@ def _describe_draw(rules: Rules, draw: str, outcome: int) -> str:
 
 def _spaces(dead: int) -> str:
     return ", ".join(str(space) for space in range(dead.bit_length()) if dead >> space & 1) or "none"
-
-
-def _describe(game: Game, state: States, draw: str) -> list[str]:
-    """Return the lines that say everything that players see of a position, and nothing else."""
-    record, rules = state[0], game.rules
-    seats = range(rules.players)
-    phase = Phase(record["phase"]).name
-    lines = [
-        f"{phase} player {record['player']} rolls left {record['rolls_left']} dice {show_dice(record['dice'])}"
-    ]
-    if draw:
-        lines.append(f"before the first turn: {draw}")
-    for path, element in enumerate(ELEMENTS):
-        places = record["pieces"][: rules.players, path].tolist()
-        beyond = rules.spaces
-        lines.append(f"{element}: {' '.join(f'+{at - beyond}' if at > beyond else str(at) for at in places)}")
-        if record["dead"][path]:
-            lines[-1] += f"; dead {_spaces(int(record['dead'][path]))}"
-    lines.append(f"colours: {' '.join(ELEMENTS[color] for color in record['color'][: rules.players])}")
-    if rules.powers != "none":
-        lines.append(f"powers used: {' '.join(str(int(record['used']) >> seat & 1) for seat in seats)}")
-    if record["perfection"]:
-        lines.append("perfection")
-    left = rules.max_turns - int(record["turn"])
-    if left < DEADLINE:
-        lines.append(f"turns left: {left}")
-    return lines
 
 
 pyspiel.register_game(TYPE, WayOfTheDragonGame)

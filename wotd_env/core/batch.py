@@ -209,6 +209,30 @@ def step_one(states: Records, config: Configs, action: Any) -> Any:
 
 
 @kernel
+def decide_one(states: Records, config: Configs, action: Any) -> Any:
+    """Take an action in the first game if it is legal and that is not over, roll nothing, and return whether it was."""
+    s, rules = states[0], config[0]
+    if s.phase == Phase.OVER or not is_legal(s, rules, action):
+        return False
+    engine.run(s, rules, engine.decide(s, rules, action), False)
+    return True
+
+
+@kernel
+def roll_one(states: Records, config: Configs, roll: Any) -> None:
+    """Take a roll number in the first game, in which a roll is due, and go no further than the next roll."""
+    s, rules = states[0], config[0]
+    engine.rolled(s, rules, np.uint64(roll))
+    engine.run(s, rules, np.uint64(roll), False)
+
+
+@kernel
+def legal_one(states: Records, config: Configs) -> Any:
+    """Return the legal actions and swaps of the first game, as bits."""
+    return engine.legal(states[0], config[0], engine.shown(states[0]))
+
+
+@kernel
 def view_one(
     states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
 ) -> None:
