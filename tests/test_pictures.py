@@ -364,7 +364,14 @@ def test_every_case_is_on_the_page_of_the_rules():
 
 def test_rooms_are_drawn_as_the_import_contract_has_them():
     assert rooms.PICTURE.read_text() == rooms.picture(), "run `make docs-tables`"
-    assert {"core", "cli"} <= {room for floor in rooms.layers() for room in floor}
+    drawn = {room for floor in rooms.layers() for room in floor}
+    assert {"core", "cli"} <= drawn
+    page = rooms.PICTURE.with_name("design.md").read_text()
+    rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", page, re.MULTILINE))
+    folders = {file.parent.name for file in (rooms.ROOT / "wotd_env").glob("*/__init__.py")}
+    assert rows == folders <= drawn, (
+        "each room has a row in docs/design.md, and a place in the import contract"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ pixels
