@@ -25,9 +25,10 @@ test-slow: .venv/.dev ## the tests that take minutes, half an hour in all
 test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
 	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
 
-test-clients: .venv/.clients .venv/.rllib ## the tests with other libraries; RLlib apart, which pins Gymnasium to 1.2.2
+test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## the tests with other libraries; RLlib and AgileRL apart, for their pins
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
 	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
+	PYTHONPATH=.venv/agilerl $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_agilerl.py --table $(ARGS)
 
 coverage: .venv/.dev ## the tests, and the share of lines that they reach; fails below that of pyproject.toml
 	$(BIN)/wotd compile
@@ -86,6 +87,17 @@ docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the co
 .venv/.rllib: .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/rllib \
 		gymnasium==1.2.2 dm-tree==0.1.10 lz4==4.4.5 ormsgpack==1.13.1 wrapt==2.5.2
+	touch $@
+
+# PettingZoo and tensordict as it pins them, and what it imports when it is imported.
+.venv/.agilerl: .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/agilerl \
+		agilerl==2.58.0 agilerl-arena==1.29.0 pettingzoo==1.26.1 tensordict==0.13.0 pyvers==0.2.3 accelerate==1.15.0 \
+		dill==0.4.1 fastrand==3.1.0 flatten-dict==0.5.0 lazy-loader==0.6 omegaconf==2.4.0 pandas==2.3.3 pytz==2026.6 \
+		tzdata==2026.6 peft==0.21.0 transformers==5.23.0 tokenizers==0.23.3 huggingface_hub==2.4.0 httpx2==2.16.2 \
+		httpcore2==2.16.2 truststore==0.10.5 safetensors==0.8.0 regex==2026.11.15 supersuit==3.11.0 tinyscaler==1.2.8 \
+		termcolor==3.3.0 tqdm==4.70.1 wandb==0.31.0 redis==8.1.0 google-cloud-storage==3.17.1 \
+		opentelemetry-api==1.45.2 xxhash==4.1.0
 	touch $@
 
 .venv/.clients: .venv/.dev
