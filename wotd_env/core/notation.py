@@ -48,6 +48,7 @@ __all__ = [
     "FIXED_WORDS",
     "RecordedGame",
     "action_text",
+    "legal_words",
     "parse_action",
     "parse_game",
     "parse_position",
@@ -119,29 +120,19 @@ def action_text(game: Game, state: States, action: int) -> str:
     return _word(game.rules, state[0], after[0], int(action))
 
 
-def parse_action(game: Game, state: States, text: str) -> int:
-    """Return the number of the action that a word stands for in a position, STATE (1,).
+def legal_words(game: Game, state: States) -> dict[str, int]:
+    """Return the words of all legal actions of a position, STATE (1,), and their numbers, ascending.
+
+    There are none where the game is over or a roll is due.
 
     Raises:
-        ValueError: if it stands for no legal action; the message has the words of all of them.
+        ValueError: for a record that is no game of these rules, or more than one.
     """
     if len(state) != 1:
         raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
     legal = np.flatnonzero(game.legal_actions(state)[0])
     if state["phase"][0] == Phase.OVER or not len(legal):
-        why = "the game is over" if len(legal) else "a roll is due"
-        raise wrong("action", f"none, because {why}", text)
-    words = _legal_words(game, state, legal)
-    kept, *power = text.split("+")
-    if kept and set(kept) <= set(FACES):  # dice may come in any order
-        text = "+".join(["".join(sorted(kept, key=FACES.index)), *power])
-    if text not in words:
-        raise wrong("action", f"one of {', '.join(words)}", text)
-    return words[text]
-
-
-def _legal_words(game: Game, state: States, legal: NDArray[np.int64]) -> dict[str, int]:
-    """Return the words of the legal actions of a position, and their numbers."""
+        return {}
     if state["phase"][0] == Phase.KEEP:
         holds = _hold_words(state[0])
         return {holds[action]: action for action in legal.tolist()}
@@ -149,6 +140,24 @@ def _legal_words(game: Game, state: States, legal: NDArray[np.int64]) -> dict[st
     after = before.copy()
     game.decide(after, legal)
     return {_word(game.rules, *each): each[2] for each in zip(before, after, legal.tolist(), strict=True)}
+
+
+def parse_action(game: Game, state: States, text: str) -> int:
+    """Return the number of the action that a word stands for in a position, STATE (1,).
+
+    Raises:
+        ValueError: if it stands for no legal action; the message has the words of all of them.
+    """
+    words = legal_words(game, state)
+    if not words:
+        over = state["phase"][0] == Phase.OVER
+        raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)
+    kept, *power = text.split("+")
+    if kept and set(kept) <= set(FACES):  # dice may come in any order
+        text = "+".join(["".join(sorted(kept, key=FACES.index)), *power])
+    if text not in words:
+        raise wrong("action", f"one of {', '.join(words)}", text)
+    return words[text]
 
 
 def _word(rules: Rules, before: np.void, after: np.void, action: int) -> str:

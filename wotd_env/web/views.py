@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.game import Game
-from wotd_env.core.notation import action_text, position
+from wotd_env.core.notation import action_text, legal_words, position
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, POWERS, Phase, Power, Rules
 from wotd_env.core.state import States
@@ -140,6 +140,8 @@ def kept(state: States, before: States, action: int) -> list[bool]:
 
 def moves(before: States, after: States) -> list[dict[str, int]]:
     """Return the pieces that stand elsewhere than before."""
+    if before["pieces"].tobytes() == after["pieces"].tobytes():
+        return []
     return [
         {
             "seat": seat,
@@ -153,22 +155,28 @@ def moves(before: States, after: States) -> list[dict[str, int]]:
 
 def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return all legal actions of a position at a decision, STATE (1,)."""
-    legal = np.flatnonzero(game.legal_actions(state)[0])
-    return [_choice(game, state, int(action), names) for action in legal]
+    words = legal_words(game, state)
+    after = np.repeat(state, len(words))
+    if state["phase"][0] != Phase.KEEP:  # which moves nothing
+        game.decide(after, list(words.values()), validate=False)
+    return [
+        _choice(game.rules, state, after[i : i + 1], action, word, names)
+        for i, (word, action) in enumerate(words.items())
+    ]
 
 
-def _choice(game: Game, state: States, action: int, names: Sequence[str]) -> dict[str, Any]:
-    after = state.copy()
-    game.decide(after, [action], validate=False)
+def _choice(
+    rules: Rules, state: States, after: States, action: int, word: str, names: Sequence[str]
+) -> dict[str, Any]:
     moved = moves(state, after)
-    deed = _Deed(game.rules, state[0], action, moved)
+    deed = _Deed(rules, state[0], action, moved)
     alone = moved[0] if deed.kind in ("move", "wood", "jump") else {}
     holds = deed.kind in ("keep", "stop")
     return {
         "action": action,
         "kind": deed.kind,
         "words": deed.words(names, asked=True),
-        "notation": action_text(game, state, action),
+        "notation": word,
         "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
         "path": deed.path,
         "from": alone.get("from"),
