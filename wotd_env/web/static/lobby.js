@@ -340,7 +340,7 @@ export function joinPage(main, table, invitation) {
       if (!entry) return fail(new Error("This table has no open seat any more."), true);
       const others = entry.seats.filter((other) => other.taken).map((other) => other.name || `seat ${other.letter ?? "ABCDE"[other.seat]}`);
       const place = seat === null ? "an open seat" : `seat ${"ABCDE"[seat]}`;
-      what.textContent = `There is ${place} for you${others.length ? `, with ${others.join(", ")}` : ""}. ${capital(entry.rules_words)}.`;
+      what.textContent = `There is ${place} for you${others.length ? `, with ${others.join(", ")}` : ""}. ${capital(entry.rules_words)}.${entry.help ? " Win chances and hints are on." : ""}`;
     } catch (refusal) {
       fail(refusal, true);
     }

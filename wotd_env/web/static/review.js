@@ -182,7 +182,7 @@ function viewer(main, review, back) {
         h("tbody", {}, ...review.seats.map((row) =>
           h("tr", {},
             h("th", { scope: "row" }, glyph(`piece-${colors[row.seat]}`, "piece"), h("span", {}, names[row.seat])),
-            h("td", {}, `${row.errors} of ${row.decisions}`),
+            h("td", {}, `${row.errors}/${row.decisions}`),
             h("td", {}, String(row.blunders)),
             h("td", {}, (100 * part * row.regret).toFixed(1)),
             h("td", {}, row.luck === null ? "" : signed(row.luck)),

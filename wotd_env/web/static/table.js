@@ -66,7 +66,8 @@ export function tablePage(main, id) {
     boardPlace,
     dock,
   );
-  main.append(h("div", { class: "table" }, play, h("div", { class: "side" }, hints, choices, log, menu)));
+  const side = h("div", { class: "side" }, hints, choices, log, menu);
+  main.append(h("div", { class: "table" }, play, side));
   const offline = /** @type {HTMLElement} */ (document.getElementById("offline"));
 
   const connection = follow(id, own.key, {
@@ -143,6 +144,7 @@ export function tablePage(main, id) {
     if (moved && !first && myTurn() && [document.body, main, title].includes(document.activeElement)) {
       focusOnChoice();
     }
+    if (moved && myTurn() && !side.contains(document.activeElement)) board.element.scrollIntoView({ block: "nearest" });
     play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
   }
 
@@ -170,7 +172,7 @@ export function tablePage(main, id) {
       parts.push(`${view.rolls_left} re-roll${view.rolls_left === 1 ? "" : "s"} left`);
     }
     if (view.perfection) parts.push("perfection: one further turn is earned");
-    parts.push(view.status !== "playing" && view.rules_words);
+    if (view.status !== "playing") parts.push(view.rules_words, view.help && "win chances and hints are on");
     sub.textContent = parts.filter(Boolean).join(" · ");
     document.title = `${words} · Way of the Dragon`;
   }
@@ -296,7 +298,7 @@ export function tablePage(main, id) {
       if (tip.length) parts.push(h("p", { class: "tip" }, tip.join(" ")));
       if (phase === "extra") elsewhere.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"));
       elsewhere.forEach((choice, i) => {
-        const first = i === 0 && !moves && choice.power === null;
+        const first = i === 0 && !moves && !swaps && choice.power === null;
         parts.push(choiceButton(choice, first ? "primary" : ""));
       });
     }
@@ -436,6 +438,7 @@ export function tablePage(main, id) {
       logged = { game: view.game, count: 0 };
       if (view.roll_off) entries.append(rollOff(view.roll_off));
     }
+    if (logged.count === 0 && view.log.length) entries.querySelector(".quiet")?.remove();
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
     const previous = view.log[logged.count - 1];
     let turn = previous ? previous.turn : -1;
@@ -445,6 +448,7 @@ export function tablePage(main, id) {
       entries.append(logLine(step));
     }
     logged.count = view.log.length;
+    if (!entries.childElementCount) entries.append(h("li", { class: "quiet" }, "Nothing has been decided yet."));
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
 
