@@ -35,6 +35,7 @@ nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+nb_output_stderr = "remove"  # that kernels are compiled, on a first run
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
