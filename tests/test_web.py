@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -678,6 +679,25 @@ def test_there_are_limits(tmp_path: Path) -> None:
             idle.recv(timeout=60)
 
 
+def test_tables_that_nobody_comes_back_to_make_room(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with running(file) as client:
+        old, _ = make(client, HERE, HERE)
+        older, _ = make(client, HERE, HERE)
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE tables SET touched = touched - 100000")
+        database.execute("UPDATE tables SET touched = touched - 10000000 WHERE id = ?", (older.table,))
+    with running(file, fewer(tables=1)) as client:
+        assert client.get(older.url).status_code == 404  # after 30 days
+        assert client.get(old.url).status_code == 401
+        make(client, HERE, HERE)
+        assert client.get(old.url).status_code == 404  # after a day, where there is no room
+        assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 503
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT count(*) FROM tables").fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM games").fetchone() == (1,)
+
+
 def test_a_rate_fills_again() -> None:
     now = [0.0]
     rate = Rate(2, "things", at_once=3, clock=lambda: now[0])
@@ -765,6 +785,27 @@ def client_for(process: subprocess.Popen[str]) -> httpx.Client:
     return client
 
 
+def send_nonsense(at: At) -> None:
+    """Send what is neither HTTP nor WebSocket, and text that is none."""
+    address = at.client.base_url.host, at.client.base_url.port or 80
+    upgrade = (
+        f"GET {at.url}/socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+    )
+    not_utf8 = b"\x81\x84\0\0\0\0\xff\xfe\xfd\xfc"
+    for content in (
+        b"\0nonsense\r\n\r\n",
+        upgrade.encode() + b"\r\n" + not_utf8,
+        upgrade.encode() + b"Origin: http://example.com\r\n\r\n",
+        upgrade.replace("websocket", "h2c").encode() + b"\r\n",
+    ):
+        with socket.create_connection(address, timeout=60) as connection:
+            connection.sendall(content)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
+
+
 def test_the_command_serves_and_stops(tmp_path: Path) -> None:
     process = serve(tmp_path / "tables", "--policy", "mine=first")
     with contextlib.closing(client_for(process)) as client:
@@ -772,9 +813,10 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
         assert "mine" in agents
         at, _ = make(client, HERE, {"kind": "agent", "agent": "mine"})
         play(at, 3)
+        send_nonsense(at)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
+    assert (process.returncode, errors) == (0, "")  # nothing of what clients do is in the log
     assert "Stopped" in output
 
 

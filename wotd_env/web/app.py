@@ -35,7 +35,8 @@ from wotd_env.web.agents import Agents, game_of
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
 from wotd_env.web.review import replay
 from wotd_env.web.store import Store
-from wotd_env.web.tables import Table, Tables, Viewer
+from wotd_env.web.table import Table, Viewer
+from wotd_env.web.tables import Tables
 
 __all__ = ["make_app"]
 
