@@ -490,6 +490,10 @@ def test_a_checker_finds_nothing_that_keeps_anybody_out(visit, theme):
     expect(page.locator("#rules-text h2").first).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 320, "height": 568})
+    page.get_by_role("button", name="Keys").click()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
     page.goto(page.url.split("#")[0])
     page.get_by_label("text of a game").fill(recorded())
     page.get_by_role("button", name="Step through").click()

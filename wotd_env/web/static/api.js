@@ -137,7 +137,8 @@ export function follow(table, key, hear) {
   }
 
   function hurry() {
-    if (interrupted && socket?.readyState === WebSocket.CLOSED && document.visibilityState === "visible") open();
+    if (interrupted && socket?.readyState === WebSocket.CLOSED && document.visibilityState === "visible")
+      open();
   }
 
   window.addEventListener("online", hurry);

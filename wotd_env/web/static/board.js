@@ -120,7 +120,8 @@ export function makeBoard(spaces, pick) {
         cell.dataset.drawn = drawn;
         const drawings = here.map((seat) => glyph(`piece-${state.color[seat]}`, "piece"));
         if (dead) drawings.push(glyph("dead", "piece"));
-        if (!here.length && !dead && space > spaces) drawings.push(h("span", { class: "points" }, String(space - spaces)));
+        if (!here.length && !dead && space > spaces)
+          drawings.push(h("span", { class: "points" }, String(space - spaces)));
         if (mark?.color !== undefined) drawings.push(glyph(`piece-${mark.color}`, "piece ghost"));
         if (locked) drawings.push(h("span", { class: "lock" }));
         cell.replaceChildren(...drawings);
@@ -130,10 +131,13 @@ export function makeBoard(spaces, pick) {
         cell.classList.toggle("swapped", fresh && swapped);
         cell.classList.toggle("start", left.has(name) && !arrived.has(name));
         cell.classList.toggle("way", way);
-        const where = space === 0 ? "off the board" : space > spaces ? `number ${space - spaces}` : `space ${space}`;
+        const where =
+          space === 0 ? "off the board" : space > spaces ? `number ${space - spaces}` : `space ${space}`;
         const who = here.map((seat) => `${names[seat]}, ${ANIMALS[state.color[seat]]}`).join("; ");
         const what = who || (dead ? "dead piece" : "empty");
-        const more = [fresh && "has just moved here", locked && "cannot be swapped", mark?.words].filter(Boolean);
+        const more = [fresh && "has just moved here", locked && "cannot be swapped", mark?.words].filter(
+          Boolean,
+        );
         attribute(cell, "aria-label", [`${ELEMENTS[path]} ${where}`, what, ...more].join(", "));
       }),
     );
@@ -194,7 +198,11 @@ export function makeDice(changed) {
         face < 0 ? h("span", { class: "blank" }) : glyph(`die-${face}`),
         h("span", { class: "keep", "aria-hidden": "true" }, "keep"),
       );
-      attribute(button, "aria-label", face < 0 ? `die ${die + 1}, not rolled yet` : `die ${die + 1}, ${FACES[face]}`);
+      attribute(
+        button,
+        "aria-label",
+        face < 0 ? `die ${die + 1}, not rolled yet` : `die ${die + 1}, ${FACES[face]}`,
+      );
       attribute(button, "aria-disabled", choosing ? null : "true");
       button.classList.remove("rolled");
       if (rolled[die]) {

@@ -8,12 +8,13 @@
  * @returns {any} the element
  */
 export function h(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
+  const element = /** @type {any} */ (document.createElement(tag));
   element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "value") element.value = value; // after the children: options of a select
+    else if (name === "value")
+      element.value = value; // after the children: options of a select
     else element.setAttribute(name, value === true ? "" : value);
   }
   return element;

@@ -36,7 +36,11 @@ export function lobbyPage(main, position = "") {
       { class: "hero" },
       h("h1", {}, "Way of the Dragon"),
       h("p", {}, "Five paths, five dice, five animals. Roll, keep, move; the most points win."),
-      h("div", { class: "parade", "aria-hidden": "true" }, ...ANIMALS.map((_, color) => glyph(`piece-${color}`))),
+      h(
+        "div",
+        { class: "parade", "aria-hidden": "true" },
+        ...ANIMALS.map((_, color) => glyph(`piece-${color}`)),
+      ),
     ),
     h("div", { class: "lobby" }, setUp, h("div", { class: "column" }, ownTables, openTables, recorded())),
   );
@@ -46,7 +50,9 @@ export function lobbyPage(main, position = "") {
       const setup = await ask("/api/setup");
       if (over) return;
       if (!setup.ready) {
-        setUp.replaceChildren(h("p", { class: "waits" }, h("span", { class: "dots" }), "The server is warming up …"));
+        setUp.replaceChildren(
+          h("p", { class: "waits" }, h("span", { class: "dots" }), "The server is warming up …"),
+        );
         timer = setTimeout(begin, 1000);
         return;
       }
@@ -67,7 +73,11 @@ export function lobbyPage(main, position = "") {
       h("h2", { id: "open-title" }, "Open tables"),
       tables.length
         ? h("ul", { class: "tables" }, ...tables.map(openTable))
-        : h("p", { class: "quiet" }, "No table has an open seat. Set one up with a seat for anyone on this server."),
+        : h(
+            "p",
+            { class: "quiet" },
+            "No table has an open seat. Set one up with a seat for anyone on this server.",
+          ),
     );
     timer = setTimeout(showOpen, 4000);
   }
@@ -79,7 +89,9 @@ export function lobbyPage(main, position = "") {
         try {
           const view = await ask(`/api/tables/${table}`, { key });
           const who = view.seats.map(({ name, letter }) => name || `seat ${letter}`).join(", ");
-          const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" }[view.status];
+          const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" }[
+            view.status
+          ];
           return h("li", {}, h("a", { href: `#/table/${table}` }, who), h("span", { class: "quiet" }, state));
         } catch (refusal) {
           if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
@@ -90,7 +102,10 @@ export function lobbyPage(main, position = "") {
     const there = items.filter((item) => item !== null);
     if (over || !there.length) return;
     ownTables.hidden = false;
-    ownTables.replaceChildren(h("h2", { id: "own-title" }, "Your tables"), h("ul", { class: "tables" }, ...there));
+    ownTables.replaceChildren(
+      h("h2", { id: "own-title" }, "Your tables"),
+      h("ul", { class: "tables" }, ...there),
+    );
   }
 
   begin();
@@ -102,7 +117,10 @@ export function lobbyPage(main, position = "") {
 
 /** @param {any} entry of the list of open tables */
 function openTable({ table, rules_words: words, seats, open }) {
-  const who = seats.filter(({ taken }) => taken).map(({ name, letter }) => name || `seat ${letter}`).join(", ");
+  const who = seats
+    .filter(({ taken }) => taken)
+    .map(({ name, letter }) => name || `seat ${letter}`)
+    .join(", ");
   const free = `${open.length} open seat${open.length === 1 ? "" : "s"}`;
   return h(
     "li",
@@ -128,8 +146,13 @@ function setUpForm(setup, position) {
       h(
         "label",
         {},
-        h("input", { type: "radio", name: "players", value: String(count), checked: count === rules.players.default,
-          onchange: () => seat(count) }),
+        h("input", {
+          type: "radio",
+          name: "players",
+          value: String(count),
+          checked: count === rules.players.default,
+          onchange: () => seat(count),
+        }),
         h("span", {}, String(count)),
       ),
     ),
@@ -141,7 +164,9 @@ function setUpForm(setup, position) {
     rows = rows.slice(0, many);
     while (rows.length < many) rows.push(seatRow(rows.length));
     seatList.replaceChildren(
-      ...rows.map(({ kind, name, agent }, i) => h("li", {}, h("span", { class: "number" }, `Seat ${"ABCDE"[i]}`), kind, name, agent)),
+      ...rows.map(({ kind, name, agent }, i) =>
+        h("li", {}, h("span", { class: "number" }, `Seat ${"ABCDE"[i]}`), kind, name, agent),
+      ),
     );
     dead.max = String(5 * (5 - many));
     dead.value = String(Math.min(Number(dead.value), Number(dead.max)));
@@ -155,8 +180,13 @@ function setUpForm(setup, position) {
       { "aria-label": `who plays seat ${letter}`, value: i === 0 ? "here" : "agent", onchange: fit },
       ...Object.entries(KINDS).map(([value, words]) => h("option", { value }, words)),
     );
-    const name = h("input", { "aria-label": `name of seat ${letter}`, placeholder: "name", maxlength: longest,
-      autocomplete: "off", value: i === 0 ? kept.get("wotd-name", "") : "" });
+    const name = h("input", {
+      "aria-label": `name of seat ${letter}`,
+      placeholder: "name",
+      maxlength: longest,
+      autocomplete: "off",
+      value: i === 0 ? kept.get("wotd-name", "") : "",
+    });
     const agent = h(
       "select",
       { "aria-label": `agent of seat ${letter}`, value: "planner" },
@@ -176,7 +206,13 @@ function setUpForm(setup, position) {
     const select = h(
       "select",
       { name: field, value: String(usual) },
-      ...values.map((value) => h("option", { value: String(value) }, RULE_WORDS[value] ?? (value === null ? "in order" : String(value)))),
+      ...values.map((value) =>
+        h(
+          "option",
+          { value: String(value) },
+          RULE_WORDS[value] ?? (value === null ? "in order" : String(value)),
+        ),
+      ),
     );
     return h("label", {}, label, select);
   }
@@ -184,20 +220,50 @@ function setUpForm(setup, position) {
   /** @param {string} field @param {string} label */
   function number(field, label) {
     const { least, most, default: usual } = rules[field];
-    return h("label", {}, label, h("input", { type: "number", name: field, min: least, max: most, value: String(usual), required: true }));
+    return h(
+      "label",
+      {},
+      label,
+      h("input", {
+        type: "number",
+        name: field,
+        min: least,
+        max: most,
+        value: String(usual),
+        required: true,
+      }),
+    );
   }
 
   const deadField = number("dead_pieces", "Dead pieces");
   const dead = deadField.querySelector("input");
-  const immunity = h("label", { class: "tick" }, h("input", { type: "checkbox", name: "immunity" }),
-    "Animals on the path of their own colour cannot be swapped");
-  const line = h("input", { name: "position", value: position, spellcheck: "false", autocomplete: "off",
-    placeholder: "..A....|B..../…" });
-  const help = h("select", { name: "help", value: "" },
+  const immunity = h(
+    "label",
+    { class: "tick" },
+    h("input", { type: "checkbox", name: "immunity" }),
+    "Animals on the path of their own colour cannot be swapped",
+  );
+  const line = h("input", {
+    name: "position",
+    value: position,
+    spellcheck: "false",
+    autocomplete: "off",
+    placeholder: "..A....|B..../…",
+  });
+  const help = h(
+    "select",
+    { name: "help", value: "" },
     h("option", { value: "" }, "if all seats are at this screen or agents"),
-    h("option", { value: "yes" }, "on"), h("option", { value: "no" }, "off"));
-  const pace = h("select", { name: "pace", value: String(setup.pace.default) },
-    h("option", { value: "0.2" }, "fast"), h("option", { value: String(setup.pace.default) }, "normal"), h("option", { value: "2" }, "slow"));
+    h("option", { value: "yes" }, "on"),
+    h("option", { value: "no" }, "off"),
+  );
+  const pace = h(
+    "select",
+    { name: "pace", value: String(setup.pace.default) },
+    h("option", { value: "0.2" }, "fast"),
+    h("option", { value: String(setup.pace.default) }, "normal"),
+    h("option", { value: "2" }, "slow"),
+  );
 
   const form = h(
     "form",
@@ -209,24 +275,40 @@ function setUpForm(setup, position) {
       "details",
       { open: Boolean(position) },
       h("summary", {}, "More rules"),
-      h("div", { class: "fields" },
-        number("spaces", "Plain spaces of a path"), deadField, choice("colors", "Colours"), choice("start", "Who starts"),
+      h(
+        "div",
+        { class: "fields" },
+        number("spaces", "Plain spaces of a path"),
+        deadField,
+        choice("colors", "Colours"),
+        choice("start", "Who starts"),
         immunity,
         h("label", { class: "wide" }, "Win chances and hints", help),
         h("label", {}, "Agents play", pace),
-        h("label", { class: "wide" }, "Start from a position, which brings its rules", line)),
+        h("label", { class: "wide" }, "Start from a position, which brings its rules", line),
+      ),
     ),
     error,
-    h("div", { class: "buttons" },
+    h(
+      "div",
+      { class: "buttons" },
       h("button", { class: "primary" }, "Start the game"),
-      h("button", { type: "button", onclick: watch }, "Watch agents play")),
+      h("button", { type: "button", onclick: watch }, "Watch agents play"),
+    ),
   );
 
   /** @param {Event} event */
   function create(event) {
     event.preventDefault();
-    open(rows.slice(0, count()).map(({ kind, name, agent }) =>
-      kind.value === "agent" ? { kind: "agent", agent: agent.value } : { kind: kind.value, name: name.value.trim() }));
+    open(
+      rows
+        .slice(0, count())
+        .map(({ kind, name, agent }) =>
+          kind.value === "agent"
+            ? { kind: "agent", agent: agent.value }
+            : { kind: kind.value, name: name.value.trim() },
+        ),
+    );
   }
 
   function watch() {
@@ -276,8 +358,12 @@ function setUpForm(setup, position) {
 }
 
 function recorded() {
-  const text = h("textarea", { rows: "5", spellcheck: "false", "aria-label": "text of a game or a position",
-    placeholder: "The text of a game, as “Copy the game” gives it" });
+  const text = h("textarea", {
+    rows: "5",
+    spellcheck: "false",
+    "aria-label": "text of a game or a position",
+    placeholder: "The text of a game, as “Copy the game” gives it",
+  });
   const graded = h("input", { type: "checkbox", checked: true });
   const error = h("p", { class: "error", role: "alert", hidden: true });
   return h(
@@ -320,9 +406,18 @@ export function joinPage(main, table, invitation) {
   }
   const what = h("p", {}, "");
   const error = h("p", { class: "error", role: "alert", hidden: true });
-  const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: kept.get("wotd-name", "") });
-  const form = h("form", { onsubmit: join }, h("label", {}, "Your name", name),
-    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Take the seat")));
+  const name = h("input", {
+    name: "name",
+    maxlength: "24",
+    autocomplete: "nickname",
+    value: kept.get("wotd-name", ""),
+  });
+  const form = h(
+    "form",
+    { onsubmit: join },
+    h("label", {}, "Your name", name),
+    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Take the seat")),
+  );
   main.append(h("section", { class: "card narrow" }, h("h1", {}, "Join a game"), what, form, error));
 
   /** @param {unknown} refusal @param {boolean} [final] */
@@ -338,7 +433,9 @@ export function joinPage(main, table, invitation) {
         ? await ask(`/api/tables/${table}/invitation`, { body: { invitation } })
         : { seat: null, table: (await ask("/api/tables")).tables.find((other) => other.table === table) };
       if (!entry) return fail(new Error("This table has no open seat any more."), true);
-      const others = entry.seats.filter((other) => other.taken).map((other) => other.name || `seat ${other.letter ?? "ABCDE"[other.seat]}`);
+      const others = entry.seats
+        .filter((other) => other.taken)
+        .map((other) => other.name || `seat ${other.letter ?? "ABCDE"[other.seat]}`);
       const place = seat === null ? "an open seat" : `seat ${"ABCDE"[seat]}`;
       what.textContent = `There is ${place} for you${others.length ? `, with ${others.join(", ")}` : ""}. ${capital(entry.rules_words)}.${entry.help ? " Win chances and hints are on." : ""}`;
     } catch (refusal) {
@@ -352,7 +449,9 @@ export function joinPage(main, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const { key } = await ask(`/api/tables/${table}/join`, { body: { name: called, ...(invitation ? { invitation } : {}) } });
+      const { key } = await ask(`/api/tables/${table}/join`, {
+        body: { name: called, ...(invitation ? { invitation } : {}) },
+      });
       keys.add(table, { key });
       say("You have taken the seat.");
       location.replace(`#/table/${table}`);

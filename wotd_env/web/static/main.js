@@ -58,7 +58,8 @@ const languages = /** @type {HTMLElement} */ (document.getElementById("languages
 /** @param {string} language */
 async function showRules(language) {
   kept.set("wotd-language", language);
-  for (const button of languages.children) button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
+  for (const button of languages.children)
+    button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
   const response = await fetch(`/rules/${language}`).catch(() => null);
   text.lang = language;
   if (response?.ok) text.innerHTML = await response.text();
@@ -68,7 +69,12 @@ async function showRules(language) {
 
 languages.append(
   ...Object.entries(LANGUAGES).map(([language, name]) =>
-    h("button", { type: "button", lang: language, "aria-pressed": "false", onclick: () => showRules(language) }, name)),
+    h(
+      "button",
+      { type: "button", lang: language, "aria-pressed": "false", onclick: () => showRules(language) },
+      name,
+    ),
+  ),
 );
 document.getElementById("open-rules")?.addEventListener("click", () => {
   const mine = navigator.language.slice(0, 2);

@@ -25,7 +25,9 @@ export function reviewPage(main, table, game) {
  */
 export function gamePage(main) {
   const pasted = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
-  const review = pasted ? ask("/api/games", { body: pasted }) : Promise.reject(new Error("No game has been pasted."));
+  const review = pasted
+    ? ask("/api/games", { body: pasted })
+    : Promise.reject(new Error("No game has been pasted."));
   return show(main, review, "#/");
 }
 
@@ -71,7 +73,9 @@ function viewer(main, review, back) {
   const { steps, players, rules, graded } = review;
   const last = steps.length;
   const named = players.map((name, seat) => (name && name !== "?" ? name : `Seat ${"ABCDE"[seat]}`));
-  const names = named.map((name, seat) => (named.indexOf(name) === named.lastIndexOf(name) ? name : `${name} (${"ABCDE"[seat]})`));
+  const names = named.map((name, seat) =>
+    named.indexOf(name) === named.lastIndexOf(name) ? name : `${name} (${"ABCDE"[seat]})`,
+  );
   const part = (rules.players - 1) / rules.players; // of equity, which goes from -1/(n-1) to 1, in win chance
   const colors = review.last.color;
   let at = last;
@@ -81,34 +85,85 @@ function viewer(main, review, back) {
   const verdict = h("div", { class: "verdict" });
   const dicePlace = h("div", { class: "review-dice" });
   const turn = h("p", { class: "sub" });
-  const slider = h("input", { type: "range", min: "0", max: String(last), value: String(at), "aria-label": "step", oninput: () => go(Number(slider.value)) });
+  const slider = h("input", {
+    type: "range",
+    min: "0",
+    max: String(last),
+    value: String(at),
+    "aria-label": "step",
+    oninput: () => go(Number(slider.value)),
+  });
   const graph = graded ? drawGraph() : null;
   const again = h("a", { class: "button" }, "Play on from here");
 
-  const controls = h("div", { class: "controls" },
+  const controls = h(
+    "div",
+    { class: "controls" },
     stepButton("«", "to the start (Home)", () => go(0)),
     stepButton("‹", "a step back (left arrow)", () => go(at - 1)),
     slider,
     stepButton("›", "a step on (right arrow)", () => go(at + 1)),
-    stepButton("»", "to the end (End)", () => go(last)));
+    stepButton("»", "to the end (End)", () => go(last)),
+  );
 
   const seatsTable = graded ? summary() : points();
-  const article = h("div", { class: "table review" },
-    h("section", { class: "play", "aria-labelledby": "review-title" },
-      h("header", { class: "turn" }, h("h1", { id: "review-title", tabindex: "-1" }, review.result?.words ?? "A game without an end"), turn),
-      board.element, h("div", { class: "review-step" }, dicePlace, h("div", { class: "told" }, caption, verdict)), controls, graph?.element ?? ""),
-    h("div", { class: "side" },
-      h("section", { class: "card" }, h("h2", {}, graded ? "Skill and luck" : "Points"), seatsTable,
-        graded ? h("p", { class: "quiet" }, `Judged by ${review.source}${review.exact ? "." : ", an estimate."} What was given away, luck, and the result without luck are in percent of win chance.`) : ""),
+  const article = h(
+    "div",
+    { class: "table review" },
+    h(
+      "section",
+      { class: "play", "aria-labelledby": "review-title" },
+      h(
+        "header",
+        { class: "turn" },
+        h("h1", { id: "review-title", tabindex: "-1" }, review.result?.words ?? "A game without an end"),
+        turn,
+      ),
+      board.element,
+      h("div", { class: "review-step" }, dicePlace, h("div", { class: "told" }, caption, verdict)),
+      controls,
+      graph?.element ?? "",
+    ),
+    h(
+      "div",
+      { class: "side" },
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, graded ? "Skill and luck" : "Points"),
+        seatsTable,
+        graded
+          ? h(
+              "p",
+              { class: "quiet" },
+              `Judged by ${review.source}${review.exact ? "." : ", an estimate."} What was given away, luck, and the result without luck are in percent of win chance.`,
+            )
+          : "",
+      ),
       graded ? h("section", { class: "card worst" }, h("h2", {}, "Greatest errors"), worst()) : "",
-      h("section", { class: "card" }, h("div", { class: "buttons" }, again,
-        copyButton("Copy the position", () => stateAt().position), copyButton("Copy the game", () => review.text),
-        h("a", { class: "button", href: back }, "Back")))));
+      h(
+        "section",
+        { class: "card" },
+        h(
+          "div",
+          { class: "buttons" },
+          again,
+          copyButton("Copy the position", () => stateAt().position),
+          copyButton("Copy the game", () => review.text),
+          h("a", { class: "button", href: back }, "Back"),
+        ),
+      ),
+    ),
+  );
   main.append(article);
 
   /** @param {string} sign @param {string} words @param {() => void} act */
   function stepButton(sign, words, act) {
-    return h("button", { type: "button", "aria-label": words.replace(/ \(.*/, ""), title: words, onclick: act }, h("span", { "aria-hidden": "true" }, sign));
+    return h(
+      "button",
+      { type: "button", "aria-label": words.replace(/ \(.*/, ""), title: words, onclick: act },
+      h("span", { "aria-hidden": "true" }, sign),
+    );
   }
 
   const stateAt = () => (at === last ? review.last : steps[at].state);
@@ -118,12 +173,19 @@ function viewer(main, review, back) {
     at = Math.max(0, Math.min(last, to));
     const state = stateAt();
     const step = at < last ? steps[at] : null;
-    const moved = steps.slice(0, at).reverse().find(({ moves }) => moves.length)?.moves ?? [];
+    const moved =
+      steps
+        .slice(0, at)
+        .reverse()
+        .find(({ moves }) => moves.length)?.moves ?? [];
     board.show(state, names, moved, step ? marksOf(step) : new Map(), rules.immunity);
-    turn.textContent = step ? `Turn ${step.turn + 1}, step ${at + 1} of ${last}` : `The end, after ${last} decisions`;
+    turn.textContent = step
+      ? `Turn ${step.turn + 1}, step ${at + 1} of ${last}`
+      : `The end, after ${last} decisions`;
     dicePlace.replaceChildren(
       step ? glyph(`piece-${colors[step.seat]}`, "piece") : "",
-      state.phase === "over" ? "" : diceRow(state.dice, step ? keptBy(step) : []));
+      state.phase === "over" ? "" : diceRow(state.dice, step ? keptBy(step) : []),
+    );
     caption.textContent = step ? `${step.words}.` : (review.result?.words ?? "");
     verdict.replaceChildren(...(step ? judged(step) : []));
     slider.value = String(at);
@@ -144,7 +206,12 @@ function viewer(main, review, back) {
     const marks = new Map();
     for (const { seat, path, from, to } of step.moves) {
       const swap = step.moves.length === 2 && step.moves[0].path === step.moves[1].path;
-      marks.set(`${path}:${swap ? from : to}`, swap ? { kind: "picked", words: "is swapped" } : { kind: "move", color: colors[seat], words: "moves here next" });
+      marks.set(
+        `${path}:${swap ? from : to}`,
+        swap
+          ? { kind: "picked", words: "is swapped" }
+          : { kind: "move", color: colors[seat], words: "moves here next" },
+      );
     }
     return marks;
   }
@@ -154,12 +221,26 @@ function viewer(main, review, back) {
     if (!graded) return [];
     const parts = [];
     if (step.class) {
-      parts.push(h("p", {}, mark(step.class), h("strong", {}, capital(step.class)), `, ${share(step.regret)} given away. Best: ${step.best_words}.`));
+      parts.push(
+        h(
+          "p",
+          {},
+          mark(step.class),
+          h("strong", {}, capital(step.class)),
+          `, ${share(step.regret)} given away. Best: ${step.best_words}.`,
+        ),
+      );
     } else if (!step.forced && step.regret > 0.0005) {
       parts.push(h("p", {}, `${share(step.regret)} given away. Best: ${step.best_words}.`));
     } else if (!step.forced && step.regret !== null) parts.push(h("p", {}, "The best choice."));
     if (step.luck !== null && step.luck !== undefined && Math.abs(step.luck) >= 0.02) {
-      parts.push(h("p", { class: "quiet" }, `The roll of these dice was ${step.luck > 0 ? "lucky" : "unlucky"}: ${step.luck > 0 ? "+" : "−"}${share(Math.abs(step.luck))}.`));
+      parts.push(
+        h(
+          "p",
+          { class: "quiet" },
+          `The roll of these dice was ${step.luck > 0 ? "lucky" : "unlucky"}: ${step.luck > 0 ? "+" : "−"}${share(Math.abs(step.luck))}.`,
+        ),
+      );
     }
     return parts;
   }
@@ -176,36 +257,102 @@ function viewer(main, review, back) {
   }
 
   function summary() {
-    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Skill and luck" },
-      h("table", {},
-        h("thead", {}, h("tr", {}, ...["Player", "Errors", "Blunders", "Given away", "Luck", "Without luck"].map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, ...review.seats.map((row) =>
-          h("tr", {},
-            h("th", { scope: "row" }, glyph(`piece-${colors[row.seat]}`, "piece"), h("span", {}, names[row.seat])),
-            h("td", {}, `${row.errors}/${row.decisions}`),
-            h("td", {}, String(row.blunders)),
-            h("td", {}, (100 * part * row.regret).toFixed(1)),
-            h("td", {}, row.luck === null ? "" : signed(row.luck)),
-            h("td", {}, row.luck_adjusted === null ? "" : signed(row.luck_adjusted)))))));
+    return h(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Skill and luck" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...["Player", "Errors", "Blunders", "Given away", "Luck", "Without luck"].map((head) =>
+              h("th", { scope: "col" }, head),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...review.seats.map((row) =>
+            h(
+              "tr",
+              {},
+              h(
+                "th",
+                { scope: "row" },
+                glyph(`piece-${colors[row.seat]}`, "piece"),
+                h("span", {}, names[row.seat]),
+              ),
+              h("td", {}, `${row.errors}/${row.decisions}`),
+              h("td", {}, String(row.blunders)),
+              h("td", {}, (100 * part * row.regret).toFixed(1)),
+              h("td", {}, row.luck === null ? "" : signed(row.luck)),
+              h("td", {}, row.luck_adjusted === null ? "" : signed(row.luck_adjusted)),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   function points() {
-    return h("ul", { class: "tables" }, ...names.map((name, seat) =>
-      h("li", {}, h("span", {}, glyph(`piece-${colors[seat]}`, "piece"), ` ${name}`), h("span", {}, String(review.last.scores[seat])))));
+    return h(
+      "ul",
+      { class: "tables" },
+      ...names.map((name, seat) =>
+        h(
+          "li",
+          {},
+          h("span", {}, glyph(`piece-${colors[seat]}`, "piece"), ` ${name}`),
+          h("span", {}, String(review.last.scores[seat])),
+        ),
+      ),
+    );
   }
 
   function worst() {
-    const errors = steps.map((step, i) => ({ ...step, i })).filter((step) => step.class)
-      .sort((one, other) => other.regret - one.regret).slice(0, WORST);
+    const errors = steps
+      .map((step, i) => ({ ...step, i }))
+      .filter((step) => step.class)
+      .sort((one, other) => other.regret - one.regret)
+      .slice(0, WORST);
     if (!errors.length) return h("p", { class: "quiet" }, "None: nobody gave much away.");
-    return h("ol", { class: "worst-list" }, ...errors.map((step) =>
-      h("li", {}, h("button", { type: "button", onclick: () => { go(step.i); say(caption.textContent ?? ""); } },
-        mark(step.class), h("span", {}, `Turn ${step.turn + 1}: ${step.words}`), h("span", { class: "loss" }, `${share(step.regret)}`)))));
+    return h(
+      "ol",
+      { class: "worst-list" },
+      ...errors.map((step) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            {
+              type: "button",
+              onclick: () => {
+                go(step.i);
+                say(caption.textContent ?? "");
+              },
+            },
+            mark(step.class),
+            h("span", {}, `Turn ${step.turn + 1}: ${step.words}`),
+            h("span", { class: "loss" }, `${share(step.regret)}`),
+          ),
+        ),
+      ),
+    );
   }
 
   /** @param {string} kind */
   function mark(kind) {
-    return h("span", { class: `grade ${kind}`, role: "img", "aria-label": kind }, kind === "blunder" ? "??" : "?");
+    return h(
+      "span",
+      { class: `grade ${kind}`, role: "img", "aria-label": kind },
+      kind === "blunder" ? "??" : "?",
+    );
   }
 
   /** Draw every seat's chances from step to step. */
@@ -218,7 +365,10 @@ function viewer(main, review, back) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", "Chances to win of every player, step by step. The slider goes through the steps.");
+    svg.setAttribute(
+      "aria-label",
+      "Chances to win of every player, step by step. The slider goes through the steps.",
+    );
     /** @param {string} tag @param {Record<string, string>} attributes */
     function draw(tag, attributes) {
       const element = document.createElementNS(SVG, tag);
@@ -233,12 +383,13 @@ function viewer(main, review, back) {
       draw("path", { d: `M${points.join("L")}`, class: `line line-${colors[seat]} dash-${seat}` });
     });
     steps.forEach((step, i) => {
-      if (step.class) draw("path", { d: `M${x(i)} ${y(step.chances[step.seat])}v.01`, class: `dot ${step.class}` });
+      if (step.class)
+        draw("path", { d: `M${x(i)} ${y(step.chances[step.seat])}v.01`, class: `dot ${step.class}` });
     });
     const cursor = draw("path", { class: "cursor" });
     svg.addEventListener("click", (event) => {
       const box = svg.getBoundingClientRect();
-      go(Math.round((((event.clientX - box.left) / box.width) * width - pad) / (width - 2 * pad) * last));
+      go(Math.round(((((event.clientX - box.left) / box.width) * width - pad) / (width - 2 * pad)) * last));
     });
     const legend = h("p", { class: "legend" });
     const element = h("figure", { class: "graph" }, svg, h("figcaption", {}, legend));
@@ -248,8 +399,11 @@ function viewer(main, review, back) {
       mark(step) {
         cursor.setAttribute("d", `M${x(step)} 0V${height}`);
         const now = chances[step];
-        legend.replaceChildren(...names.map((name, seat) =>
-          h("span", {}, sample(seat), `${name} ${now ? percent(now[seat]) : ""}`)));
+        legend.replaceChildren(
+          ...names.map((name, seat) =>
+            h("span", {}, sample(seat), `${name} ${now ? percent(now[seat]) : ""}`),
+          ),
+        );
       },
     };
     /** @param {number} seat */
@@ -279,6 +433,13 @@ function viewer(main, review, back) {
     go(steps_[key]);
   }
   document.addEventListener("keydown", onKey);
-  go(graded ? Math.max(0, steps.findIndex((step) => step.class)) : 0);
+  go(
+    graded
+      ? Math.max(
+          0,
+          steps.findIndex((step) => step.class),
+        )
+      : 0,
+  );
   return () => document.removeEventListener("keydown", onKey);
 }

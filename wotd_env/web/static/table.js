@@ -2,7 +2,7 @@
 
 import { ask, follow, keys, kept } from "./api.js";
 import { ELEMENTS, FACES, capital, cellOf, diceRow, makeBoard, makeDice } from "./board.js";
-import { attribute, copyButton, glyph, h, isElsewhere, percent, say } from "./dom.js";
+import { copyButton, glyph, h, isElsewhere, percent, say } from "./dom.js";
 
 const POWERS = ["fear", "rebirth", "eye of the tiger", "anxiety", "the dragon", "any one power"];
 
@@ -82,7 +82,10 @@ export function tablePage(main, id) {
       error.textContent = message;
       error.hidden = false;
     },
-    lost: () => showBanner("Connection lost. Trying again …"),
+    lost() {
+      acted = -1; // whether it has arrived is seen when the connection is back
+      showBanner("Connection lost. Trying again …");
+    },
     back: () => showBanner(""),
     gone(reason) {
       keys.drop(id);
@@ -144,7 +147,8 @@ export function tablePage(main, id) {
     if (moved && !first && myTurn() && [document.body, main, title].includes(document.activeElement)) {
       focusOnChoice();
     }
-    if (moved && myTurn() && !side.contains(document.activeElement)) board.element.scrollIntoView({ block: "nearest" });
+    if (moved && myTurn() && !side.contains(document.activeElement))
+      board.element.scrollIntoView({ block: "nearest" });
     play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
   }
 
@@ -156,7 +160,12 @@ export function tablePage(main, id) {
   function showTurn() {
     if (!view) return;
     const name = nameOf(view.player);
-    const asked = { keep: "which dice to keep?", move: "where to move?", extra: "an extra turn?", chance: "roll" };
+    const asked = {
+      keep: "which dice to keep?",
+      move: "where to move?",
+      extra: "an extra turn?",
+      chance: "roll",
+    };
     const here = view.seats.filter(({ mine }) => mine).length > 1;
     const tiger = view.phase === "keep" && view.rolls_left === 0;
     let words = `${name} is to play`;
@@ -167,7 +176,10 @@ export function tablePage(main, id) {
     }
     title.textContent = words;
     title.className = myTurn() ? "mine" : "";
-    const parts = [view.game > 1 && `game ${view.game}`, view.status === "playing" && `turn ${view.turn + 1}`];
+    const parts = [
+      view.game > 1 && `game ${view.game}`,
+      view.status === "playing" && `turn ${view.turn + 1}`,
+    ];
     if (view.status === "playing" && view.phase === "keep" && !tiger) {
       parts.push(`${view.rolls_left} re-roll${view.rolls_left === 1 ? "" : "s"} left`);
     }
@@ -216,7 +228,13 @@ export function tablePage(main, id) {
 
   function showBoard() {
     if (!view || !board) return;
-    board.show(view, view.seats.map(({ seat }) => nameOf(seat)), view.moved, marksOnBoard(), view.rules.immunity);
+    board.show(
+      view,
+      view.seats.map(({ seat }) => nameOf(seat)),
+      view.moved,
+      marksOnBoard(),
+      view.rules.immunity,
+    );
   }
 
   /** What can be tapped. @returns {Map<string, import("./board.js").CellMark>} */
@@ -240,7 +258,11 @@ export function tablePage(main, id) {
         const offeredHere = offered.includes(choice);
         const kind = offeredHere ? "picked" : choice.power === null ? "move" : "power";
         if (marks.has(name) && !offeredHere && marks.get(name)?.kind !== "power") continue;
-        const words = offeredHere ? "chosen" : kind === "power" ? `${POWERS[choice.power ?? 5]} leads here` : "move here";
+        const words = offeredHere
+          ? "chosen"
+          : kind === "power"
+            ? `${POWERS[choice.power ?? 5]} leads here`
+            : "move here";
         marks.set(name, { kind, color: view.color[seat], words });
       }
     }
@@ -262,7 +284,11 @@ export function tablePage(main, id) {
   function holdChoice() {
     if (!view) return null;
     /** @param {boolean[]} hold */
-    const faces = (hold) => view?.dice.filter((_, die) => hold[die]).sort().join("") ?? "";
+    const faces = (hold) =>
+      view?.dice
+        .filter((_, die) => hold[die])
+        .sort()
+        .join("") ?? "";
     const wanted = faces(dice.held());
     return view.choices.find(({ keep }) => keep !== null && faces(keep) === wanted) ?? null;
   }
@@ -280,9 +306,15 @@ export function tablePage(main, id) {
       parts.push(...endButtons());
     } else if (!myTurn()) {
       const seat = view.seats[view.player];
-      const what = seat.thinking || seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
+      const what =
+        seat.thinking || seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
       parts.push(
-        h("p", { class: "waits" }, h("span", { class: "dots", "aria-hidden": "true" }), `${nameOf(view.player)} ${what} …`),
+        h(
+          "p",
+          { class: "waits" },
+          h("span", { class: "dots", "aria-hidden": "true" }),
+          `${nameOf(view.player)} ${what} …`,
+        ),
       );
     } else if (phase === "keep") {
       parts.push(...holdButtons());
@@ -291,12 +323,17 @@ export function tablePage(main, id) {
       if (!offered.length) parts.push(h("p", { class: "waits" }, "Tap the piece to swap it with."));
       parts.push(h("button", { type: "button", class: "undo", onclick: undo }, "Undo"));
     } else {
-      const elsewhere = view.choices.filter(({ moves, kind }) => !moves.length || kind.includes("equilibrium"));
+      const elsewhere = view.choices.filter(
+        ({ moves, kind }) => !moves.length || kind.includes("equilibrium"),
+      );
       const swaps = view.choices.some(({ kind }) => kind === "swap");
       const moves = view.choices.some(({ kind }) => ["move", "wood", "jump"].includes(kind));
-      const tip = [moves && "Tap a marked space to move.", swaps && "Tap two pieces to swap them."].filter(Boolean);
+      const tip = [moves && "Tap a marked space to move.", swaps && "Tap two pieces to swap them."].filter(
+        Boolean,
+      );
       if (tip.length) parts.push(h("p", { class: "tip" }, tip.join(" ")));
-      if (phase === "extra") elsewhere.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"));
+      if (phase === "extra")
+        elsewhere.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"));
       elsewhere.forEach((choice, i) => {
         const first = i === 0 && !moves && !swaps && choice.power === null;
         parts.push(choiceButton(choice, first ? "primary" : ""));
@@ -327,13 +364,24 @@ export function tablePage(main, id) {
       stop &&
         h(
           "button",
-          { type: "button", class: rest === 0 ? "primary" : "", "data-name": "stop", onclick: () => act(stop) },
+          {
+            type: "button",
+            class: rest === 0 ? "primary" : "",
+            "data-name": "stop",
+            onclick: () => act(stop),
+          },
           h("span", {}, tiger ? "Do without" : "Stop rolling"),
         ),
       changed &&
         h(
           "button",
-          { type: "button", class: "undo", "data-name": "undo", onclick: undo, "aria-label": "Undo the choice of dice" },
+          {
+            type: "button",
+            class: "undo",
+            "data-name": "undo",
+            onclick: undo,
+            "aria-label": "Undo the choice of dice",
+          },
           "Undo",
         ),
     ].filter(Boolean);
@@ -345,7 +393,11 @@ export function tablePage(main, id) {
     const parts = [h("p", { class: "result" }, result?.words ?? "The game is over.")];
     parts.push(h("a", { class: "button primary", href: `#/review/${id}/${game}` }, "Review the game"));
     if (mine.length || host) {
-      const next = h("button", { type: "button", onclick: () => connection.send({ type: "next", game }) }, "Next game");
+      const next = h(
+        "button",
+        { type: "button", onclick: () => connection.send({ type: "next", game }) },
+        "Next game",
+      );
       parts.push(next);
     }
     return parts;
@@ -357,13 +409,23 @@ export function tablePage(main, id) {
     const links = (own?.invitations ?? []).filter(({ seat }) => waiting.includes(seat));
     const names = waiting.map((seat) => `seat ${view?.seats[seat].letter}`).join(", ");
     return [
-      h("p", { class: "waits" }, h("span", { class: "dots", "aria-hidden": "true" }), `Waiting for ${names} …`),
+      h(
+        "p",
+        { class: "waits" },
+        h("span", { class: "dots", "aria-hidden": "true" }),
+        `Waiting for ${names} …`,
+      ),
       ...links.map(({ seat, invitation }) => {
         const link = `${location.origin}${location.pathname}#/join/${id}/${invitation}`;
         return h(
           "div",
           { class: "invitation" },
-          h("label", {}, `Link for seat ${view?.seats[seat].letter}`, h("input", { readonly: true, value: link })),
+          h(
+            "label",
+            {},
+            `Link for seat ${view?.seats[seat].letter}`,
+            h("input", { readonly: true, value: link }),
+          ),
           copyButton("Copy", () => link),
         );
       }),
@@ -381,7 +443,12 @@ export function tablePage(main, id) {
     const buttons = list.map((choice) => choiceButton(choice));
     if (buttons.length > 8) {
       const open = kept.get("wotd-choices", false);
-      const more = h("details", { open }, h("summary", {}, `All ${buttons.length} choices in words`), ...buttons);
+      const more = h(
+        "details",
+        { open },
+        h("summary", {}, `All ${buttons.length} choices in words`),
+        ...buttons,
+      );
       more.addEventListener("toggle", () => kept.set("wotd-choices", more.open));
       choiceList.replaceChildren(more);
     } else choiceList.replaceChildren(...buttons);
@@ -401,7 +468,11 @@ export function tablePage(main, id) {
         "div",
         { class: "bar", role: "img", "aria-label": `Chances to win: ${words}` },
         ...current.chances.map((chance, seat) => {
-          const part = h("span", { class: `share-${view?.color[seat]}` }, chance > 0.1 ? percent(chance) : "");
+          const part = h(
+            "span",
+            { class: `share-${view?.color[seat]}` },
+            chance > 0.1 ? percent(chance) : "",
+          );
           part.style.flexGrow = String(Math.max(chance, 0.004));
           return part;
         }),
@@ -413,7 +484,15 @@ export function tablePage(main, id) {
     if (!myTurn()) return;
     const toggle = h(
       "button",
-      { type: "button", "aria-expanded": String(hinted), onclick: () => { hinted = !hinted; showHelp(); hints.querySelector("button")?.focus(); } },
+      {
+        type: "button",
+        "aria-expanded": String(hinted),
+        onclick: () => {
+          hinted = !hinted;
+          showHelp();
+          hints.querySelector("button")?.focus();
+        },
+      },
       hinted ? "Hide the hint" : "Show a hint",
     );
     const lines = fits
@@ -448,7 +527,8 @@ export function tablePage(main, id) {
       entries.append(logLine(step));
     }
     logged.count = view.log.length;
-    if (!entries.childElementCount) entries.append(h("li", { class: "quiet" }, "Nothing has been decided yet."));
+    if (!entries.childElementCount)
+      entries.append(h("li", { class: "quiet" }, "Nothing has been decided yet."));
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
 
@@ -483,8 +563,13 @@ export function tablePage(main, id) {
         round.map((faces, seat) =>
           faces === null
             ? ""
-            : h("div", {}, h("span", { class: "who" }, nameOf(seat)), diceRow(faces),
-                h("span", {}, dragons(faces.filter((face) => face === 5).length))),
+            : h(
+                "div",
+                {},
+                h("span", { class: "who" }, nameOf(seat)),
+                diceRow(faces),
+                h("span", {}, dragons(faces.filter((face) => face === 5).length)),
+              ),
         ),
       ),
     );
@@ -500,10 +585,14 @@ export function tablePage(main, id) {
         h("button", { type: "button", onclick: saveGame }, "Save the game"),
       );
       if (own?.watch) {
-        share.append(copyButton("Copy a link to watch", () => `${location.origin}/#/watch/${id}/${own.watch}`));
+        share.append(
+          copyButton("Copy a link to watch", () => `${location.origin}/#/watch/${id}/${own.watch}`),
+        );
       }
     }
-    const mine = view.seats.filter((seat) => seat.kind !== "agent" && (seat.mine || (view?.host && !seat.connected)));
+    const mine = view.seats.filter(
+      (seat) => seat.kind !== "agent" && (seat.mine || (view?.host && !seat.connected)),
+    );
     const shown = JSON.stringify(mine.map(({ seat, name, connected }) => [seat, name, connected]));
     if (people.dataset.shown === shown) return;
     people.dataset.shown = shown;
@@ -511,7 +600,9 @@ export function tablePage(main, id) {
       mine.length ? h("h3", {}, "Let an agent play a seat from now on") : "",
       ...mine.map(({ seat }) => {
         const agents = h("select", { "aria-label": `agent for ${nameOf(seat)}` });
-        agentNames().then((names) => agents.append(...names.map((name) => h("option", { value: name }, name))));
+        agentNames().then((names) =>
+          agents.append(...names.map((name) => h("option", { value: name }, name))),
+        );
         const hand = async () => {
           try {
             await ask(`/api/tables/${id}/seat`, { key: own?.key, body: { seat, agent: agents.value } });
@@ -555,11 +646,17 @@ export function tablePage(main, id) {
   /** @param {number} path @param {number|null} space */
   function pick(path, space) {
     if (!view || !myTurn() || view.phase === "keep") return;
-    const there = view.choices.filter(({ kind, moves }) =>
-      kind !== "swap" && moves.some((move) => move.path === path && (space === null || move.to === space)),
+    const there = view.choices.filter(
+      ({ kind, moves }) =>
+        kind !== "swap" && moves.some((move) => move.path === path && (space === null || move.to === space)),
     );
     if (there.length === 1 && there[0].power === null && space !== null) return act(there[0]);
-    if (there.length && there.every((choice) => offered.includes(choice)) && there.length === 1 && space !== null) {
+    if (
+      there.length &&
+      there.every((choice) => offered.includes(choice)) &&
+      there.length === 1 &&
+      space !== null
+    ) {
       return act(there[0]); // tapped once more
     }
     offered = there;
@@ -574,17 +671,22 @@ export function tablePage(main, id) {
   function pickForSwap(path, space) {
     if (!view) return;
     const seat = view.pieces.findIndex((places) => places[path] === space);
-    const swaps = view.choices.filter(({ kind, path: on, seats: two }) => kind === "swap" && on === path && two?.includes(seat));
+    const swaps = view.choices.filter(
+      ({ kind, path: on, seats: two }) => kind === "swap" && on === path && two?.includes(seat),
+    );
     if (seat < 0 || !swaps.length) {
       [picked, pickedPath] = [[], -1];
       return;
     }
     if (path !== pickedPath) [picked, pickedPath] = [[], path];
     picked = picked.includes(seat) ? picked.filter((other) => other !== seat) : [...picked.slice(0, 1), seat];
-    offered = swaps.filter(({ seats: two }) => picked.length === 2 && picked.every((one) => two?.includes(one)));
+    offered = swaps.filter(
+      ({ seats: two }) => picked.length === 2 && picked.every((one) => two?.includes(one)),
+    );
     if (picked.length === 2 && !offered.length) picked = [seat];
     if (!picked.length) pickedPath = -1;
-    if (picked.length === 1) say(`${nameOf(picked[0])} on ${ELEMENTS[path]} chosen. Choose the piece to swap it with.`);
+    if (picked.length === 1)
+      say(`${nameOf(picked[0])} on ${ELEMENTS[path]} chosen. Choose the piece to swap it with.`);
   }
 
   function undo() {
@@ -627,8 +729,11 @@ export function tablePage(main, id) {
 /** @param {number} power @param {boolean} used */
 export function powerBadge(power, used) {
   const words = `${POWERS[power]}${used ? ", used" : ""}`;
-  return h("span", { class: `power${used ? " used" : ""}`, title: words, role: "img", "aria-label": words },
-    glyph(`power-${power}`));
+  return h(
+    "span",
+    { class: `power${used ? " used" : ""}`, title: words, role: "img", "aria-label": words },
+    glyph(`power-${power}`),
+  );
 }
 
 /** @param {number} count */
