@@ -105,6 +105,6 @@ docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the co
 		torchrl==0.14.1 tensordict==0.14.3 hoptorch==0.1.4 pyvers==0.2.3 \
 		tianshou==2.0.1 sensai-utils==1.6.0 overrides==7.7.0 deepdiff==8.6.2 orderly-set==5.5.0 pandas==2.3.3 \
 		pytz==2026.6 tzdata==2026.6 tqdm==4.70.1 array-api-compat==1.16.0 \
-		moviepy==2.2.1 imageio==2.38.1 imageio-ffmpeg==0.8.1 proglog==0.1.12 python-dotenv==1.2.4 \
+		moviepy==2.2.1 imageio==2.38.1 imageio-ffmpeg==0.8.1 proglog==0.1.12 python-dotenv==1.2.4 decorator==5.3.1 \
 		supersuit==3.11.0 tinyscaler==1.2.8 skrl==2.1.1 pufferlib-core==3.0.23
 	touch $@
