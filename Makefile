@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients check format bench bench-check solution ladder docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients check format bench bench-check solution ladder comparison docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -63,6 +63,9 @@ ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (a
 docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebooks when they have changed
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
+
+comparison: .venv/.dev ## train in six ways, and write how they compare into docs/training.md (hours; ARGS="--quick" to try)
+	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the code: tables and pictures
 	$(BIN)/python -m tools.tables

@@ -1,0 +1,345 @@
+"""`make comparison`: train in several ways, grade on the way by perfect play, and write that into docs/training.md.
+
+Every point of a curve is a number of games against perfect play, in which what is given away is what is lost. Training
+goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import LinearSchedule
+
+from agents import checkpoint, training
+from agents.network import PathPolicy
+from agents.runs import CHECKPOINT, Stopped, alone
+from tools import pages
+from train import LEARNERS, stopping
+from wotd_env import Rules, analysis, solver
+from wotd_env.adapters.sb3 import SB3VecEnv
+from wotd_env.core.policy import Policy
+from wotd_env.policies.sb3 import Trained
+
+ROOT = Path(__file__).parent.parent
+PAGE, PICTURE = "training.md", "comparison.svg"
+
+
+class Method(NamedTuple):
+    """A way to train."""
+
+    words: str
+    learner: str
+    """of `train.py`"""
+    preset: str
+    changes: dict[str, Any]
+    """settings that differ from the preset's"""
+    masked: bool = True
+    """without, illegal actions can be chosen and lose the game"""
+
+
+GREEDY = {"past": 0.0, "greedy": 1.0}
+METHODS = {
+    "td": Method("TD(lambda), self-play", "td", "quick", {}),
+    "ppo-td": Method(
+        "PPO, self-play, credits by what TD(lambda) has learnt", "ppo", "quick", {"credit": "td"}
+    ),
+    "ppo-planner": Method("PPO, self-play, credits by `planner`", "ppo", "quick", {"credit": "planner"}),
+    "ppo-none": Method("PPO, self-play, results alone", "ppo", "rules", {}),
+    "ppo-greedy": Method("PPO against `greedy`, results alone", "ppo", "rules", GREEDY),
+    "ppo-unmasked": Method(
+        "PPO against `greedy`, results alone, no masks", "ppo", "rules", GREEDY, masked=False
+    ),
+}
+
+
+class Scale(NamedTuple):
+    """How much is trained and graded."""
+
+    seeds: int
+    games: int
+    """that each point is graded by"""
+    changes: dict[str, dict[str, Any]]
+    """settings of the learners"""
+
+
+FULL = Scale(3, 1000, {"td": {"milestones": 30}, "ppo": {"milestones": 15}})
+QUICK = Scale(
+    2,
+    20,
+    {
+        "td": {
+            "rounds": 3,
+            "games": 32,
+            "turns": 4,
+            "batches": 3,
+            "batch_size": 32,
+            "milestones": 3,
+            "threads": 1,
+        },
+        "ppo": {
+            **{"decisions": 512, "games": 16, "steps": 16, "batch_size": 64, "width": 8},
+            **{"milestones": 2, "threads": 1},
+        },
+    },
+)
+
+Point = tuple[float, float, float]
+"""Seconds of processor time, share against perfect play in percent, half the width of its 95 % interval."""
+
+
+def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Path) -> Any:
+    """Return the settings of a run."""
+    preset = importlib.import_module(LEARNERS[method.learner]).PRESETS[method.preset]
+    changes = {**method.changes, **scale.changes[method.learner]}
+    if changes.get("credit") == "td":
+        changes["credit"] = str(
+            folder.with_name(f"td-{seed}")
+        )  # which the package may not have for this board
+    return replace(
+        preset, rules=Rules(spaces=spaces), seed=seed, folder=folder, milestone_games=100, **changes
+    )
+
+
+class Curve:
+    """The points of a run, kept in a file.
+
+    Args:
+        file: where they are kept.
+        table: what grades.
+        games: games for each point.
+    """
+
+    def __init__(self, file: Path, table: solver.Table, games: int) -> None:
+        self.file, self.table, self.games = file, table, games
+        kept: dict[str, Any] = {"points": [], "grading": 0.0, "done": False}
+        if file.is_file():
+            kept = json.loads(file.read_text())
+        self.points: list[Point] = [(a, b, c) for a, b, c in kept["points"]]
+        self.grading, self.done = kept["grading"], kept["done"]
+
+    def add(self, seconds: float, policy: Policy) -> None:
+        """Grade what has been learnt after some processor time, in which the grading so far is counted too."""
+        began = time.process_time()
+        graded = analysis.grade(policy, self.table, self.games, opponent=f"oracle:{self.table.file}").all
+        point = seconds - self.grading, 50 - 50 * graded.per_game, 50 * graded.per_game_error
+        self.points.append(point)
+        self.grading += time.process_time() - began
+        self.save()
+
+    def save(self) -> None:
+        """Keep what there is."""
+        content = {"points": self.points, "grading": self.grading, "done": self.done}
+        checkpoint.write(self.file, json.dumps(content).encode())
+
+
+def train_masked(method: Method, settings: Any, curve: Curve, console: Console) -> None:
+    """Train as `train.py` does, or go on with that.
+
+    Raises:
+        Stopped: on Ctrl-C, after what is in progress.
+    """
+    learner = importlib.import_module(LEARNERS[method.learner])
+    folder = settings.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder):
+        if (folder / CHECKPOINT).is_file():
+            run = learner.Run.resume(learner.read_settings(folder))
+        else:
+            run = learner.Run.begin(settings)
+
+        def progress(run: Any) -> None:
+            if run.milestone >= len(curve.points):
+                curve.add(run.seconds, run.player())
+
+        with stopping(run, console):
+            run.train(progress)
+
+
+class _Graded(BaseCallback):
+    """Adds points to a curve, evenly spread over the training, and lets the entropy bonus fall."""
+
+    def __init__(self, curve: Curve, settings: training.Settings) -> None:
+        super().__init__()
+        self.curve, self.settings, self.began = curve, settings, time.process_time()
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        done = self.num_timesteps / self.settings.decisions
+        assert isinstance(self.model, MaskablePPO)
+        self.model.ent_coef = self.settings.entropy * max(1 - done, training.LEAST_ENTROPY)
+        if min(done, 1) * self.settings.milestones >= len(self.curve.points):
+            self.curve.add(time.process_time() - self.began, Trained(self.model.policy))
+
+    _on_training_end = _on_rollout_start
+
+
+def train_unmasked(settings: training.Settings, curve: Curve) -> None:
+    """Train the network of PPO in the vector environment, where an illegal action loses; from the beginning."""
+    curve.points, curve.grading = [], 0.0
+    rules = {"spaces": settings.rules.spaces}
+    model = MaskablePPO(
+        PathPolicy,
+        SB3VecEnv(settings.games, opponents="greedy", **rules),
+        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
+        n_steps=settings.steps,
+        batch_size=settings.batch_size,
+        n_epochs=settings.epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        clip_range=settings.clip,
+        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.planned},
+        seed=settings.seed,
+        device="cpu",
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*a game is lost by an illegal action")
+        model.learn(settings.decisions, _Graded(curve, settings), use_masking=False)
+
+
+def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> str:
+    """Return the table of the curves' ends, and the picture."""
+    rows = []
+    for name, runs in curves.items():
+        ends = [points[-1] for points in runs]
+        shares = [share for _, share, _ in ends]
+        mean, band = sum(shares) / len(shares), max(band for *_, band in ends)
+        minutes = sum(seconds for seconds, *_ in ends) / len(ends) / 60
+        rows.append(
+            (
+                METHODS[name].words,
+                len(runs),
+                f"{minutes:.1f}",
+                f"{mean:.2f} %",
+                f"{min(shares):.2f}-{max(shares):.2f} %",
+                f"±{band:.2f}",
+            )
+        )
+    head = ("trained by", "seeds", "minutes", "share", "least and largest", "of one seed")
+    return "\n\n".join(
+        (
+            f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
+            "without grading; what TD(lambda) has taken to learn credits is counted there alone. The last column is "
+            "the widest 95 % interval of a single run.",
+            pages.table(head, rows, right=(1, 2, 3, 4, 5)),
+            f"![Share against perfect play over processor time]({PICTURE})",
+        )
+    )
+
+
+def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
+    """Draw the curves, a line for each run."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    figure = Figure((8, 5), layout="constrained")
+    axes = figure.add_subplot(
+        xscale="log", xlabel="seconds of processor time", ylabel="share against perfect play, %", ylim=(0, 51)
+    )
+    for color, (name, runs) in enumerate(curves.items()):
+        for i, points in enumerate(runs):
+            seconds, shares, _ = zip(
+                *points[1:], strict=True
+            )  # the first one is of the network before it learns
+            label = METHODS[name].words.replace("`", "") if i == 0 else None
+            axes.plot(seconds, shares, color=f"C{color}", linewidth=1.2, label=label)
+    axes.axhline(50, color="grey", linewidth=0.8, linestyle=":")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, loc="lower right")
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, metadata={"Date": None})
+
+
+def compare(
+    names: Sequence[str],
+    scale: Scale,
+    spaces: int,
+    folder: Path,
+    say: Callable[[str], None],
+    console: Console,
+) -> dict[str, list[list[Point]]]:
+    """Train by all methods and seeds, as far as that is still to be done; return the curves.
+
+    Raises:
+        Stopped, KeyboardInterrupt: if it is interrupted.
+        FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
+    """
+    file = solver.cache_file(spaces)
+    table = solver.solve(spaces, file) if spaces <= 1 else solver.load(file)
+    folder.mkdir(parents=True, exist_ok=True)
+    curves: dict[str, list[list[Point]]] = {}
+    for seed in range(scale.seeds):
+        for name in names:
+            method = METHODS[name]
+            settings = settings_of(method, scale, spaces, seed, folder / f"{name}-{seed}")
+            curve = Curve(folder / f"{name}-{seed}.json", table, scale.games)
+            if not curve.done:
+                say(f"{name}, seed {seed}")
+                if method.masked:
+                    train_masked(method, settings, curve, console)
+                else:
+                    train_unmasked(settings, curve)
+                curve.done = True
+                curve.save()
+            curves.setdefault(name, []).append(curve.points)
+    return curves
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code: 0, 2 for a missing table, 130 if interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m tools.comparison", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="seconds instead of hours, which shows nothing (a trial)"
+    )
+    parser.add_argument(
+        "--spaces", type=int, default=Rules.spaces, help=f"the board (default {Rules.spaces})"
+    )
+    parser.add_argument("--seeds", type=int, help=f"runs of each method (default {FULL.seeds})")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=list(METHODS),
+        metavar="NAME",
+        help=f"default {' '.join(METHODS)}",
+    )
+    parser.add_argument("--into", type=Path, help="use and write everything in this folder instead (a trial)")
+    options = parser.parse_args(arguments)
+    scale = QUICK if options.quick else FULL
+    scale = scale._replace(seeds=options.seeds or scale.seeds)
+    docs = options.into or ROOT / "docs"
+    size = "quick" if options.quick else "full"
+    folder = (options.into or ROOT / "runs") / "comparison" / f"{options.spaces}-{size}"
+    console = Console(stderr=True)
+    try:
+        curves = compare(options.methods, scale, options.spaces, folder, console.print, console)
+    except (ValueError, OSError) as error:
+        print(f"tools.comparison: error: {error}", file=sys.stderr)
+        return 2
+    except (Stopped, KeyboardInterrupt):
+        print("Interrupted; the same command goes on.", file=sys.stderr)
+        return 130
+    page = docs / PAGE
+    draw(curves, docs / PICTURE)
+    page.write_text(
+        pages.renew(page.read_text(), {"comparison": lambda: section(curves, scale, options.spaces)})
+    )
+    print(f"wrote {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
