@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+import onnx
 import torch as th
 import tyro
 from gymnasium.spaces.utils import flatdim
@@ -21,6 +23,9 @@ from agents.network import PathPolicy
 from agents.trained import load
 from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policies.sb3 import Trained
+
+WORTHWHILE = 64
+"""Numbers in a table that is kept in fewer bits."""
 
 
 class _Logits(nn.Module):
@@ -49,6 +54,11 @@ def export_onnx(run: Path, file: Path) -> None:
     player = load(run)
     if not file.parent.is_dir():
         raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
+    checkpoint.write(file, to_onnx(player))
+
+
+def to_onnx(player: Trained) -> bytes:
+    """Return a network as ONNX, see `export_onnx`."""
     sizes = flatdim(player.network.observation_space), flatdim(player.network.action_space)
     batch = th.export.Dim("batch")
     log = logging.getLogger("torch.onnx")
@@ -70,9 +80,33 @@ def export_onnx(run: Path, file: Path) -> None:
     assert program is not None
     assert isinstance(player.network, PathPolicy)
     model = program.model_proto
+    make_small(model.graph)
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(player.network.rules)))
     model.metadata_props.add(key=ENCODING, value=player.encoding)
-    checkpoint.write(file, model.SerializeToString())
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def make_small(graph: onnx.GraphProto) -> None:
+    """Take away what only describes a graph, and keep tables of indices in 16 bits; they are widened when it is loaded.
+
+    What describes it names the folders of this machine, too.
+    """
+    del graph.value_info[:]
+    for node in graph.node:
+        node.ClearField("doc_string")
+        del node.metadata_props[:]
+    widened = []
+    for table in graph.initializer:
+        del table.metadata_props[:]
+        numbers = onnx.numpy_helper.to_array(table)
+        if numbers.dtype == np.int64 and numbers.size >= WORTHWHILE and abs(numbers).max() < 2**15:
+            name = table.name
+            table.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.int16), f"{name}_small"))
+            widened.append(onnx.helper.make_node("Cast", [table.name], [name], to=onnx.TensorProto.INT64))
+    nodes = [*widened, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

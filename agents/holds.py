@@ -24,9 +24,6 @@ from wotd_env.core.dice import (
     NUM_HOLDS,
     NUM_KEEPS,
     NUM_ROLLS,
-    THROW_ROLL,
-    THROW_SIZE,
-    THROW_START,
     UNROLLED_DICE,
 )
 from wotd_env.core.rules import DICE, DRAGON, PATHS
@@ -71,15 +68,6 @@ SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1
 """The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
 
 
-def _chances() -> NDArray[np.float32]:
-    """Return float32 (252, 462): how likely each keep becomes each roll."""
-    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
-    for keep in range(NUM_KEEPS):
-        start, size = int(THROW_START[keep]), int(THROW_SIZE[keep])
-        np.add.at(chances[keep], THROW_ROLL[start : start + size], 1 / size)
-    return chances.T.astype(np.float32)
-
-
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
     """Return what holds are worth.
 
@@ -98,20 +86,28 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Do what `planned_holds` does with operations that ONNX knows, ten times slower."""
-    chances = th.from_numpy(_chances())
+    """Do what `planned_holds` does with operations that ONNX knows, some ten times slower."""
     stop = ends[:, th.from_numpy(OFFERS)].amax(2)
-    last = stop @ chances
+    last = _means(stop)
     best = last[:, th.from_numpy(SIZES[0])]
     for size in range(1, DICE + 1):
         fewer = th.from_numpy(FEWER[SIZES[size]].astype(np.int64) - SIZES[size - 1][0])
         own = stop if size == DICE else last[:, th.from_numpy(SIZES[size])]
         best = th.maximum(own, best[:, fewer].amax(2))
-    first = best @ chances
+    first = _means(best)
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     worth = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
     worth = th.cat([worth[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
     return worth * (rerolls[:, None] > 0)
+
+
+def _means(rolls: th.Tensor) -> th.Tensor:
+    """Return what every keep is worth, (N, 462), if rolls are worth that, (N, 252): die by die the mean over faces."""
+    parts = [rolls]
+    for size in range(DICE - 1, -1, -1):
+        more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
+        parts.append(parts[-1][:, th.from_numpy(more)].mean(2))
+    return th.cat(parts, 1)
 
 
 class _Planned(th.autograd.Function):

@@ -34,6 +34,7 @@ from agents.evaluate import Counts, measure
 from agents.network import PathNetwork
 from agents.selfplay import SelfPlayVecEnv
 from agents.trained import load
+from agents.trained import player as trained_player
 from agents.training import Run, Settings
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
@@ -828,6 +829,27 @@ def test_a_model_of_other_makers_plays_as_sb3_has_it_predict(tmp_path: Path, net
         np.testing.assert_array_equal(chosen, expected)
         game.step(state, chosen)
     assert policy.act(game, state[:0], np.random.default_rng(0)).shape == (0,)
+
+
+def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path: Path):
+    rules = Rules(spaces=2)
+    network = PathNetwork(rules, 16, planned=True)
+    file = tmp_path / "model.onnx"
+    file.write_bytes(export.to_onnx(trained_player(network)))
+    weights = sum(4 * tensor.numel() for tensor in network.parameters())
+    assert file.stat().st_size < weights + 100_000
+    assert b"forward" not in file.read_bytes()
+    assert str(Path(train.__file__).parent).encode() not in file.read_bytes()
+
+    game, rng = Game(rules), np.random.default_rng(0)
+    session, state = onnxruntime.InferenceSession(file), game.reset(200, seed=9)
+    for _ in range(12):
+        observation, mask = game.observe(state), game.legal_actions(state)
+        (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
+        with th.no_grad():
+            expected = network.forward_actor(th.from_numpy(observation).float()).numpy()
+        np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-4)
+        game.step(state, RANDOM.act(game, state, rng))
 
 
 def test_export_names_what_is_missing(tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]):

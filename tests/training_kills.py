@@ -18,7 +18,7 @@ from pathlib import Path
 import torch as th
 
 import train
-from agents import trained
+from agents import trained, training
 
 SETTINGS = (
     *("--decisions", "64", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
@@ -128,6 +128,8 @@ def same_weights(one: Path, other: Path) -> bool:
 def main(folder: Path, number: int = 100) -> None:
     """Kill and resume so many trainings, race a tenth as many, and print as JSON what became of them."""
     th.set_num_threads(1)
+    # The export takes seconds each time, and writes one file when all else is done.
+    vars(training)["export_onnx"] = lambda run, file: None
     train.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
