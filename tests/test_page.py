@@ -343,6 +343,14 @@ def test_agents_play_while_one_watches(visit):
     assert page.locator(".dock.mine").count() == 0
 
 
+def test_a_table_without_its_key_says_how_to_get_one(visit, site):
+    page = visit()
+    page.goto(site + "/#/table/nobodys")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This table is not yours")
+    page.get_by_role("link", name="To the tables").click()
+    expect(page.locator(".set-up form")).to_be_visible()
+
+
 def test_what_is_wrong_is_said_in_the_words_of_the_server(visit):
     page = visit()
     page.get_by_text("More rules").click()

@@ -16,9 +16,13 @@ export function tablePage(main, id) {
   const own = keys.of(id);
   if (!own) {
     main.append(
-      h("h1", {}, "This table is not yours"),
-      h("p", {}, "You take a seat at a table by an invitation link, or from the list of open tables."),
-      h("p", {}, h("a", { class: "button", href: "#/" }, "To the tables")),
+      h(
+        "section",
+        { class: "card narrow" },
+        h("h1", {}, "This table is not yours"),
+        h("p", {}, "You take a seat at a table by an invitation link, or from the list of open tables."),
+        h("a", { class: "button", href: "#/" }, "To the tables"),
+      ),
     );
     return () => {};
   }
@@ -90,9 +94,13 @@ export function tablePage(main, id) {
     gone(reason) {
       keys.drop(id);
       showBanner("");
-      play.replaceChildren(
-        h("h1", {}, reason),
-        h("p", {}, h("a", { class: "button", href: "#/" }, "To the tables")),
+      main.replaceChildren(
+        h(
+          "section",
+          { class: "card narrow" },
+          h("h1", {}, reason),
+          h("a", { class: "button", href: "#/" }, "To the tables"),
+        ),
       );
     },
   });
