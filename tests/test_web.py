@@ -771,9 +771,34 @@ def test_agents_that_hang_or_fail_are_replaced_and_harm_no_other_table(tmp_path:
 # ---------------------------------------------------------------------------------------------------- as a command
 
 
-def serve(file: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "wotd_env.cli", "serve", "--port", "0", "--file", str(file), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+Serve = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start the command for a file of tables; whatever still runs in the end is killed."""
+    started = []
+
+    def start(file: Path, *options: str) -> subprocess.Popen[str]:
+        command = [
+            sys.executable,
+            "-m",
+            "wotd_env.cli",
+            "serve",
+            "--port",
+            "0",
+            "--file",
+            str(file),
+            *options,
+        ]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def client_for(process: subprocess.Popen[str]) -> httpx.Client:
@@ -806,7 +831,7 @@ def send_nonsense(at: At) -> None:
                 pass
 
 
-def test_the_command_serves_and_stops(tmp_path: Path) -> None:
+def test_the_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
     process = serve(tmp_path / "tables", "--policy", "mine=first")
     with contextlib.closing(client_for(process)) as client:
         agents = [agent["name"] for agent in client.get("/api/setup").json()["agents"]]
@@ -830,7 +855,9 @@ def test_the_command_serves_and_stops(tmp_path: Path) -> None:
         (["--port", "70000"], "port must be from 0 to 65535"),
     ],
 )
-def test_the_command_says_what_is_wrong(tmp_path: Path, options: list[str], reason: str) -> None:
+def test_the_command_says_what_is_wrong(
+    serve: Serve, tmp_path: Path, options: list[str], reason: str
+) -> None:
     process = serve(tmp_path / "tables", *options)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -861,7 +888,7 @@ def test_the_script_of_the_documentation_runs(client: httpx.Client) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_that_was_answered_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+def test_nothing_that_was_answered_is_lost_when_the_server_is_killed(serve: Serve, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     tables: list[At] = []
     answered: dict[str, list[Any]] = {}  # the decisions that the server has said it has taken
