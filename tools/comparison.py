@@ -104,9 +104,8 @@ def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Pa
     preset = importlib.import_module(LEARNERS[method.learner]).PRESETS[method.preset]
     changes = {**method.changes, **scale.changes[method.learner]}
     if changes.get("credit") == "td":
-        changes["credit"] = str(
-            folder.with_name(f"td-{seed}")
-        )  # which the package may not have for this board
+        # Trained here: the package may have no learnt value for this board.
+        changes["credit"] = str(folder.with_name(f"td-{seed}"))
     return replace(
         preset, rules=Rules(spaces=spaces), seed=seed, folder=folder, milestone_games=100, **changes
     )

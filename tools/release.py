@@ -105,9 +105,8 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
         subprocess.run([python, "-m", "venv", folder], check=True)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
-    pins = (
-        [] if extra == "rllib" else ["--constraint", str(ROOT / "requirements.txt")]
-    )  # it pins older ones itself
+    # RLlib pins older releases itself.
+    pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "requirements.txt")]
     subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *pins, package], check=True)
     subprocess.run([interpreter, "-m", "pip", "check"], check=True, stdout=subprocess.PIPE)
     # -I: nothing of the checkout is found by accident.

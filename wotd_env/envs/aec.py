@@ -113,10 +113,8 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        lost, learner = (
-            self._loser is not None,
-            self._loser or 0,
-        )  # all learn; the one that has lost may begin (R1)
+        # All seats learn; the one that has lost may begin (R1).
+        lost, learner = self._loser is not None, self._loser or 0
         self._state, _ = begin(self.game, self._state, seed, options, learner, learner, lost)
         self._loser = None
         self.agents = self.possible_agents[:]

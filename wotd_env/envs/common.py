@@ -56,9 +56,8 @@ def observation_space(game: Game, mask_in: str, dtype: str, mask_dtype: str = "i
     check_choice("mask_dtype", mask_dtype, MASK_DTYPES)
     check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
     high = np.concatenate(list(parts(game.rules, game.encoding).values())).astype(dtype)
-    high = np.maximum(
-        high, 1
-    )  # some numbers of tokens are always 0; Gymnasium warns of a range without a width
+    # Some numbers of tokens are always 0, and Gymnasium warns of a range without a width.
+    high = np.maximum(high, 1)
     flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
     if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
         return flat

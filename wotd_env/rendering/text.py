@@ -11,7 +11,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 
-__all__ = ["paint", "render_text", "roll_off_text"]
+__all__ = ["describe_due", "paint", "render_text", "roll_off_text"]
 
 DEAD = "#"
 EMPTY = "."
@@ -38,6 +38,20 @@ def render_text(game: Game, state: NDArray[np.void], color: bool = False) -> str
     return "\n".join(
         [*_news(game, state, how), "", *_board(game, state[0], how), "", *_seats(game, state, how)]
     )
+
+
+def describe_due(state: NDArray[np.void]) -> str:
+    """Return what the player to act of a game, STATE (1,) and not over, does next, in words that follow a name."""
+    left = int(state["rolls_left"][0])
+    phase = Phase(state["phase"][0])
+    if phase == Phase.KEEP and left == 0:
+        return "may re-roll once more by the eye of the tiger"
+    return {
+        Phase.CHANCE: "rolls the dice",
+        Phase.KEEP: f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left",
+        Phase.MOVE: "moves",
+        Phase.EXTRA: "may take an extra turn",
+    }[phase]
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
@@ -76,20 +90,11 @@ def _news(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
     if record["phase"] == Phase.OVER:
         when = f"after {record['turn']} turns" if record["truncated"] else f"in turn {record['turn'] + 1}"
         return [f"The game is over {when}: {_result(game, state)}."]
-    left = int(record["rolls_left"])
-    what = {
-        Phase.CHANCE: "rolls the dice",
-        Phase.KEEP: f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left",
-        Phase.MOVE: "moves",
-        Phase.EXTRA: "may take an extra turn",
-    }[Phase(record["phase"])]
-    if record["phase"] == Phase.KEEP and left == 0:
-        what = "may re-roll once more by the eye of the tiger"
     perfection = " (perfection)" if record["perfection"] else ""
     dice = "  ".join(
         paint(f"[{FACES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
     )
-    return [f"Turn {record['turn'] + 1}: {actor} {what}{perfection}", f"Dice: {dice}"]
+    return [f"Turn {record['turn'] + 1}: {actor} {describe_due(state)}{perfection}", f"Dice: {dice}"]
 
 
 def _result(game: Game, state: NDArray[np.void]) -> str:

@@ -18,7 +18,7 @@ from wotd_env.core.notation import action_text, legal_words, position
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, POWERS, Phase, Power, Rules
 from wotd_env.core.state import States
-from wotd_env.rendering.text import ANIMALS
+from wotd_env.rendering.text import ANIMALS, describe_due
 
 __all__ = [
     "ANIMALS",
@@ -92,16 +92,7 @@ def _news(game: Game, state: States, names: Sequence[str]) -> str:
     over = result(game, state, names)
     if over:
         return str(over["words"])
-    left = int(record["rolls_left"])
-    what = {
-        Phase.CHANCE: "rolls the dice",
-        Phase.KEEP: f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left",
-        Phase.MOVE: "moves",
-        Phase.EXTRA: "may take an extra turn",
-    }[Phase(record["phase"])]
-    if record["phase"] == Phase.KEEP and left == 0:
-        what = "may re-roll once more by the eye of the tiger"
-    return f"Turn {record['turn'] + 1}: {names[record['player']]} {what}."
+    return f"Turn {record['turn'] + 1}: {names[record['player']]} {describe_due(state)}."
 
 
 def result(game: Game, state: States, names: Sequence[str]) -> dict[str, Any] | None:
