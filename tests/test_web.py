@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -29,7 +29,9 @@ from websockets.sync.client import ClientConnection, connect
 from tests.server import fewer, running, wait_until_ready
 from wotd_env import STATE, Game, Rules, notation
 from wotd_env.core.policy import Policy
+from wotd_env.core.state import States
 from wotd_env.web.limits import Rate, Refused, client_of
+from wotd_env.web.review import advise
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
@@ -360,6 +362,26 @@ def test_a_game_is_reviewed_when_it_is_over(client: httpx.Client, rules: dict[st
     assert {name: pasted[name] for name in ("steps", "seats")} == {
         name: told[name] for name in ("steps", "seats")
     }
+
+
+def test_help_that_came_too_late_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = Event()
+
+    def slow(game: Game, states: States) -> Sequence[Any]:
+        go_on.wait(60)
+        return advise(game, states)
+
+    monkeypatch.setattr("wotd_env.web.tables.advise", slow)
+    with running(tmp_path / "tables", fewer(thinking=0.2)) as client:
+        at, _ = make(client, HERE, HERE, help=True)
+        late = at.get("/help")
+        assert (late.status_code, late.headers["Retry-After"]) == (503, "5")
+        go_on.set()
+        for _ in range(600):  # what was begun late is done first
+            if (told := at.get("/help")).status_code == 200:
+                break
+            Event().wait(0.1)
+        assert len(told.json()["hints"]) == 2
 
 
 def test_games_and_positions_as_text_are_shown(client: httpx.Client) -> None:

@@ -271,9 +271,14 @@ class Tables:
         game, state, number, ply = table.game, table.state, table.number, table.ply
         if table.advice is None:
             table.advice = asyncio.create_task(self._advise(table.rules, state))
+            # Whoever asked may be gone when it fails, and then nobody looks at the error.
+            table.advice.add_done_callback(lambda task: task.cancelled() or task.exception())
+        advice = table.advice
         try:
-            advised = await asyncio.shield(table.advice)
+            advised = await asyncio.shield(advice)
         except TimeoutError:
+            if table.advice is advice:  # the next one who asks is given a new try
+                table.advice = None
             raise Refused(503, "the position could not be valued in time", wait=_AGAIN) from None
         stood = chances(game, state, advised.equity, table.stood)
         if (number, ply) == (table.number, table.ply):
