@@ -353,7 +353,9 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
     shown = wotd("replay", "game.txt")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == wotd("replay", "g.parquet", "--game", 4).stdout
-    assert shown.stdout.startswith("Turn 1: ")
+    first, second = shown.stdout.splitlines()[:2]
+    assert first.startswith("Roll-off for the start")
+    assert second.startswith("Turn 1: ")
     assert "The game is over in turn" in shown.stdout
     assert wotd("replay", "game.txt", "--out", "game.html").exit_code == 0
     assert Path("game.html").read_text().startswith("<!doctype html>")

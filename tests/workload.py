@@ -19,7 +19,8 @@ import numpy as np
 from tests.learnt import some_value
 from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
 from wotd_env.arena import Tournament, run
-from wotd_env.core import compilation
+from wotd_env.core import batch, compilation
+from wotd_env.core.dice import keep_number
 from wotd_env.planning.playing import play_turns
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
@@ -74,6 +75,23 @@ def games(digest: Digest, threads: int) -> None:
         state["player"][7] = 9
         with contextlib.suppress(ValueError):
             game.observe(state)
+
+
+def nodes(digest: Digest) -> None:
+    """A game as OpenSpiel's states play it: one record, chance and decisions apart."""
+    for rules in VARIANTS:
+        game = Game(rules, skip_forced=False)
+        state = game.reset(1, seed=6, roll=False)
+        while state["phase"][0] != Phase.OVER:
+            if state["phase"][0] == Phase.CHANCE:
+                rolled = state.copy()
+                game.roll(rolled)
+                state["rng"] = rolled["rng"]
+                batch.roll_one(state, game.config, keep_number(rolled["dice"][0].tolist()))
+            else:
+                digest.add(*batch.legal_one(state, game.config))
+                batch.decide_one(state, game.config, game.legal_actions(state)[0].argmax())
+            digest.add(state)
 
 
 def learnt(digest: Digest, threads: int) -> None:
@@ -145,6 +163,7 @@ def idle_kernels() -> list[str]:
 def main(threads: int = 1) -> None:
     digest = Digest()
     games(digest, threads)
+    nodes(digest)
     learnt(digest, threads)
     environments(digest, threads)
     solution(digest, threads)
