@@ -46,6 +46,7 @@ def _use(part: str) -> None:
 
 def _games() -> None:
     from wotd_env import Game
+    from wotd_env.core import batch
 
     game = Game()
     state = game.reset(4)
@@ -60,6 +61,10 @@ def _games() -> None:
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)
     game.step_autoreset(state, game.legal_actions(state).argmax(1))
+    one = game.reset(1, roll=False)  # as OpenSpiel's states go on
+    batch.roll_one(one, game.config, 0)
+    batch.legal_one(one, game.config)
+    batch.decide_one(one, game.config, 31)
     state["player"] = -1
     with contextlib.suppress(ValueError):
         game.scores(state)
