@@ -164,9 +164,7 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
-        most = 0
-        for lane in range(lanes):
-            most = max(most, rerolls[first + lane])
+        most = rerolls[first : first + lanes].max()
         if most == 0:
             continue
         stop(ends, first, lanes, work)
@@ -193,9 +191,7 @@ def credit_ends(
     stopped = np.zeros(NUM_ROLLS, np.float32)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
-        most = 0
-        for lane in range(lanes):
-            most = max(most, rerolls[first + lane])
+        most = rerolls[first : first + lanes].max()
         if most == 0:
             continue
         stop(ends, first, lanes, work)
