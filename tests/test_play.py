@@ -108,6 +108,12 @@ def test_every_hold_can_be_chosen_by_the_numbers_of_its_dice():
                 assert left == sorted(asked.dice[place] for place in kept)
 
 
+@pytest.mark.parametrize("number", ["0", "00019", "999999999999", "1" * 5000])
+def test_a_number_that_no_choice_has_is_told(number):
+    with pytest.raises(ValueError, match="choices have the numbers 1 to 4"):
+        decision(f"{EMPTY} wf(meo) 1 A move 0 wfmee").read(number)
+
+
 def test_a_hold_grows_shrinks_and_is_taken_back():
     asked = hold("wwfmd")
     for typed in ("k 1 3", "k5", "r 1"):

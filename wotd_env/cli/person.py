@@ -120,9 +120,10 @@ class Decision:
             if line in (choice.notation.lower(), _plain(choice.words)):
                 return choice.action
         if line.isdecimal() and line.isascii():
-            if not 1 <= int(line[:4]) <= len(self.choices):
+            number = int(line) if len(line) < 5 else 0
+            if not 1 <= number <= len(self.choices):
                 raise ValueError(f"choices have the numbers 1 to {len(self.choices)}, got {line[:20]}")
-            return self.choices[int(line) - 1].action
+            return self.choices[number - 1].action
         return None
 
     # ---------------------------------------------------------------------------------------------- moves
