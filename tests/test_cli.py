@@ -162,6 +162,14 @@ def test_watch_tells_every_turn_until_the_end():
     )
 
 
+def test_names_in_a_file_do_nothing_to_the_terminal(tmp_path):
+    file = tmp_path / "game.txt"
+    notation.write_game(file, notation.record_game(Rules(), [31], seed=3, players=("\x1b[2J",) * 2))
+    told = wotd("replay", file).stdout
+    assert "\x1b" not in told
+    assert r"'\x1b[2J', " in told
+
+
 def test_a_recorded_game_can_be_analysed(table):
     assert wotd("watch", "random", "--spaces", 0, "--record", "game.txt").exit_code == 0
     recorded = notation.read_game("game.txt")

@@ -138,6 +138,11 @@ class _Rate(ProgressColumn):
         return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
 
 
+def printable(name: str) -> str:
+    """Return a name as it can be shown in a terminal, which would do what escape sequences in it say."""
+    return name if name.isprintable() else repr(name)
+
+
 def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | None]]) -> Iterator[str]:
     """Tell a game in words, turn by turn.
 
@@ -150,6 +155,7 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
     from wotd_env.core.notation import position
     from wotd_env.rendering import render_text
 
+    names = [printable(name) for name in names]
     lines: list[str] = []
     turn = -1
     for state, action in steps:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies
+from wotd_env.cli.common import FAILED, check_writable, explained, fail, printable, ready_policies
 from wotd_env.cli.options import Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
@@ -149,9 +149,8 @@ def _is_person(name: str) -> bool:
 
 
 def _shown(name: str) -> str:
-    """Return the name of a seat as it is shown; a file may hold any."""
-    shown = (name.partition(":")[2] if _is_person(name) else "") or name
-    return shown if shown.isprintable() else repr(shown)
+    """Return the name of a seat as it is shown."""
+    return printable((name.partition(":")[2] if _is_person(name) else "") or name)
 
 
 def _free(file: Path | None) -> Path:
