@@ -445,8 +445,8 @@ def test_the_page_shows_what_the_command_tells(monkeypatch):
     page = (Path(__file__).parents[1] / "docs" / "play.md").read_text()
     _, _, rest = page.partition("<!-- transcript -->\n```text\n$ wotd ")
     first, _, shown = rest.partition("```")[0].partition("\n")
-    # a line of the board begins like one that is typed: "> A  player_0 ..."
-    typed = iter(re.findall(r"^>(?! [A-E]  player)(.*)$", shown, flags=re.MULTILINE))
+    # a line of the board begins like one that is typed: "> A  me ..."
+    typed = iter(re.findall(r"^>(?! [A-E]  )(.*)$", shown, flags=re.MULTILINE))
 
     def answer(prompt: str) -> str:
         try:

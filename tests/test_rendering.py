@@ -51,6 +51,15 @@ def test_a_position():
     assert drawn(POWERS, state) == textwrap.dedent(expected)
 
 
+def test_players_have_the_names_that_are_given():
+    state = board(Rules(), water="a...... | .....", player=1)
+    text = render_text(Game(Rules()), state, names=["me", "planner"])
+    assert text.startswith("Turn 1: planner (B) rolls the dice")
+    assert text.endswith(
+        "  A  me       water, black tortoise   0 points\n> B  planner  fire, red bird          0 points"
+    )
+
+
 @pytest.mark.parametrize(
     ("fields", "line"),
     [

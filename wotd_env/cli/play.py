@@ -174,7 +174,8 @@ class _Match:
 
         self.rules = Game(recorded.rules, skip_forced=False)
         self.recorded, self.file, self.players = recorded, file, players
-        self.names = [f"{_shown(name)} ({SEATS[seat]})" for seat, name in enumerate(recorded.players)]
+        self.shown_names = [_shown(name) for name in recorded.players]
+        self.names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self.shown_names)]
         self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
         self.color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self.advisor = Advisor(self.rules)
@@ -183,7 +184,7 @@ class _Match:
     def play(self) -> None:
         """Play on to the end, or until somebody leaves."""
         from wotd_env import notation
-        from wotd_env.rendering import render_text, roll_off_text
+        from wotd_env.rendering import roll_off_text
 
         if sys.stdin.isatty():
             with contextlib.suppress(ImportError):
@@ -210,7 +211,7 @@ class _Match:
                 actions=np.append(recorded.actions, action),
             )
             notation.write_game(self.file, recorded)
-        typer.echo(f"\n{render_text(self.rules, state, self.color)}\n")
+        typer.echo(f"\n{self._text(state)}\n")
         self._review()
 
     def _choose(self, state: States) -> int | None:
@@ -298,10 +299,14 @@ class _Match:
             typer.echo(text)
         return True
 
-    def _show_board(self, decision: Decision) -> None:
+    def _text(self, state: States) -> str:
+        """Return a position as text: what is going on, the board and the seats, with an empty line between them."""
         from wotd_env.rendering import render_text
 
-        _, _, board = render_text(self.rules, decision.state, self.color).partition("\n\n")
+        return render_text(self.rules, state, self.color, self.shown_names)
+
+    def _show_board(self, decision: Decision) -> None:
+        _, _, board = self._text(decision.state).partition("\n\n")
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: Decision) -> None:

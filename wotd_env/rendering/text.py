@@ -23,21 +23,25 @@ _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
 
-def render_text(game: Game, state: NDArray[np.void], color: bool = False) -> str:
+def render_text(
+    game: Game, state: NDArray[np.void], color: bool = False, names: Sequence[str] | None = None
+) -> str:
     """Return what a person at the table sees of a game.
 
     Args:
         game: the rules.
         state: STATE (1,).
         color: paint dice, paths and pieces by ANSI escape sequences.
+        names: of the players, by seat; by default those of PettingZoo's agents.
 
     Returns:
-        Lines of at most 110 characters, escape sequences not counted, without a line break at the end.
+        Lines of at most 110 characters, unless names are long, without a line break at the end; escape sequences are
+        not counted.
     """
     how = paint if color else _plain
-    return "\n".join(
-        [*_news(game, state, how), "", *_board(game, state[0], how), "", *_seats(game, state, how)]
-    )
+    names = names or [f"player_{seat}" for seat in range(game.rules.players)]
+    news, seats = _news(game, state, names, how), _seats(game, state, names, how)
+    return "\n".join([*news, "", *_board(game, state[0], how), "", *seats])
 
 
 def describe_due(state: NDArray[np.void]) -> str:
@@ -83,13 +87,13 @@ def paint(text: str, color: int) -> str:
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
-def _news(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
+def _news(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
     """Return the lines that tell what is going on."""
     record = state[0]
-    actor = f"player_{record['player']} ({SEATS[record['player']]})"
+    actor = f"{names[record['player']]} ({SEATS[record['player']]})"
     if record["phase"] == Phase.OVER:
         when = f"after {record['turn']} turns" if record["truncated"] else f"in turn {record['turn'] + 1}"
-        return [f"The game is over {when}: {_result(game, state)}."]
+        return [f"The game is over {when}: {_result(game, state, names)}."]
     perfection = " (perfection)" if record["perfection"] else ""
     dice = "  ".join(
         paint(f"[{FACES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
@@ -97,11 +101,11 @@ def _news(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
     return [f"Turn {record['turn'] + 1}: {actor} {describe_due(state)}{perfection}", f"Dice: {dice}"]
 
 
-def _result(game: Game, state: NDArray[np.void]) -> str:
+def _result(game: Game, state: NDArray[np.void], names: Sequence[str]) -> str:
     if state["truncated"][0]:
         return "the limit of turns is reached, nobody wins"
     rewards = game.rewards(state)[0]
-    winners = [f"player_{seat} ({SEATS[seat]})" for seat in np.flatnonzero(rewards == rewards.max())]
+    winners = [f"{names[seat]} ({SEATS[seat]})" for seat in np.flatnonzero(rewards == rewards.max()).tolist()]
     return f"{winners[0]} wins" if len(winners) == 1 else f"{', '.join(winners)} share the victory"
 
 
@@ -133,10 +137,11 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
     return f"{name} {' '.join(cells[:spaces])} | {' '.join(cells[spaces:])} |  {waiting}".rstrip()
 
 
-def _seats(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
+def _seats(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
     """Return a line for every seat, the one to act marked."""
     record = state[0]
     lines = []
+    width = max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):
         mark = ">" if record["phase"] != Phase.OVER and record["player"] == seat else " "
         color = record["color"][seat]
@@ -144,11 +149,10 @@ def _seats(game: Game, state: NDArray[np.void], paint: _Paint) -> list[str]:
         if game.rules.powers != "none":
             power = POWERS[color] if game.rules.powers == "own" else "any power"
             power += " (used)" if record["used"] >> seat & 1 else ""
-        who = f"player_{seat}  {ELEMENTS[color]}, {ANIMALS[color]}"
-        letter = paint(SEATS[seat], int(color))
-        lines.append(
-            f"{mark} {letter}  {who:<31}  {score:>2} point{' ' if score == 1 else 's'}  {power}".rstrip()
-        )
+        animal = f"{ELEMENTS[color]}, {ANIMALS[color]}"
+        who = f"{paint(SEATS[seat], int(color))}  {names[seat]:<{width}}  {animal:<21}"
+        points = f"{score:>2} point{' ' if score == 1 else 's'}"
+        lines.append(f"{mark} {who}  {points}  {power}".rstrip())
     if game.rules.dead_pieces:
         lines.append(f"  {paint(DEAD, _STONE)}  dead piece")
     return lines
