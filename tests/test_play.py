@@ -317,6 +317,16 @@ def test_several_people_share_the_keyboard():
     assert "Anna (A), Ben (B), random (C) play." in result.output
     for name in ("Anna (A): which dice", "Ben (B): which dice"):
         assert name in result.output
+    for name in ("A  Anna    water", "B  Ben     fire", "C  random  metal"):
+        assert name in result.output
+
+
+def test_a_name_may_be_anything_that_can_be_shown():
+    result = play("me:[/b] [red]", "greedy", "--spaces", 0, "--seed", 3, typed="1\n" * 2000)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("[/b] [red] (A)") > 2
+    assert "without luck" in result.output
+    assert re.search(r"(\[/b\] \[red\]|greedy) \([AB]\) wins", result.output)
 
 
 def test_all_that_is_asked_for_is_told_and_decides_nothing():

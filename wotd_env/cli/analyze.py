@@ -95,7 +95,7 @@ def command(
     for name, player in players.items():
         with progress_bar(f"games of {name}", quiet) as progress:
             grades[name] = analysis.grade(player, solution, games, seed, opponent, progress)
-    console = Console()
+    console = Console(markup=False)
     for name, graded in grades.items():
         console.print(_grades(name, graded))
         for blunder in graded.worst[:blunders]:

@@ -108,7 +108,7 @@ def command(
                 pool=pool,
                 progress=progress,
             )
-        console = Console()
+        console = Console(markup=False)
         for table in show.tables(results):
             console.print(table)
         for target in out or []:

@@ -333,7 +333,7 @@ class _Match:
         from wotd_env.analysis import BLUNDER, ERROR, review
 
         told = review(self.recorded, self.advisor)
-        Console().print(self._table(told))
+        Console(markup=False).print(self._table(told))
         typer.echo(
             f"Regret is equity given away, which runs from -1, a sure loss, to 1, a sure win: {ERROR} is an error, "
             f"{BLUNDER} a blunder.\nBy {told.source}."
