@@ -20,7 +20,7 @@ from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
-from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
+from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
     action_space,
     fixed_seat,
@@ -170,6 +170,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self._dtype, self._mask_dtype = np.dtype(observation_dtype), np.dtype(mask_dtype)
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)  # at stage UNUSED
+        self._lost = np.zeros(num_envs, STATE)  # the last games lost by illegal actions, as they stood
         self._warned = False  # of illegal actions
 
     @property
@@ -244,11 +245,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         chosen = self.game.as_actions(state, actions)
         if self.illegal == "raise":
             self.game.check(state, actions)
-        before = self._state.view(ROW).copy().view(STATE)
         outputs = self._outputs()
         self._go_on(chosen, outputs)
         info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
-        illegal = self._explain_illegal(before, chosen, outputs.lost)
+        illegal = self._explain_illegal(chosen, outputs.lost)
         if self._settings.same_step:
             self._add_ends(info, illegal, outputs)
         else:
@@ -360,6 +360,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
                 actions,
                 self._settings,
                 scratch,
+                self._lost,
                 outputs,
                 validate=False,
             )
@@ -393,15 +394,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             return {}
         return {"action_mask": mask.view(self._mask_dtype), "_action_mask": where}
 
-    def _explain_illegal(
-        self, before: States, actions: NDArray[np.int64], lost: NDArray[np.bool_]
-    ) -> dict[str, Any]:
+    def _explain_illegal(self, actions: NDArray[np.int64], lost: NDArray[np.bool_]) -> dict[str, Any]:
         """Return infos that say what was legal, and where, in games that were lost by an illegal action."""
         if not lost.any():
             return {}
         words = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(lost):
-            words[i] = self.game.explain_illegal(before[i : i + 1], int(actions[i]))
+            words[i] = self.game.explain_illegal(self._lost[i : i + 1], int(actions[i]))
             if not self._warned:
                 self._warned = True
                 warn_of_illegal(words[i])
@@ -432,11 +431,13 @@ def step_learners(
     actions: Any,
     settings: Any,
     scratch: Records,
+    lost_games: Records,
     outputs: Any,
 ) -> None:
     """Do a step in all environments, or, without actions, go on with those that waited for a policy outside.
 
-    Environments that still wait for one are left at stage REPLY or OPENING.
+    Environments that still wait for one are left at stage REPLY or OPENING. Games that are lost by an illegal action
+    are copied as they stand, because the next ones may begin in their records.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)
@@ -455,7 +456,9 @@ def step_learners(
                 learner.steps += 1
                 lost = not is_legal(s, rules, actions[i])
                 outputs.lost[i] = lost
-                if not lost and s.phase != Phase.OVER:
+                if lost:
+                    lost_games[i] = s
+                elif s.phase != Phase.OVER:
                     engine.step(s, rules, actions[i])
                 learner.stage = REPLY
         elif learner.stage < REPLY:
