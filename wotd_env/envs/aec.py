@@ -15,6 +15,7 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
+    OneGame,
     action_space,
     as_integer,
     begin,
@@ -36,7 +37,7 @@ def env(**arguments: Any) -> _OrderEnforcing:  # an AECEnv; PettingZoo has no ty
     return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments), illegal_reward=-1)))
 
 
-class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is what it expects
+class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is what it expects
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
 
     An agent may act several times in a row: a turn holds several decisions, and those with one legal action are taken
@@ -164,8 +165,7 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
             self.rewards = dict(zip(self.agents, final_rewards(self.game, state), strict=True))
             self._accumulate_rewards()
             self._deads_step_first()
-        if self.render_mode == "human":
-            self.render()
+        self._render_for_human()
 
     def _deads_step_first(self) -> str:
         # The end, be it that of the game or, by TerminateIllegalWrapper, that after an illegal action.
@@ -202,25 +202,6 @@ class raw_env(AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is unt
         """Return the whole position as one vector, int8 (D,): what seat 0 sees, whoever is to act."""
         whole: NDArray[np.int8] = self.game.observe(self._started("state"), 0)[0]
         return whole
-
-    @property
-    def record(self) -> NDArray[np.void]:
-        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
-        return self._started("record").copy()
-
-    def _started(self, what: str) -> NDArray[np.void]:
-        """Return the game as it stands, STATE (1,)."""
-        if self._state is None:
-            raise ResetNeeded(f"no game has begun: call reset() before {what}")
-        return self._state
-
-    def render(self) -> Any:
-        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
-        return self._viewer.render_one(self._started("render"))
-
-    def close(self) -> None:
-        """Close the window if there is one."""
-        self._viewer.close()
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
@@ -21,9 +22,11 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records
+from wotd_env.rendering import Viewer
 
 __all__ = [
     "ANY_SEAT",
+    "OneGame",
     "action_space",
     "begin",
     "fixed_seat",
@@ -107,6 +110,37 @@ def read_options(
     if state["phase"][0] == Phase.OVER:
         raise ValueError("options['state'] must be a game that goes on, got a finished one")
     return None, state
+
+
+class OneGame:
+    """What environments that play one game at a time have in common: the game as it stands, and how it is shown."""
+
+    render_mode: str | None
+    _state: NDArray[np.void] | None  # STATE (1,), None before the first reset
+    _viewer: Viewer
+
+    @property
+    def record(self) -> NDArray[np.void]:
+        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
+        return self._started("record").copy()
+
+    def _started(self, what: str) -> NDArray[np.void]:
+        """Return the game as it stands, STATE (1,)."""
+        if self._state is None:
+            raise ResetNeeded(f"no game has begun: call reset() before {what}")
+        return self._state
+
+    def render(self) -> Any:
+        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        return self._viewer.render_one(self._started("render"))
+
+    def _render_for_human(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def close(self) -> None:
+        """Close the window if there is one."""
+        self._viewer.close()
 
 
 def begin(

@@ -16,6 +16,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
+    OneGame,
     action_space,
     as_integer,
     begin,
@@ -36,7 +37,7 @@ _OVER = int(Phase.OVER)
 Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 
 
-class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
+class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
     A step is one decision of the learner, and then all decisions of the others up to its next one or the end. The
@@ -195,26 +196,3 @@ class WayOfTheDragonEnv(gymnasium.Env[Any, Any]):
         if self._ended:
             mask.fill(1)
         return mask.ravel().view(self._mask_dtype)
-
-    @property
-    def record(self) -> NDArray[np.void]:
-        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
-        return self._started("record").copy()
-
-    def _started(self, what: str) -> NDArray[np.void]:
-        """Return the game as it stands, STATE (1,)."""
-        if self._state is None:
-            raise ResetNeeded(f"no game has begun: call reset() before {what}")
-        return self._state
-
-    def render(self) -> Any:
-        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
-        return self._viewer.render_one(self._started("render"))
-
-    def close(self) -> None:
-        """Close the window if there is one."""
-        self._viewer.close()
-
-    def _render_for_human(self) -> None:
-        if self.render_mode == "human":
-            self.render()
