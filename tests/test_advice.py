@@ -100,6 +100,29 @@ def test_what_is_no_table_is_skipped(cache):
     assert "is not a table" in advisor.skipped[0]
 
 
+def test_damage_that_two_threads_find_costs_one_source(cache, solved, monkeypatch):
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    game = Game(Rules(spaces=0))
+    advisor = Advisor(game)
+    state = game.reset(1, seed=0)
+    asked = []
+
+    def damaged(game, state, value):
+        asked.append(value)
+        if len(asked) == 1:
+            advisor.analyze(state)  # what another thread does before this one is told
+        if value is asked[0]:
+            raise solver.TableError("damaged")
+        return plan(game, state, value)
+
+    monkeypatch.setattr("wotd_env.analysis.advice.plan", damaged)
+    advisor.analyze(state)
+    assert advisor.skipped[0] == "damaged"
+    assert advisor.skipped.count("damaged") == 1
+    assert asked[0] is asked[1]
+    assert asked[2] is asked[3]
+
+
 def test_a_table_that_turns_out_to_be_damaged_gives_way(cache, solved):
     file = cache / "perfect-0.wotd"
     content = bytearray(solved.read_bytes())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from wotd_env import models
 from wotd_env.analysis.equity import Analysis
 from wotd_env.core.game import Game
@@ -22,7 +24,7 @@ class Advisor:
     2. the learnt value that comes with the package for these rules, every turn planned exactly,
     3. the hand-made value, every turn planned exactly.
 
-    A table that turns out to be damaged while it is read gives way to the next source.
+    A table that turns out to be damaged while it is read gives way to the next source. Several threads may ask.
 
     Args:
         game: the rules.
@@ -40,6 +42,7 @@ class Advisor:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.skipped: tuple[str, ...] = ()
+        self._opening = threading.Lock()
         self._sources = iter((_solution, _learnt, _made_by_hand))
         self._open_next()
 
@@ -50,11 +53,14 @@ class Advisor:
             ValueError: for a record that is no game of these rules.
         """
         while True:
+            value = self._value
             try:
-                actions, equity = plan(self.game, state, self._value)
+                actions, equity = plan(self.game, state, value)
             except TableError as error:  # blocks of a table are checked when they are first read
-                self.skipped += (str(error),)
-                self._open_next()
+                with self._opening:
+                    if self._value is value:  # no other thread has found the damage too
+                        self.skipped += (str(error),)
+                        self._open_next()
             else:
                 return Analysis(equity, actions, actions.argmax(1))
 
