@@ -443,6 +443,22 @@ def test_what_cannot_be_written_has_not_happened(tmp_path: Path, monkeypatch: py
         assert at.post("/act", ply=0, action=31).status_code == 200
 
 
+def test_a_game_that_cannot_be_begun_is_begun_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("wotd_env.web.tables._AGAIN", 0.1)
+    with running(tmp_path / "tables") as client:
+        host, _ = make(client, HERE, OPEN)
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "put_game", full)
+            joined = client.post(f"{host.url}/join", json={"name": "Bob"})
+            assert joined.status_code == 200  # the seat is his, and so is its key
+            assert (joined.json()["view"]["status"], joined.json()["view"]["waiting_for"]) == ("waiting", [])
+        guest = At(client, host.table, joined.json()["key"])
+        assert guest.until(lambda view: view["status"] == "playing")["mine"] == [1]
+
+
 def test_the_file_is_for_its_owner_and_holds_neither_keys_nor_dice_to_come(tmp_path: Path) -> None:
     file = tmp_path / "tables"
     with running(file) as client:

@@ -189,8 +189,9 @@ class Table:
         mine = playing and int(self.state["player"][0]) in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.told()) if step["moves"]), None)
         shown = views.show(game, self.state, names)
-        if not playing and self.status == "waiting":
-            shown["words"] = f"Waiting for {views.listed([f'seat {SEATS[s]}' for s in self.waiting_for])}."
+        if self.status == "waiting":
+            free = [f"seat {SEATS[seat]}" for seat in self.waiting_for]
+            shown["words"] = f"Waiting for {views.listed(free)}." if free else "The game is about to begin."
         return {
             "table": self.id,
             "game": self.number,

@@ -70,7 +70,6 @@ class Tables:
         for table in self._tables.values():
             number = max(self._store.games(table.id), default=0)
             table.show(self._store.game(table.id, number), number)
-            self._begin_if_full(table)
             self._go_on(table)
 
     async def close(self) -> None:
@@ -163,7 +162,7 @@ class Tables:
         with _written():
             self._store.put_table(table.id, table.settings())
         self._tables[table.id] = table
-        self._begin_if_full(table)
+        self._go_on(table)
         return table, keys
 
     def join(self, table: Table, name: str, invitation: str | None, seat: int | None) -> tuple[int, str]:
@@ -352,10 +351,6 @@ class Tables:
         table.show(Played(state, roll_off, []), table.number + 1)
         self._happened(table)
 
-    def _begin_if_full(self, table: Table) -> None:
-        if table.number == 0 and not table.waiting_for:
-            self._begin(table)
-
     def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
         """Give a seat to somebody."""
         before, table.seats[number] = table.seats[number], seat
@@ -365,7 +360,6 @@ class Tables:
         except Refused:
             table.seats[number] = before
             raise
-        self._begin_if_full(table)
         self._happened(table)
 
     def _happened(self, table: Table) -> None:
@@ -376,13 +370,18 @@ class Tables:
         self._go_on(table)
 
     def _go_on(self, table: Table) -> None:
-        """Take the next decision if no person has to."""
+        """Begin the first game once all seats are taken, or take the next decision if no person has to."""
         if table.timer:
             table.timer.cancel()
             table.timer = None
-        if table.status != "playing":
-            return
-        if len(table.legal) == 1 or table.seats[int(table.state["player"][0])].agent:
+        if table.status == "waiting" and not table.waiting_for:
+            try:
+                self._begin(table)
+            except Refused:  # whoever took the last seat has it all the same
+                table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
+        elif table.status == "playing" and (
+            len(table.legal) == 1 or table.seats[int(table.state["player"][0])].agent
+        ):
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
