@@ -16,7 +16,7 @@ import numpy as np
 from wotd_env.analysis import Advisor
 from wotd_env.core.game import Game
 from wotd_env.core.policy import Policy, ask, check_rules
-from wotd_env.core.rules import Rules
+from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 
@@ -163,7 +163,7 @@ class Agents:
     def players(self, name: str) -> list[int]:
         """Return the numbers of players for which an agent plays the basic game."""
         able = []
-        for players in range(2, 6):
+        for players in range(2, MAX_PLAYERS + 1):
             try:
                 self.check(name, Rules(players=players))
             except (ValueError, ImportError, OSError):

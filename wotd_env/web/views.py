@@ -53,7 +53,7 @@ _FIXED = {
 def rules_in_words(rules: Rules) -> str:
     """Return rules in a line; what is as usual is left out."""
     words = [f"{rules.players} players"]
-    if rules.spaces != 7:
+    if rules.spaces != Rules.spaces:
         words.append(f"{rules.spaces} plain spaces")
     words.append({"none": "no powers", "own": "own powers", "any": "any one power"}[rules.powers])
     if rules.immunity:
