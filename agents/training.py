@@ -30,6 +30,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint, runs, trained
 from agents.checkpoint import CheckpointError
@@ -171,6 +172,34 @@ PRESETS = {
 }
 
 
+def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
+    """Return a network that has learnt nothing, and the way in which it learns in `env`, see `Settings`.
+
+    From here on torch works by as many threads as are set: sums depend on their number.
+    """
+    th.set_num_threads(settings.threads)
+    return MaskablePPO(
+        PathPolicy,
+        env,
+        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
+        n_steps=settings.steps,
+        batch_size=settings.batch_size,
+        n_epochs=settings.epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        ent_coef=settings.entropy,
+        clip_range=settings.clip,
+        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.planned},
+        seed=settings.seed,
+        device="cpu",
+    )
+
+
+def entropy(settings: Settings, decisions: int) -> float:
+    """Return the weight of the entropy bonus after a number of decisions."""
+    return settings.entropy * max(1 - decisions / settings.decisions, LEAST_ENTROPY)
+
+
 class Run(runs.Run):
     """A training and its run folder.
 
@@ -190,7 +219,6 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(settings.threads)
         # The opponents are set below: most of them are made of the model.
         self.env = SelfPlayVecEnv(
             self.game,
@@ -198,25 +226,7 @@ class Run(runs.Run):
             settings.seed,
             value_of(settings.credit, settings.rules),
         )
-        self.model = MaskablePPO(
-            PathPolicy,
-            self.env,
-            learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
-            n_steps=settings.steps,
-            batch_size=settings.batch_size,
-            n_epochs=settings.epochs,
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-            ent_coef=settings.entropy,
-            clip_range=settings.clip,
-            policy_kwargs={
-                "rules": settings.rules,
-                "width": settings.width,
-                "planned": settings.planned,
-            },
-            seed=settings.seed,
-            device="cpu",
-        )
+        self.model = make_model(settings, self.env)
         self.past = copy.deepcopy(self.model.policy)
         self.pool: list[dict[str, th.Tensor]] = []
 
@@ -258,8 +268,7 @@ class Run(runs.Run):
     def after_update(self) -> None:
         """Do what is due; then make ready for the next update."""
         super().after_update()
-        left = 1 - self.model.num_timesteps / self.settings.decisions
-        self.model.ent_coef = self.settings.entropy * max(left, LEAST_ENTROPY)
+        self.model.ent_coef = entropy(self.settings, self.model.num_timesteps)
         # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
         rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
         self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch as th
+from sb3_contrib import MaskablePPO
 
 from agents import td
 from tools import comparison
@@ -78,6 +80,21 @@ def test_every_method_is_trained_and_graded(place: Path):
             seconds = [point[0] for point in curve["points"]]
             assert seconds == sorted(seconds)
             assert all(-20 < share < 55 for _, share, _ in curve["points"])
+
+
+def test_training_without_masks_works_by_the_threads_that_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(MaskablePPO, "learn", lambda *_, **__: None)
+    settings = comparison.settings_of(comparison.METHODS["ppo-unmasked"], QUICK, 0, 0, tmp_path)
+    no_table: Any = None  # nothing is graded
+    before = th.get_num_threads()
+    try:
+        th.set_num_threads(settings.threads + 1)
+        comparison.train_unmasked(settings, comparison.Curve(tmp_path / "curve.json", no_table, 1))
+        assert th.get_num_threads() == settings.threads
+    finally:
+        th.set_num_threads(before)
 
 
 def test_a_missing_table_is_named(place: Path, capsys: pytest.CaptureFixture[str]):

@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.utils import LinearSchedule
 
 from agents import checkpoint, training
-from agents.network import PathPolicy
 from agents.runs import CHECKPOINT, Stopped, alone
 from tools import pages
 from train import LEARNERS, stopping
@@ -179,7 +177,7 @@ class _Graded(BaseCallback):
     def _on_rollout_start(self) -> None:
         done = self.num_timesteps / self.settings.decisions
         assert isinstance(self.model, MaskablePPO)
-        self.model.ent_coef = self.settings.entropy * max(1 - done, training.LEAST_ENTROPY)
+        self.model.ent_coef = training.entropy(self.settings, self.num_timesteps)
         if min(done, 1) * self.settings.milestones >= len(self.curve.points):
             self.curve.add(time.process_time() - self.began, Trained(self.model.policy))
 
@@ -190,20 +188,7 @@ def train_unmasked(settings: training.Settings, curve: Curve) -> None:
     """Train the network of PPO in the vector environment, where an illegal action loses; from the beginning."""
     curve.points, curve.grading = [], 0.0
     rules = {"spaces": settings.rules.spaces}
-    model = MaskablePPO(
-        PathPolicy,
-        SB3VecEnv(settings.games, opponents="greedy", **rules),
-        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
-        n_steps=settings.steps,
-        batch_size=settings.batch_size,
-        n_epochs=settings.epochs,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        clip_range=settings.clip,
-        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.planned},
-        seed=settings.seed,
-        device="cpu",
-    )
+    model = training.make_model(settings, SB3VecEnv(settings.games, opponents="greedy", **rules))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*a game is lost by an illegal action")
         model.learn(settings.decisions, _Graded(curve, settings), use_masking=False)
