@@ -287,7 +287,7 @@ class Run(runs.Run):
                 else:
                     self._learn()
                     newest = play()
-                self.samples = [*self.samples[-self.settings.replay + 1 :], newest]
+                self.samples = [*self.samples, newest][-self.settings.replay :]
                 self.rounds += 1
 
     def _play(self, number: int, value: LearnedValue) -> Samples:

@@ -187,6 +187,13 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert all(map(np.array_equal, whole.value.network, learned.load(folder / "value.npz").network))
 
 
+@pytest.mark.parametrize("replay", [1, 2, 9])
+def test_rounds_are_forgotten(tmp_path: Path, replay: int):
+    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path, replay=replay))
+    run.train(lambda run: None)
+    assert len(run.samples) == min(replay, TINY.rounds + 1)
+
+
 def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
     whole = trained(tmp_path / "whole")
     Run.begin(dataclasses.replace(TINY, folder=tmp_path / "run"))
