@@ -104,4 +104,9 @@ def test_the_page_says_what_the_cards_say(card: Path):
 
 def test_the_page_is_up_to_date():
     cards = [json.loads(card.read_text()) for card in CARDS]
-    assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards)
+    assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
+
+
+def test_a_trial_shows_the_sizes_of_its_own_files(tmp_path: Path):
+    (tmp_path / f"{CARDS[0].stem}.npz").write_bytes(bytes(2_000_000))
+    assert "2,000 kB" in tool.page([json.loads(CARDS[0].read_text())], tmp_path)

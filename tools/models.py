@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"wrote {put(run, box)}")
     cards = [json.loads(file.read_text()) for file in sorted(box.glob("*.json"))]
     draw(cards, docs / PICTURE)
-    (docs / PAGE).write_text(page(cards))
+    (docs / PAGE).write_text(page(cards, box))
     print(f"wrote {docs / PAGE}")
 
 
@@ -104,13 +104,13 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
     return " ".join(map(str, [*words, *report.options(rules)]))
 
 
-def page(cards: list[dict[str, Any]]) -> str:
-    """Return the page."""
+def page(cards: list[dict[str, Any]], box: Path) -> str:
+    """Return the page on the models in a folder, of which these are the cards."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:
         rules = Rules.from_dict(card["rules"])
-        file = next(models.FOLDER.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
+        file = next(box.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
         shares = (
             report.in_percent(card["result"][name]["wins"], card["result"][name]["games"])
             for name in opponents
