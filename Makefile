@@ -78,9 +78,9 @@ docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the co
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev
 .venv/.bench: extras := all,dev,bench
-.venv/.train .venv/.dev .venv/.bench: pyproject.toml requirements.txt
+.venv/.train .venv/.dev .venv/.bench: pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --constraint requirements.txt --editable ".[$(extras)]"
+	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[$(extras)]"
 	touch $@
 
 .venv/.oldest: .venv/.dev

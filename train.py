@@ -17,7 +17,15 @@ from typing import Any
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
 
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
@@ -79,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("train.py: interrupted before the training", file=sys.stderr)
+        print("train.py: interrupted before the training; the same command begins it", file=sys.stderr)
         return 130
 
 
@@ -125,11 +133,22 @@ def stopping(run: Any, console: Console) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def columns() -> list[ProgressColumn]:
+    """Return what stands beside the progress bar; where the line is narrow, the bar gives way."""
+    whole = Column(no_wrap=True)
+    return [
+        TextColumn("{task.percentage:>3.0f} %"),
+        BarColumn(None, table_column=Column(ratio=1)),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(whole),
+        TextColumn("left"),
+        TimeRemainingColumn(table_column=whole),
+    ]
+
+
 def train(run: Any, console: Console) -> None:
     """Train and measure, with progress; leave the results in the run folder."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[text]}"), *times, console=console) as progress:
+    with Progress(*columns(), console=console, expand=True) as progress:
         task = progress.add_task("training", total=run.total, text="")
         before = run.done
 

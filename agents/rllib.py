@@ -55,8 +55,7 @@ class Settings(runs.Settings):
     """Of the network, the games and the choices. RLlib does not promise the same network for the same seed."""
 
     opponents: str = "itself"
-    """Who has the other seats: itself, so that all seats of the PettingZoo environment learn, or the name of a policy,
-    against which one seat of the vector environment learns."""
+    """Who has the other seats: itself, so that all seats learn, or a policy, against which one seat learns."""
 
     decisions: int = 2_000_000
     """Decisions of the learner to train on, at least."""
@@ -65,8 +64,7 @@ class Settings(runs.Settings):
     """Times that a measurement and a checkpoint are made, evenly spread over the training."""
 
     ray: str | None = None
-    """Address of the Ray cluster to work on, or auto for the one that this machine is a node of; by default a new one
-    here."""
+    """Ray cluster to work on: its address, or auto for the one of this machine; by default a new one here."""
 
     runners: int = 0
     """Processes that play, on any node; 0: this one does."""

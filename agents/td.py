@@ -89,15 +89,13 @@ class Settings(runs.Settings):
     """Units of the network's first layer, a multiple of 32."""
 
     against: str = "itself"
-    """Policy that plays all seats but one, so that a best response to it is learnt, see `agents.response`; by default
-    the learner has all seats."""
+    """Policy that plays all seats but one: a best response to it is learnt. By default the learner has all seats."""
 
     threads: int = 2
     """Threads: one learns while the others play."""
 
     ray: str | None = None
-    """Address of a Ray cluster that plays the games, or auto for the one that this machine is a node of; by default
-    this process plays. It changes nothing but the time."""
+    """Ray cluster that plays the games: its address, or auto for the one of this machine. By default none does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -79,8 +79,7 @@ class Settings(runs.Settings):
     """
 
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of all other settings: quick takes up to 5 minutes on two cores, standard an hour; rules learns from the
-    rules of the game alone, without credits and plans, in 5 minutes."""
+    """Defaults of the others: on two cores quick and rules take 5 minutes, standard an hour; rules has no credits."""
 
     decisions: int = 850_000
     """Decisions of the learner to train on."""
@@ -104,9 +103,7 @@ class Settings(runs.Settings):
     """Score holds and moves by the ends of the turn, with the turn planner as a layer of the network."""
 
     credit: str = "auto"
-    """Policy whose value of positions pays each decision at once what it changes of the result to expect, the luck of
-    the dice left out: planner, td, td:FILE or a run folder of td; none for the result of the game, at its end; auto
-    for td where the package has a model for the rules, and planner elsewhere."""
+    """Policy by whose value decisions are paid at once; none: by the result; auto: td if the package has a model."""
 
     gamma: float = 0.0
     """Discount from one decision to the next: 0 suits credits, which are paid at once, and 1 the result at the end."""
@@ -124,8 +121,7 @@ class Settings(runs.Settings):
     """Lambda of generalized advantage estimation, counted in decisions."""
 
     entropy: float = 0.15
-    """Weight of the entropy bonus at the start; it falls linearly to a thirtieth. What a hold gives away is so little
-    that without it the policy is sure of a choice before it knows the better one."""
+    """Weight of the entropy bonus at the start; it falls linearly to a thirtieth."""
 
     clip: float = 0.2
     """Clip range of PPO's probability ratio."""

@@ -67,8 +67,7 @@ class Sweep:
     """Folder of the sweep; by default runs/sweep- and the time."""
 
     ray: str | None = None
-    """Address of the Ray cluster to train on, or auto for the one that this machine is a node of; by default a new one
-    here."""
+    """Ray cluster to train on: its address, or auto for the one of this machine; by default a new one here."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)

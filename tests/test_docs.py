@@ -69,7 +69,7 @@ def test_command_exists(command):
         call = "from wotd_env.cli import main; main()"
         subprocess.run([sys.executable, "-c", call, arguments[0], "--help"], check=True, capture_output=True)
     else:
-        assert Path(program).name in {"python3", "python", "pip", "pytest"}
+        assert Path(program).name in {"python3", "python", "pip", "pytest", "source", "jupyter"}
     for argument in arguments:
         if Path(argument).suffix in {".py", ".txt"} and Path(program).name != "wotd":
             assert (ROOT / argument).is_file()

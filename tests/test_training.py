@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import io
+import itertools
 import json
 import shlex
 import shutil
@@ -21,6 +23,8 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch as th
+from rich.console import Console
+from rich.progress import Progress
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
@@ -1023,6 +1027,26 @@ def test_help_lists_and_explains_every_setting(
             assert found, name
             rest = rest.removeprefix(f", --no-{name}")
             assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"
+
+
+def test_the_line_of_progress_says_everything_in_80_characters():
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    progress = Progress(*train.columns(), console=console, expand=True)
+    text = "12,345 decisions/s, wins: greedy 54%, planner 48%"
+    progress.update(progress.add_task("training", total=100, text=text), completed=9)
+    console.print(progress.get_renderable())
+    (line,) = out.getvalue().splitlines()
+    assert line.startswith("  9 % ")
+    assert line.endswith(f"{text} 0:00:00 left -:--:--")
+
+
+def test_settings_are_explained_in_one_line_because_the_help_keeps_line_breaks():
+    for file in (Path(train.__file__).parent / "agents").glob("*.py"):
+        classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
+        for field, text in (pair for node in classes for pair in itertools.pairwise(node.body)):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                assert "\n" not in ast.literal_eval(text.value), f"{file.name}: {ast.unparse(field)}"
 
 
 @pytest.mark.slow

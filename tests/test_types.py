@@ -14,12 +14,12 @@ import wotd_env
 ROOT = Path(__file__).parents[1]
 
 
-def test_public_names_are_listed_before_they_are_used():
+def test_public_names_and_no_others_are_listed_before_they_are_used():
     code = "import wotd_env; print(*dir(wotd_env))"
     listed = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    assert set(wotd_env.__all__) <= set(listed.stdout.split())
+    assert set(listed.stdout.split()) == {*wotd_env.__all__, "__version__"}
 
 
 @pytest.mark.slow

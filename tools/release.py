@@ -106,7 +106,7 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
     # RLlib pins older releases itself.
-    pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "requirements.txt")]
+    pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "constraints.txt")]
     subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *pins, package], check=True)
     subprocess.run([interpreter, "-m", "pip", "check"], check=True, stdout=subprocess.PIPE)
     # -I: nothing of the checkout is found by accident.

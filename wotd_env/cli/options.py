@@ -24,12 +24,12 @@ Trust = Annotated[
 _RULES: dict[str, tuple[Any, str]] = {
     "players": (int, "Seats, 2 to 5."),
     "spaces": (int, "Plain spaces on each path, 0 to 10."),
-    "powers": (str, f"{', '.join(POWER_MODES)}."),
+    "powers": (str, f"Powers of the animals: {', '.join(POWER_MODES)}."),
     "immunity": (bool, "Pieces on paths of their own colour are never swapped."),
-    "dead_pieces": (int, "Pieces of unused colours in the way."),
+    "dead_pieces": (int, "Pieces of unused colours that stand in the way."),
     "colors": (str | None, "Colours of the seats, such as water,fire, or random."),
     "start": (str, "Who begins: dragons, loser, or a seat."),
-    "max_turns": (int, "Turns after which a game is a draw."),
+    "max_turns": (int, "Turns after which a game is truncated: nobody has won."),
 }
 """The type and the help of the option for every field of `Rules`."""
 

@@ -26,5 +26,6 @@ def command() -> None:
         rating = ratings.get(name)
         error = (rating["high"] - rating["low"]) / 2 if rating else 0
         table.add_row(name, known.words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
+    table.add_row("RUN_FOLDER", "what a training has left in its folder", "")
     table.add_row("MODULE:OBJECT", "your own: an object with act(game, state, rng), or what makes one", "")
     Console().print(table)

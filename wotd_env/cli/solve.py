@@ -43,7 +43,7 @@ def command(
     with explained("" if spaces is None else "What is done is kept: the same command goes on."):
         if [spaces, verify, compact].count(None) != 2:
             raise ValueError(
-                "give one of --spaces, to solve a board, --verify, to check a table, and --compact"
+                "give one of --spaces, to solve a board, --verify, to check a table, and --compact, to halve one"
             )
         if verify and out:
             raise ValueError("--verify writes nothing, so it takes no --out")

@@ -46,7 +46,7 @@ POLICIES = {
     "random": Named("a legal action at random", "wotd_env.policies.random:Random", script=Script.RANDOM),
     "first": Named("the legal action with the lowest number", "wotd_env.policies.first:First"),
     "greedy": Named(
-        "collects the dice of its best path, moves furthest",
+        "collects the dice of its best path, then takes the largest lead; no look ahead",
         "wotd_env.policies.greedy:Greedy",
         script=Script.GREEDY,
     ),
