@@ -34,8 +34,8 @@ KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
-GAMES = {2: 51_200, 3: 25_600, 4: 12_800, 5: 6_400}
-"""Games of a matchup by the number of players: the more there are, the more seats and matchups each policy has."""
+GAMES = 12_800
+"""Games of a matchup: shares of wins are known to half a point then."""
 
 SEED = 2026
 
@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--games",
         type=int,
-        help=f"games of each matchup (default {GAMES[2]}, and half with each player more)",
+        default=GAMES,
+        help=f"games of each matchup (default {GAMES})",
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tournament = Tournament(
                 tuple(name for name in options.policies if plays(name, rules)),
                 rules,
-                options.games or GAMES[players],
+                options.games,
                 options.seed,
             )
             results = _run(tournament, file, options.workers, title)

@@ -75,6 +75,7 @@ def ppo(updates: int, **options: Any) -> tuple[list[float], Agent]:
     return ends, agent
 
 
+@pytest.mark.slow
 @pytest.mark.client("PyTorch, a loop as CleanRL's", "torch", "gymnasium.make_vec(ID, num_envs=32)")
 def test_a_loop_of_plain_pytorch_learns_by_the_masks():
     """It must come to beat random play, from which it begins, on the smallest board."""
