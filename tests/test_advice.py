@@ -43,7 +43,7 @@ def visited(game: Game, seed: int = 3) -> np.ndarray:
         (Rules(), "td-2-none"),
         (Rules(powers="any"), "td-2-any"),
         (Rules(spaces=3), "hand-made"),
-        (Rules(players=3, powers="own"), "hand-made"),
+        (Rules(players=3, powers="own"), "td-3-own"),
         (Rules(players=5, powers="any", immunity=True), "hand-made"),
         (Rules(players=4, dead_pieces=5, powers="any"), "hand-made"),
     ],
