@@ -809,6 +809,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     done = subprocess.run([sys.executable, script], cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == 1
     assert 'must call run under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert "AttributeError" not in done.stderr
     assert "memory" not in done.stderr
 
 

@@ -107,6 +107,19 @@ def test_the_page_is_up_to_date():
     assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
 
 
+def test_the_command_of_a_model_is_taken_by_train():
+    pytest.importorskip("torch", reason="needs the extra train")
+    import train
+    from agents import training
+
+    usual, rules = vars(training.PRESETS["quick"]), Rules(players=3, immunity=True)
+    changed = {"seed": 3, "planned": False, "credit": "none", "clip": 0.1}
+    words = tool.command("ppo", usual | changed, rules).split()
+    assert words[:2] == ["python", "train.py"]
+    _, settings = train.parse(words[2:])
+    assert vars(settings) | {"folder": None} == usual | changed | {"rules": rules}
+
+
 def test_a_trial_shows_the_sizes_of_its_own_files(tmp_path: Path):
     (tmp_path / f"{CARDS[0].stem}.npz").write_bytes(bytes(2_000_000))
     assert "2,000 kB" in tool.page([json.loads(CARDS[0].read_text())], tmp_path)

@@ -901,6 +901,7 @@ def test_the_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
     [
         (["--policy", "x"], "--policy must be NAME=POLICY"),
         (["--policy", "x=nobody"], "nobody"),
+        (["--policy", "x=greedy", "--policy", "x=td"], "gives 'x' to 'greedy' and to 'td'"),
         (["--policy", "x=sb3:model.zip"], "model.zip"),
         (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
         (["--port", "70000"], "port must be from 0 to 65535"),

@@ -100,7 +100,11 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
         if settings[name] != getattr(preset, name):
-            words += [f"--{name.replace('_', '-')}", settings[name]]
+            option = name.replace("_", "-")
+            if isinstance(settings[name], bool):
+                words += [f"--{option}" if settings[name] else f"--no-{option}"]
+            else:
+                words += [f"--{option}", settings[name]]
     return " ".join(map(str, [*words, *report.options(rules)]))
 
 

@@ -41,8 +41,9 @@ SMOKE = {
     "train": "import torch, sb3_contrib, rich, tyro\nfrom wotd_env.adapters.sb3 import SB3VecEnv\nSB3VecEnv(4).reset()",
     "arena": TOURNAMENT,
     "ray": "import wotd_env.adapters.ray",
-    "tune": "import ray.tune",
-    "rllib": "from wotd_env.adapters.rllib import multi_agent_env\nmulti_agent_env({'players': 3}).reset(seed=0)",
+    "tune": "import ray.tune, wotd_env.adapters.ray",
+    "rllib": "import wotd_env.adapters.ray\nfrom wotd_env.adapters.rllib import multi_agent_env\n"
+    "multi_agent_env({'players': 3}).reset(seed=0)",
     "minari": "import wotd_env.adapters.minari",
     "render": "from wotd_env import Game\nfrom wotd_env.rendering import render_rgb\n"
     "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",

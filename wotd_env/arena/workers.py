@@ -214,12 +214,13 @@ class Worker:
         if self._pipe is None:
             self._current_call.value = _STARTING
             self._pipe, theirs = self._context.Pipe()
-            self._process = self._context.Process(
+            process = self._context.Process(
                 target=_serve,
                 args=(self._tournament, self._policies, self._trust, theirs, self._current_call),
                 daemon=True,
             )
-            self._process.start()
+            process.start()
+            self._process = process  # one that could not be started is not stopped either
             theirs.close()
         return self._pipe
 

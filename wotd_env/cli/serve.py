@@ -48,7 +48,11 @@ def command(
     from wotd_env.web.limits import Limits
     from wotd_env.web.store import Store
 
-    named = dict(_agent(text) for text in policy or ())
+    named: dict[str, str] = {}
+    for agent, spec in map(_agent, policy or ()):
+        if agent in named:
+            raise ValueError(f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; every name once")
+        named[agent] = spec
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)
