@@ -154,8 +154,9 @@ def test_watch_tells_every_turn_until_the_end():
     turns = [line for line in result.stdout.splitlines() if line.startswith("Turn ")]
     assert [int(line.split()[1].rstrip(":")) for line in turns] == list(range(1, len(turns) + 1))
     assert f"The game is over in turn {len(turns)}" in result.stdout
-    for name in ("greedy", "random", "first"):
-        assert f"\n{name}, " in result.stdout
+    for letter, name in zip("ABC", ("greedy", "random", "first"), strict=True):
+        assert f"\n{name} ({letter}), " in result.stdout
+        assert f" {letter}  {name} " in result.stdout
     assert (
         wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any").stdout
         == result.stdout
@@ -167,7 +168,7 @@ def test_names_in_a_file_do_nothing_to_the_terminal(tmp_path):
     notation.write_game(file, notation.record_game(Rules(), [31], seed=3, players=("\x1b[2J",) * 2))
     told = wotd("replay", file).stdout
     assert "\x1b" not in told
-    assert r"'\x1b[2J', " in told
+    assert r"'\x1b[2J' (B), " in told
 
 
 def test_a_recorded_game_can_be_analysed(table):
@@ -205,7 +206,7 @@ def test_watch_begins_where_it_is_told():
     line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd powers=own"
     result = wotd("watch", "first", "greedy", "--position", line, "--record", "game.txt")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[0].startswith("Turn 3: player_0 (A)")
+    assert result.stdout.splitlines()[0].startswith("Turn 3: first (A)")
     assert line in result.stdout.splitlines()
     recorded = notation.read_game("game.txt")
     assert notation.position(recorded.rules, recorded.states[:1]) == line

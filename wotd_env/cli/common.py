@@ -153,6 +153,7 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
     """
     from wotd_env.core.game import show_dice
     from wotd_env.core.notation import position
+    from wotd_env.core.position import SEATS
     from wotd_env.rendering import render_text
 
     names = [printable(name) for name in names]
@@ -162,10 +163,17 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
         if state["turn"][0] != turn or action is None:
             if lines:
                 yield "\n".join([*lines, ""])
-            turn, lines = int(state["turn"][0]), [render_text(game, state), position(game.rules, state), ""]
+            turn, lines = (
+                int(state["turn"][0]),
+                [
+                    render_text(game, state, names=names),
+                    position(game.rules, state),
+                    "",
+                ],
+            )
         if action is not None:
-            name, dice = names[int(state["player"][0])], show_dice(state["dice"][0])
-            lines.append(f"{name}, {dice}: {game.describe_action(state, action)}")
+            seat, dice = int(state["player"][0]), show_dice(state["dice"][0])
+            lines.append(f"{names[seat]} ({SEATS[seat]}), {dice}: {game.describe_action(state, action)}")
     yield "\n".join(lines).rstrip()
 
 
