@@ -423,6 +423,44 @@ def test_a_server_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         assert client.post(f"{waiting.url}/join", json=body).json()["view"]["position"] == LINE
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE tables SET settings = '{' WHERE id = ?",
+        "UPDATE tables SET settings = '[]' WHERE id = ?",
+        """UPDATE tables SET settings = '{"rules": {"players": 9}, "position": null}' WHERE id = ?""",
+        "UPDATE tables SET settings = replace(settings, '\"kind\"', '\"sort\"') WHERE id = ?",
+        "UPDATE games SET state = X'00' WHERE id = ?",
+        "UPDATE games SET roll_off = '' WHERE id = ?",
+        "UPDATE steps SET state = X'00' WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = CAST(state || state AS BLOB) WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = replace(hex(state), '0', '7') WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = randomblob(64) WHERE id = ? AND ply = 1",
+        "UPDATE steps SET action = 1000000 WHERE id = ? AND ply = 1",
+        "UPDATE steps SET action = 'x' WHERE id = ? AND ply = 1",
+        "DELETE FROM steps WHERE id = ? AND ply = 1",
+    ],
+)
+def test_a_damaged_table_is_left_out(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path / "tables") as client:
+        damaged, _ = make(client, HERE, HERE, rules=VARIANTS[0])
+        play(damaged, 3)
+        whole, _ = make(client, HERE, HERE, rules=VARIANTS[0])
+        play(whole, 3)
+        before = lasting(whole.view)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file, file:
+        assert file.execute(damage, (damaged.table,)).rowcount == 1
+        rows = list(file.iterdump())
+    with running(tmp_path / "tables") as client:
+        whole = At(client, whole.table, whole.key)
+        assert lasting(whole.view) == before
+        assert client.get(f"/api/tables/{damaged.table}").status_code == 404
+    (told,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+    assert f"table {damaged.table} " in told
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file:
+        assert list(file.iterdump()) == rows  # what may still be saved by hand
+
+
 def test_one_server_has_a_file_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path / "tables")
     store.put_table("a", {})

@@ -10,7 +10,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,10 +114,14 @@ class Store:
             for name in ("tables", "games", "steps"):
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
-    def tables(self) -> Iterator[tuple[str, float, dict[str, Any]]]:
-        """Yield all tables: name, when something last happened (seconds since 1970), settings."""
-        for table, touched, settings in self._db.execute("SELECT * FROM tables ORDER BY touched"):
-            yield table, touched, json.loads(settings)
+    def tables(self) -> dict[str, float]:
+        """Return when something last happened at each table, seconds since 1970, longest ago first."""
+        return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
+
+    def settings(self, table: str) -> Any:
+        """Return the settings of a table, see `put_table`."""
+        (found,) = self._db.execute("SELECT settings FROM tables WHERE id = ?", (table,)).fetchone()
+        return json.loads(found)
 
     def games(self, table: str) -> list[int]:
         """Return the numbers of the games of a table, ascending."""
@@ -127,7 +130,11 @@ class Store:
         ]
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if there is none of this number."""
+        """Return a game, or None if there is none of this number.
+
+        Raises:
+            ValueError: if decisions are missing or damaged.
+        """
         key = table, game
         found = self._db.execute(
             "SELECT state, roll_off FROM games WHERE id = ? AND game = ?", key
@@ -135,9 +142,13 @@ class Store:
         if found is None:
             return None
         rows = self._db.execute(
-            "SELECT action, state, note FROM steps WHERE id = ? AND game = ? ORDER BY ply", key
-        )
-        steps = [Step(action, _state(state), note) for action, state, note in rows]
+            "SELECT ply, action, state, note FROM steps WHERE id = ? AND game = ? ORDER BY ply", key
+        ).fetchall()
+        steps = []
+        for number, (ply, action, state, note) in enumerate(rows):
+            if ply != number:
+                raise ValueError(f"decision {number} of game {game} is missing")
+            steps.append(Step(action, _state(state), note))
         return Played(_state(found[0]), json.loads(found[1]), steps)
 
 
@@ -148,4 +159,7 @@ def _bytes(state: States) -> bytes:
 
 
 def _state(content: bytes) -> States:
-    return np.frombuffer(content, STATE).copy()
+    state: States = np.frombuffer(content, STATE).copy()
+    if len(state) != 1:
+        raise ValueError(f"a position takes {STATE.itemsize} bytes, not {len(content)}")
+    return state

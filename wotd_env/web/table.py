@@ -166,13 +166,20 @@ class Table:
         return cls(table, rules, begins, seats, **kept)
 
     def show(self, played: Played | None, number: int) -> None:
-        """Put a game that was kept on the table; None for the empty board before the first."""
+        """Put a game that was kept on the table; None for the empty board before the first.
+
+        Raises:
+            ValueError: if it is no game by the table's rules.
+        """
         self.number = number
         if played is None:
             self.states = [_before_the_first(self)]
             self.steps, self.roll_off = [], None
         else:
             self.states = [played.state, *(step.state for step in played.steps)]
+            states = np.concatenate(self.states)
+            self.game.check(states)
+            self.game.check(states[:-1], [step.action for step in played.steps])
             self.steps, self.roll_off = played.steps, played.roll_off
         self._told, self.advice, self.stood = [], None, even(self.game)
 

@@ -57,19 +57,22 @@ class Tables:
         self._tables: dict[str, Table] = {}
         self._advise = Asked(advise, limits.thinking)
         self._tasks: set[asyncio.Task[None]] = set()
-        for name, touched, settings in list(store.tables()):
+        for name, touched in store.tables().items():
             if touched < time.time() - limits.days * _DAY:
                 store.forget(name)
-                continue
-            table = Table.from_settings(name, settings)
-            table.touched = touched
-            self._tables[name] = table
 
     def resume(self) -> None:
-        """Go on with all games; the rules are at work from here on."""
-        for table in self._tables.values():
-            number = max(self._store.games(table.id), default=0)
-            table.show(self._store.game(table.id, number), number)
+        """Go on with all games; a table that is damaged on disk is left there, and out here."""
+        for name, touched in self._store.tables().items():
+            try:
+                table = Table.from_settings(name, self._store.settings(name))
+                number = max(self._store.games(name), default=0)
+                table.show(self._store.game(name, number), number)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                _log.error("table %s is damaged, and left out: %s: %s", name, type(error).__name__, error)
+                continue
+            table.touched = touched
+            self._tables[name] = table
             self._go_on(table)
 
     async def close(self) -> None:
