@@ -94,7 +94,7 @@ def test_the_page_says_what_the_cards_say(card: Path):
     known = json.loads(card.read_text())
     rules = Rules.from_dict(known["rules"])
     assert models.find(known["policy"], rules).stem == card.stem
-    game = Game(rules)
+    game = Game(models.rules_of(rules))
     make_policy(known["policy"]).act(game, game.reset(4, seed=0), np.random.default_rng(0))
     page = (Path(tool.ROOT) / "docs" / tool.PAGE).read_text()
     assert f"`{known['command']}`" in page

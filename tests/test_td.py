@@ -23,7 +23,8 @@ from agents.td import Network, Run, Samples, Settings, self_play
 from tests.learnt import some_value
 from tests.test_policies import positions
 from tests.test_training import contents, flip, put, refusal
-from wotd_env import STATE, Game, Phase, Rules, analysis, make_policy, solver
+from tools import models as tool
+from wotd_env import STATE, Game, Phase, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.planning.playing import play_turns
@@ -321,6 +322,23 @@ def test_the_share_against_perfect_play_is_what_is_won(
     assert 0 < band < 2
     assert share < 48
     assert report.grade(tmp_path, Rules(spaces=0, players=3)) == ""
+
+
+def test_a_finished_run_becomes_the_model_of_its_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    box, run, fixed = (tmp_path / name for name in ("box", "run", "fixed"))
+    box.mkdir()
+    monkeypatch.setattr(models, "FOLDER", box)
+    rules = ("--spaces", "7", "--powers", "own", "--max-turns", "30")
+    assert train.main([*arguments(run), *rules, "--colors", "random"]) == 0
+    file = tool.put(run, box)
+    assert {models.find("td", Rules(powers="own", colors=colors)) for colors in ("random", None)} == {file}
+    assert train.main([*arguments(fixed), *rules]) == 0
+    before = contents(box)
+    with pytest.raises(
+        ValueError, match=r"the network in .*fixed is made for .*colors=None.*colors='random'"
+    ):
+        tool.put(fixed, box)
+    assert contents(box) == before
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input

@@ -20,6 +20,7 @@ from agents import checkpoint, export, report
 from agents.runs import CHECKPOINT
 from tools import pages
 from wotd_env import Rules, models
+from wotd_env.core.policy import check_made_for
 from wotd_env.planning import learned
 
 ROOT = Path(__file__).parent.parent
@@ -63,11 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def put(run: Path, box: Path) -> Path:
-    """Put the network of a finished run into a folder, with its card; return its file."""
+    """Put the network of a finished run into a folder, with its card; return its file.
+
+    Raises:
+        ValueError: if it is made for other rules than a model for its players and powers.
+    """
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
     rules = Rules.from_dict(settings["rules"])
+    check_made_for(f"the network in {run}", rules, models.rules_of(rules))
     with (run / "curve.csv").open(newline="") as lines:
         head, *rows = csv.reader(lines)
     card = {
@@ -79,8 +85,7 @@ def put(run: Path, box: Path) -> Path:
         "result": json.loads((run / "result.json").read_text()),
         "versions": config["versions"],
     }
-    name = models.name_of(policy, rules)
-    file = box / name
+    file = box / models.name_of(policy, rules)
     if policy == "td":
         file = file.with_suffix(".npz")
         value = learned.load(run / "value.npz")

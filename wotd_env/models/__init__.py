@@ -11,7 +11,7 @@ from pathlib import Path
 from wotd_env.core.policy import check_made_for
 from wotd_env.core.rules import Rules
 
-__all__ = ["FOLDER", "find", "name_of"]
+__all__ = ["FOLDER", "find", "name_of", "rules_of"]
 
 FOLDER = Path(__file__).parent
 
@@ -19,6 +19,13 @@ FOLDER = Path(__file__).parent
 def name_of(policy: str, rules: Rules) -> str:
     """Return the name of the file with the model of a policy for some rules, without its suffix."""
     return f"{policy}-{rules.players}-{rules.powers}"
+
+
+def rules_of(rules: Rules) -> Rules:
+    """Return what a model for the players and the powers of some rules is made for: `own` powers in all colours."""
+    return Rules(
+        players=rules.players, powers=rules.powers, colors="random" if rules.powers == "own" else None
+    )
 
 
 def find(policy: str, rules: Rules) -> Path:
@@ -29,9 +36,8 @@ def find(policy: str, rules: Rules) -> Path:
     """
     name = name_of(policy, rules)
     there = {file.stem: file for file in sorted(FOLDER.glob(f"{policy}-*")) if file.suffix != ".json"}
-    colors = "random" if rules.powers == "own" else None
     try:
-        check_made_for(name, Rules(players=rules.players, powers=rules.powers, colors=colors), rules)
+        check_made_for(name, rules_of(rules), rules)
         return there[name]
     except (KeyError, ValueError):
         raise ValueError(
