@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
@@ -196,7 +197,7 @@ def _wotd(*arguments: object, **options) -> subprocess.Popen[str]:
 def _blocks(file: Path) -> list[tuple[object, ...]]:
     if not file.exists():
         return []
-    with sqlite3.connect(file, timeout=60) as connection:
+    with closing(sqlite3.connect(file, timeout=60)) as connection, connection:
         try:
             return connection.execute(
                 "SELECT rowid, policies, first, size, games FROM block ORDER BY rowid"
@@ -246,7 +247,7 @@ def test_tournaments_share_a_file_at_the_same_time(tmp_path):
     for process in processes:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     rows = len(_blocks(file))
     assert rows == (3 + 1) * 3  # three pairings and one more seed, of three blocks each
@@ -374,7 +375,7 @@ def test_foreign_files_are_left_alone(tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but long enough to look into" * 10)
     database = tmp_path / "other.sqlite"
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE block (a)")
     for file in (text, database):
         content = file.read_bytes()
@@ -414,7 +415,7 @@ _KEPT = Tournament((OWN + "Illegal", "first"), Rules(spaces=1), games=1700)
 )
 def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
     truth = run(_KEPT)
-    with sqlite3.connect(kept) as connection:
+    with closing(sqlite3.connect(kept)) as connection, connection:
         assert connection.execute(f"UPDATE block SET {change} WHERE first = 256").rowcount == 1
     again = run(_KEPT, kept)
     assert same(again, truth)
@@ -440,7 +441,7 @@ def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
 )
 def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
     truth = run(_KEPT)
-    with Store(_KEPT, kept) as store, sqlite3.connect(kept) as connection:
+    with Store(_KEPT, kept) as store, closing(sqlite3.connect(kept)) as connection, connection:
         matchup = _KEPT.matchups[0]
         row = connection.execute("SELECT games, forfeits, written FROM block WHERE first = 0").fetchone()
         games, forfeits, written = row
@@ -466,7 +467,7 @@ def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
     ],
 )
 def test_files_that_are_not_as_they_were_are_refused(kept, sql, message):
-    with sqlite3.connect(kept) as connection:
+    with closing(sqlite3.connect(kept)) as connection, connection:
         connection.execute(sql)
     with pytest.raises(ValueError, match=re.escape(message)) as refused:
         run(_KEPT, kept)
@@ -556,7 +557,10 @@ def test_a_hundred_kills_change_nothing(tmp_path):
 
     def count() -> int:
         try:
-            with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60) as connection:
+            with (
+                closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection,
+                connection,
+            ):
                 return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
         except sqlite3.OperationalError:  # not there yet, or to be mended by the next writer
             return blocks[-1]
@@ -596,7 +600,7 @@ def test_a_hundred_kills_change_nothing(tmp_path):
     assert sum(document["earlier"].values()) == 512 * len(rows)
     assert document | {"earlier": None} == json.loads(json.dumps(truth.to_dict())) | {"earlier": None}
     assert same(run(tournament, file), truth)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

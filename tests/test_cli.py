@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,10 @@ def test_arena_can_be_interrupted_and_goes_on(tmp_path):
 
     def blocks() -> int:
         try:
-            with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60) as connection:
+            with (
+                closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection,
+                connection,
+            ):
                 return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
         except sqlite3.OperationalError:  # not there yet
             return 0

@@ -26,7 +26,7 @@ def brute_force(value_of_roll, kept: tuple[int, ...], rerolls: int):
     def hold(faces, rerolls):
         if rerolls == 0:
             return value_of_roll(faces)
-        subsets = {tuple(f for i, f in enumerate(faces) if hold >> i & 1) for hold in range(31)}
+        subsets = {tuple(f for i, f in enumerate(faces) if kept >> i & 1) for kept in range(31)}
         return max(hold(faces, 0), *(roll(subset, rerolls - 1) for subset in subsets))
 
     return roll(kept, rerolls)
