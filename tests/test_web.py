@@ -689,7 +689,10 @@ WRONG_TABLES: list[tuple[Any, str | None]] = [
     ({"seats": [HERE, HERE | {"name": "\ud800"}]}, "name"),
     ({"seats": [HERE, HERE | {"name": "a\u202eb"}]}, "name"),
     ({"seats": [HERE, HERE | {"name": 7}]}, "name"),
-    ({"seats": [HERE] * 4 + [{"kind": "agent", "agent": "td"}], "rules": {"players": 5}}, "seats[4]"),
+    (
+        {"seats": [HERE] * 4 + [{"kind": "agent", "agent": "td"}], "rules": {"players": 5, "spaces": 6}},
+        "seats[4]",
+    ),
 ]
 
 
