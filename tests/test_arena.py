@@ -1029,7 +1029,10 @@ def test_results_are_written_as_json_csv_and_parquet(tmp_path, reference):
 
 
 def test_the_picture_is_drawn(tmp_path, reference):
-    show.draw(reference, tmp_path / "results.svg", "three players")
+    for ending in ("svg", "pdf", "png"):
+        for name in ("results", "again"):
+            show.draw(reference, tmp_path / f"{name}.{ending}", "three players")
+        assert (tmp_path / f"results.{ending}").read_bytes() == (tmp_path / f"again.{ending}").read_bytes()
     drawn = (tmp_path / "results.svg").read_text()
     assert drawn.startswith("<?xml")
     assert len(drawn) > 10_000

@@ -50,6 +50,8 @@ The same seed gives the same numbers on any machine.
 - ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
 - The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
   odds of ten to one. Ratings of different numbers of players, or different rules, are not comparable.
+- With more than two players all places count for the rating. A policy that plays for the first place alone, as `td`
+  does, can have a larger win share than one that is rated above it.
 - `td` and `ppo` play where the package has [a network](models.md) for the number of players and the powers.
 - With *powers* each seat has the power of its colour once, and colours are drawn anew for every game.
 """
@@ -135,6 +137,10 @@ def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Result
         )
 
 
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
 def section(results: Results, title: str, picture: str) -> str:
     """Return the part of the page on one tournament."""
     n, names = results.tournament.rules.players, list(results.ratings)
@@ -148,7 +154,7 @@ def section(results: Results, title: str, picture: str) -> str:
     lines = [
         f"## {title}",
         "",
-        f"{sum(map(len, results.games.values())):,} games of {len(results.games)} matchups; "
+        f"{sum(map(len, results.games.values())):,} games of {_counted(len(results.games), 'matchup')}; "
         f"the neutral win share is {1 / n:.1%}.",
         "",
         pages.table(

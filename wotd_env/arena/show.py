@@ -122,13 +122,14 @@ FORMATS: dict[str, Callable[[Results, Path], None]] = {
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with their intervals beside the heat map of pairings.
+    """Draw the ratings with their intervals beside the heat map of pairings; equal results make equal files.
 
     Args:
         results: the results.
         file: the picture, in a format of matplotlib's by its ending.
         title: a line above it.
     """
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     names = list(results.ratings)
@@ -163,4 +164,6 @@ def draw(results: Results, file: str | Path, title: str = "") -> None:
     right.imshow(cells, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
     right.set(title="row finishes ahead of column", xticks=range(k), xticklabels=names, ylim=(k - 0.5, -0.5))
     right.tick_params(axis="x", rotation=30)
-    figure.savefig(file, dpi=120)
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, dpi=120, metadata={dated: None} if dated else None)
