@@ -44,6 +44,8 @@ def powerless() -> Iterator[Path]:
             os.chown(folder, 65534, -1)
             os.seteuid(65534)
         try:
+            if not os.access(__file__, os.R_OK, effective_ids=True):
+                pytest.skip("the user who may write nothing cannot read this checkout either")
             yield Path(folder)
         finally:
             os.seteuid(user)

@@ -506,6 +506,7 @@ def _damage(file: Path, attempts: int) -> None:
     assert min(refused, right) > attempts / 10
 
 
+@pytest.mark.usefixtures("reference")  # loads everything while all files can be read
 def test_a_complete_file_is_read_where_nothing_can_be_written(powerless):
     file = powerless / "games.sqlite"
     tournament = Tournament(("random", "first"), QUICK, games=600)

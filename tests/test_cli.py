@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import signal
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
