@@ -68,7 +68,7 @@ class Tables:
                 table = Table.from_settings(name, self._store.settings(name))
                 number = max(self._store.games(name), default=0)
                 table.show(self._store.game(name, number), number)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError) as error:
                 _log.error("table %s is damaged, and left out: %s: %s", name, type(error).__name__, error)
                 continue
             table.touched = touched
