@@ -163,14 +163,8 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
         if state["turn"][0] != turn or action is None:
             if lines:
                 yield "\n".join([*lines, ""])
-            turn, lines = (
-                int(state["turn"][0]),
-                [
-                    render_text(game, state, names=names),
-                    position(game.rules, state),
-                    "",
-                ],
-            )
+            turn = int(state["turn"][0])
+            lines = [render_text(game, state, names=names), position(game.rules, state), ""]
         if action is not None:
             seat, dice = int(state["player"][0]), show_dice(state["dice"][0])
             lines.append(f"{names[seat]} ({SEATS[seat]}), {dice}: {game.describe_action(state, action)}")
