@@ -137,10 +137,6 @@ def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Result
         )
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
-
-
 def section(results: Results, title: str, picture: str) -> str:
     """Return the part of the page on one tournament."""
     n, names = results.tournament.rules.players, list(results.ratings)
@@ -154,7 +150,8 @@ def section(results: Results, title: str, picture: str) -> str:
     lines = [
         f"## {title}",
         "",
-        f"{sum(map(len, results.games.values())):,} games of {_counted(len(results.games), 'matchup')}; "
+        f"{sum(map(len, results.games.values())):,} games of {len(results.games)} "
+        f"{'matchup' if len(results.games) == 1 else 'matchups'}; "
         f"the neutral win share is {1 / n:.1%}.",
         "",
         pages.table(
