@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -243,11 +242,8 @@ class Run(runs.Run):
 
     def train(self, progress: Callable[[Run], None]) -> None:
         """Train up to the number of decisions set, see `runs.Run.train`."""
-        began = time.process_time() - self.seconds
         while True:
-            self.seconds = time.process_time() - began
-            self.after_update()
-            progress(self)
+            self.after_update(progress)
             if self.done >= self.total:
                 return
             self.algorithm.train()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -224,7 +225,7 @@ class Run:
         game: the rules.
         references: the policies that strength is measured against, the strongest last.
         curve: the measurements.
-        seconds: processor time spent so far.
+        seconds: processor time spent so far, measurements included; without what `progress` of `train` does.
         stop: set it to have the training saved and stopped after the update in progress.
     """
 
@@ -244,6 +245,7 @@ class Run:
         self.curve: list[Row] = []
         self.milestone = -1  # the last one that was passed; -1 before the network is first measured
         self.seconds = 0.0
+        self._counted = time.process_time()  # up to here
         self.stop = False
 
     # ------------------------------------------------------------------------------------------ what a learner says
@@ -350,13 +352,14 @@ class Run:
 
     # ------------------------------------------------------------------------------------------------ on the way
 
-    def after_update(self) -> None:
-        """Do what is due: measure and save at a milestone, save and end on request.
+    def after_update(self, progress: Callable[[Any], None]) -> None:
+        """Do what is due: measure and save at a milestone, save and end on request, then show progress.
 
         Raises:
             Stopped: if `stop` was set.
             OSError: if a file cannot be written.
         """
+        self._count_seconds()
         reached = self._milestones_reached()
         if reached > self.milestone:
             self.milestone = reached
@@ -366,6 +369,14 @@ class Run:
             self.save()
         if self.stop:
             raise Stopped
+        self._count_seconds()
+        progress(self)
+        self._counted = time.process_time()
+
+    def _count_seconds(self) -> None:
+        now = time.process_time()
+        self.seconds += now - self._counted
+        self._counted = now
 
     def pass_milestone(self) -> None:
         """Measure the strength."""

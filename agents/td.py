@@ -18,7 +18,6 @@ and is the result. Equal settings give equal weights, whatever the number of thr
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -267,12 +266,9 @@ class Run(runs.Run):
 
     def train(self, progress: Callable[[Run], None]) -> None:
         """Train up to the number of rounds set, see `runs.Run.train`."""
-        began = time.process_time() - self.seconds
         with ThreadPoolExecutor(1) as beside:
             while True:
-                self.seconds = time.process_time() - began
-                self.after_update()
-                progress(self)
+                self.after_update(progress)
                 if self.rounds >= self.settings.rounds:
                     return
                 if not self.samples:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -261,9 +260,9 @@ class Run(runs.Run):
             finally:
                 self.model.logger.close()
 
-    def after_update(self) -> None:
+    def after_update(self, progress: Callable[[Run], None]) -> None:
         """Do what is due; then make ready for the next update."""
-        super().after_update()
+        super().after_update(progress)
         self.model.ent_coef = entropy(self.settings, self.model.num_timesteps)
         # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
         rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
@@ -347,26 +346,20 @@ class Run(runs.Run):
 
 
 class _AfterUpdates(BaseCallback):
-    """Calls the run between updates, keeps its time and logs results by opponent."""
+    """Calls the run between updates, and logs results by opponent."""
 
     def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
         super().__init__()
         self.run, self.progress = run, progress
-        self.began = time.process_time() - run.seconds
         self.gained = np.zeros(run.settings.games)
         self.ended = np.zeros(run.settings.games, np.int64)
 
     def _on_rollout_start(self) -> None:
-        self._after_update()
+        self.run.after_update(self.progress)
         self.gained[:] = self.ended[:] = 0
 
     def _on_training_end(self) -> None:
-        self._after_update()
-
-    def _after_update(self) -> None:
-        self.run.seconds = time.process_time() - self.began
-        self.run.after_update()
-        self.progress(self.run)
+        self.run.after_update(self.progress)
 
     def _on_step(self) -> bool:
         self.gained += [info.get("result", 0.0) for info in self.locals["infos"]]

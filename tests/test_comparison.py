@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch as th
@@ -14,7 +15,7 @@ from sb3_contrib import MaskablePPO
 
 from agents import td
 from tools import comparison
-from wotd_env import solver
+from wotd_env import analysis, solver
 
 QUICK = comparison.QUICK
 
@@ -65,6 +66,46 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     assert comparison.main(command) == 0  # nothing is trained again
     assert rounds == QUICK.seeds * QUICK.changes["td"]["rounds"]
     assert (place / comparison.PICTURE).read_text() == picture
+
+
+def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    clock, grade = 0.0, analysis.grade
+
+    def grade_slowly(*arguments: Any, **options: Any) -> Any:
+        nonlocal clock
+        clock += 1000
+        return grade(*arguments, **options)
+
+    def tick() -> float:
+        nonlocal clock
+        clock += 1
+        return clock
+
+    monkeypatch.setattr("time.process_time", tick)
+    monkeypatch.setattr(analysis, "grade", grade_slowly)
+    command = [
+        "--quick",
+        "--spaces",
+        "0",
+        "--into",
+        str(place),
+        "--seeds",
+        "1",
+        "--methods",
+        "td",
+        "ppo-unmasked",
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(td.Run, "_learn", Mock(side_effect=MemoryError))  # cut off after the first grading
+        with pytest.raises(MemoryError):
+            comparison.main(command)
+    assert len(kept(place, "td-0")["points"]) == 1
+    assert comparison.main(command) == 0
+    for name in "td", "ppo-unmasked":
+        seconds = [point[0] for point in kept(place, f"{name}-0")["points"]]
+        assert 0 < seconds[0] < seconds[-1] < 1000
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """`make comparison`: train in several ways, grade on the way by perfect play, and write that into docs/training.md.
 
 Every point of a curve is a number of games against perfect play, in which what is given away is what is lost. Training
-goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays.
+goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays. Each
+training uses one core; commands with different --methods may run side by side, and one with all writes the page then.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Scale(NamedTuple):
     """settings of the learners"""
 
 
-FULL = Scale(3, 1000, {"td": {"milestones": 30}, "ppo": {"milestones": 15}})
+# One thread each: several would spend processor time on waiting for each other.
+FULL = Scale(3, 1000, {"td": {"milestones": 30, "threads": 1}, "ppo": {"milestones": 15, "threads": 1}})
 QUICK = Scale(
     2,
     20,
@@ -120,24 +122,21 @@ class Curve:
 
     def __init__(self, file: Path, table: solver.Table, games: int) -> None:
         self.file, self.table, self.games = file, table, games
-        kept: dict[str, Any] = {"points": [], "grading": 0.0, "done": False}
+        kept: dict[str, Any] = {"points": [], "done": False}
         if file.is_file():
             kept = json.loads(file.read_text())
         self.points: list[Point] = [(a, b, c) for a, b, c in kept["points"]]
-        self.grading, self.done = kept["grading"], kept["done"]
+        self.done = kept["done"]
 
     def add(self, seconds: float, policy: Policy) -> None:
-        """Grade what has been learnt after some processor time, in which the grading so far is counted too."""
-        began = time.process_time()
+        """Grade what has been learnt after some processor time."""
         graded = analysis.grade(policy, self.table, self.games, opponent=f"oracle:{self.table.file}").all
-        point = seconds - self.grading, 50 - 50 * graded.per_game, 50 * graded.per_game_error
-        self.points.append(point)
-        self.grading += time.process_time() - began
+        self.points.append((seconds, 50 - 50 * graded.per_game, 50 * graded.per_game_error))
         self.save()
 
     def save(self) -> None:
         """Keep what there is."""
-        content = {"points": self.points, "grading": self.grading, "done": self.done}
+        content = {"points": self.points, "done": self.done}
         checkpoint.write(self.file, json.dumps(content).encode())
 
 
@@ -165,7 +164,10 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
 
 
 class _Graded(BaseCallback):
-    """Adds points to a curve, evenly spread over the training, and lets the entropy bonus fall."""
+    """Adds points to a curve, evenly spread over the training, and lets the entropy bonus fall.
+
+    The seconds of a point are without what the grading before it has taken.
+    """
 
     def __init__(self, curve: Curve, settings: training.Settings) -> None:
         super().__init__()
@@ -179,14 +181,16 @@ class _Graded(BaseCallback):
         assert isinstance(self.model, MaskablePPO)
         self.model.ent_coef = training.entropy(self.settings, self.num_timesteps)
         if min(done, 1) * self.settings.milestones >= len(self.curve.points):
-            self.curve.add(time.process_time() - self.began, Trained(self.model.policy))
+            seconds = time.process_time() - self.began
+            self.curve.add(seconds, Trained(self.model.policy))
+            self.began = time.process_time() - seconds
 
     _on_training_end = _on_rollout_start
 
 
 def train_unmasked(settings: training.Settings, curve: Curve) -> None:
     """Train the network of PPO in the vector environment, where an illegal action loses; from the beginning."""
-    curve.points, curve.grading = [], 0.0
+    curve.points = []
     rules = {"spaces": settings.rules.spaces}
     model = training.make_model(settings, SB3VecEnv(settings.games, opponents="greedy", **rules))
     with warnings.catch_warnings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +140,12 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
     arguments = ["rllib", *(word for pair in options for word in pair), "--spaces", "1"]
     after, updates = Run.after_update, 0
 
-    def interrupted(self: Run) -> None:
+    def interrupted(self: Run, progress: Callable[[Run], None]) -> None:
         nonlocal updates
         updates += 1
         if updates == 2:  # after the first update
             signal.raise_signal(signal.SIGINT)
-        after(self)
+        after(self, progress)
 
     monkeypatch.setattr(Run, "after_update", interrupted)
     assert train.main([*arguments, "--folder", str(folder)]) == 130
