@@ -42,6 +42,7 @@ from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
 from wotd_env.planning.playing import Turns, play_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
+from wotd_env.policies.td import Td
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,9 @@ class Settings(runs.Settings):
     against: str = "itself"
     """Policy that plays all seats but one: a best response to it is learnt. By default the learner has all seats."""
 
+    init: str = "none"
+    """Policy that the network is learnt on from: td, td:FILE, or a run folder of td; none: from random weights."""
+
     threads: int = 2
     """Threads: one learns while the others play."""
 
@@ -106,6 +110,21 @@ class Settings(runs.Settings):
             self.check("ray", self.ray is None, "must not be set where a best response is learnt")
             check_rules(make_policy(self.against), self.rules)
         self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
+        if self.init != "none" and self.resume is None:
+            width = weights_of(self.init, self.rules).rows.shape[1]
+            self.check("width", self.width == width, f"must be {width}, that of init = {self.init}")
+
+
+def weights_of(name: str, rules: Rules) -> learned.Network:
+    """Return the weights of a policy that learning can go on from, see `Settings.init`.
+
+    Raises:
+        ValueError: if there is no such policy, it has no learnt value, or one for other rules.
+    """
+    policy = make_policy(name)
+    if not isinstance(policy, Td):
+        raise ValueError(f"init must be a policy with a learnt value, as td and td:FILE are, got {name!r}")
+    return policy.learned(rules).network
 
 
 PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", rounds=7000, milestones=40)}
@@ -146,6 +165,12 @@ class Network(nn.Module):
         return LearnedValue(
             self.rules, learned.Network(*(weight.detach().numpy().copy() for weight in weights))
         )
+
+    def take(self, weights: learned.Network) -> None:
+        """Take over the weights of such a value."""
+        rows, hidden, hidden_bias, output, output_bias = map(th.from_numpy, weights)
+        names = {"rows.weight": rows, "hidden.weight": hidden.T, "hidden.bias": hidden_bias}
+        self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
 
 
 # ----------------------------------------------------------------------------------------------------------- self-play
@@ -219,7 +244,7 @@ class Run(runs.Run):
     """
 
     learner, unit, kind = "td", "turns", Settings
-    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "against")
+    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "against", "init")
     part_names = ("rounds", "network", "averaged", "optimizer", "samples", "state")
 
     def __init__(self, settings: Settings) -> None:
@@ -234,6 +259,8 @@ class Run(runs.Run):
         if settings.against != "itself":
             self.references = {settings.against: make_policy(settings.against)}
         self.network = Network(settings.rules, settings.width)
+        if settings.init != "none" and settings.resume is None:
+            self.network.take(weights_of(settings.init, settings.rules))
         self.averaged = AveragedModel(
             self.network,
             multi_avg_fn=get_ema_multi_avg_fn(settings.average),  # type: ignore[no-untyped-call]

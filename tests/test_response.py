@@ -127,6 +127,10 @@ def test_the_command_measures_against_the_policy_and_goes_on(
         (["--against", "nobody"], "policy must be one of"),
         (["--against", "td", "--spaces", "3"], "no trained model of td"),
         (["--against", "greedy", "--ray", "auto"], "ray must not be set"),
+        (["--init", "nobody"], "policy must be one of"),
+        (["--init", "planner"], "init must be a policy with a learnt value"),
+        (["--init", "td", "--spaces", "3"], "no trained model of td"),
+        (["--init", "td", "--width", "96"], "width must be 64, that of init = td, got 96"),
     ],
 )
 def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):

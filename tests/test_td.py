@@ -143,6 +143,27 @@ def same(one: Run, other: Run) -> bool:
     )
 
 
+def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    first = trained(tmp_path / "first")
+    settings = dataclasses.replace(TINY, folder=tmp_path / "second", init=str(first.folder))
+    second = Run.begin(settings)
+    for mine, its in zip(second.value.network, first.value.network, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    second.stop = True
+    with pytest.raises(runs.Stopped):
+        second.train(lambda run: None)
+    measured = [row[2:] for row in first.curve[-len(first.references) :]]
+    assert [row[2:] for row in second.curve] == measured  # it begins as strong as the other has become
+
+    whole = trained(tmp_path / "whole", init=str(first.folder))
+    assert not same(whole, first)
+    assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
+    shutil.rmtree(first.folder)  # it is not needed any more
+    rest = Run.resume(td.read_settings(second.folder))
+    rest.train(lambda run: None)
+    assert same(rest, whole)
+
+
 def arguments(folder: Path) -> list[str]:
     """The command line of TINY."""
     fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]

@@ -25,22 +25,25 @@ class Td(Planner):
     Args:
         file: the learnt value, or the run folder that it is in; without one, that of the package for the rules at hand.
 
+    Attributes:
+        learned: returns the learnt value for some rules, or raises a ValueError if there is none.
+
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it holds no learnt value, or is damaged.
     """
 
     def __init__(self, file: str | Path | None = None) -> None:
-        self._find: Callable[[Rules], LearnedValue] = _of_package
+        self.learned: Callable[[Rules], LearnedValue] = _of_package
         if file is not None:
             file = Path(file)
-            learned = load(file / "value.npz" if file.is_dir() else file)
-            self._find = functools.partial(_checked, learned)
+            value = load(file / "value.npz" if file.is_dir() else file)
+            self.learned = functools.partial(_checked, value)
         super().__init__(self._value)
 
     def _value(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Value positions, see `LearnedValue`."""
-        return self._find(game.rules)(game, afterstates)
+        return self.learned(game.rules)(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
         """Make sure that there is a learnt value for some rules.
@@ -48,12 +51,12 @@ class Td(Planner):
         Raises:
             ValueError: if there is none.
         """
-        self._find(rules)
+        self.learned(rules)
 
 
-def _checked(learned: LearnedValue, rules: Rules) -> LearnedValue:
-    learned.check_rules(rules)
-    return learned
+def _checked(value: LearnedValue, rules: Rules) -> LearnedValue:
+    value.check_rules(rules)
+    return value
 
 
 @functools.cache
