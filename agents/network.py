@@ -26,6 +26,7 @@ from wotd_env.core.actions import Action, pairs
 from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
 from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.planning.learned import LEAD
 
 COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
 PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
@@ -39,7 +40,8 @@ class Afterstates(nn.Module):
     """What the ends of a turn are worth, for the observer, by the positions that they leave.
 
     As in `wotd_env.planning.learned`, rows for the pieces of the observer and another player on a path are added up
-    over the paths; a move exchanges those of one path.
+    over the paths; a move exchanges those of one path. One more row is for the observer's numbered pieces, the most of
+    any other, and its lead in points: who may end the game, and who would win.
 
     Args:
         rules: the rules of the game.
@@ -50,9 +52,11 @@ class Afterstates(nn.Module):
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
         super().__init__()
-        self.spaces, self.others = rules.spaces + NUMBERED + 1, rules.players - 1
+        self.plain, self.spaces, self.others = rules.spaces, rules.spaces + NUMBERED + 1, rules.players - 1
         self.rows = nn.Embedding(self.others * self.spaces**2, width)
-        nn.init.normal_(self.rows.weight, std=0.3)
+        self.standing = nn.Embedding((PATHS + 1) ** 2 * (2 * LEAD + 1), width)
+        for rows in (self.rows, self.standing):
+            nn.init.normal_(rows.weight, std=0.3)
         self.path, self.board = nn.Linear(of_path, width), nn.Linear(of_board, width)
         self.hidden, self.direct = nn.Linear(width, AFTER), nn.Linear(width, 1)
         self.out = nn.Linear(AFTER, 1, bias=False)
@@ -73,13 +77,32 @@ class Afterstates(nn.Module):
         other = (th.arange(self.others)[:, None] * self.spaces + at[:, 1:]) * self.spaces
         mine = (at[:, 0, :, None] + th.arange(DICE + 1)).clamp(max=self.spaces - 1)  # (N, 5, 6)
         rows = self.rows(other[..., None] + mine[:, None]).sum(1)  # (N, 5, 6, width)
-        passed = (rows[:, :, 0] + self.path(of_path)).sum(1) + self.board(of_board)
-        change = rows[:, :, 1:] - rows[:, :, :1]
-        advanced = passed + (free[:, :, :1] * change[:, :, 0]).sum(1)
-        moved = (passed[:, None, None] + change).flatten(1, 2)
-        x = th.cat([moved, advanced[:, None], passed[:, None]], 1).relu()
+        rest = self.path(of_path).sum(1) + self.board(of_board)
+        x = self.ends(rows, free) + self.standing(self.standings(at, mine, free)) + rest[:, None]
+        x = x.relu()
         scores = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
         return scores[:, :-2].unflatten(1, (PATHS, DICE)), scores[:, -2:-1], scores[:, -1:]
+
+    def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
+        """Return sums over the paths at each end, (N, 27, ...), of (N, 5, 6, ...) by path and steps gone there."""
+        passed = of_path[:, :, 0].sum(1, keepdim=True)
+        change = of_path[:, :, 1:] - of_path[:, :, :1]
+        advanced = passed + (free[:, :, :1] * change[:, :, 0]).sum(1, keepdim=True)
+        return th.cat([passed + change.flatten(1, 2), advanced, passed], 1)
+
+    def standings(self, at: th.Tensor, mine: th.Tensor, free: th.Tensor) -> th.Tensor:
+        """Return the numbers of the rows for the standing at each end, int64 (N, 27).
+
+        Args:
+            at: int64 (N, n, 5), the spaces of all pieces.
+            mine: int64 (N, 5, 6), those of the observer's after 0 to 5 steps.
+            free: as for `forward`.
+        """
+        points, theirs = (mine - self.plain).clamp(min=0), (at[:, 1:] - self.plain).clamp(min=0)
+        score, numbered = self.ends(th.stack([points, (points > 0).long()], 3), free.long()).unbind(2)
+        lead = (score - theirs.sum(2).amax(1, keepdim=True)).clamp(-LEAD, LEAD) + LEAD
+        most = (theirs > 0).sum(2).amax(1, keepdim=True)
+        return (numbered * (PATHS + 1) + most) * (2 * LEAD + 1) + lead
 
 
 class PathNetwork(nn.Module):

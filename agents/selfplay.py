@@ -1,8 +1,12 @@
-"""Self-play as an SB3 `VecEnv`: every environment is one seat of one game.
+"""Self-play as an SB3 `VecEnv`: every environment is a game, in which the learner has one seat, or all of them.
 
-The learner is asked at its own seat's decisions alone. In between the other seats play, and what that brings to the
+With one seat it is asked at that seat's decisions alone. In between the other seats play, and what that brings to the
 learner's seat, a lost game above all, is the reward of the learner's last decision. So the transitions of one
 environment are those of one seat, and advantages are bootstrapped from that seat's own next decision.
+
+With all seats it is asked at every decision, and the reward is that of the seat that has made it. So the next
+observation is mostly another seat's: that suits a learner that looks at each decision by itself (a discount of 0), and
+is paid at once, by credits. What the others do by chance, with each other's mistakes, is not in its rewards then.
 """
 
 from __future__ import annotations
@@ -24,29 +28,31 @@ from wotd_env.planning.planner import Value
 
 
 class SelfPlayVecEnv(VecEnv):
-    """N games, in each of which the learner has one seat, drawn anew for every game.
+    """N games, in each of which the learner has all seats, or one seat, drawn anew for every game.
 
     Observations are int8 (N, D), rewards float32 (N,), and action masks, which `action_masks()` returns, int8 (N, A).
-    The info of a finished game has its `terminal_observation`, and its `result`, the reward of the game itself.
+    The info of a finished game has its `terminal_observation`, and its `result`, the reward of the game itself for the
+    learner's seat; with all seats for the one that was the last to act.
     Truncation (R16) is an end like any other, with the result 0: observations count down to it, so a learner must not
     bootstrap there.
 
     Args:
         game: the game.
-        opponents: N policies; the i-th plays all other seats of game i. Games of the same policy are played together.
+        opponents: N policies; the i-th plays all other seats of game i, and for None there are none: the learner has
+            all seats. Games of the same policy are played together.
         seed: everything random depends on it alone.
         value: if given, rewards are the credits of decisions by this value of positions, see `agents.credit`.
 
     Attributes:
         state: STATE (N,), every game at a decision of the learner's seat.
-        seat: int8 (N,), the learner's seats.
+        seat: int8 (N,), the learner's seats; where it has all, the one that is to act.
         rng: draws the seats, and the opponents draw from it; may be replaced between steps.
     """
 
     render_mode = None
 
     def __init__(
-        self, game: Game, opponents: Sequence[Policy], seed: int = 0, value: Value | None = None
+        self, game: Game, opponents: Sequence[Policy | None], seed: int = 0, value: Value | None = None
     ) -> None:
         n = len(opponents)
         self.game = game
@@ -62,20 +68,24 @@ class SelfPlayVecEnv(VecEnv):
         self.reset()
 
     @property
-    def opponents(self) -> list[Policy]:
+    def opponents(self) -> list[Policy | None]:
         """The policies of the other seats, one for each game; they may be replaced between steps."""
         return self._opponents
 
     @opponents.setter
-    def opponents(self, opponents: Sequence[Policy]) -> None:
+    def opponents(self, opponents: Sequence[Policy | None]) -> None:
         if len(opponents) != len(self.state):
             raise ValueError(
                 f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}"
             )
         self._opponents = list(opponents)
-        self._groups = {id(policy): (policy, np.zeros(len(self.state), np.bool_)) for policy in opponents}
+        self._alone = np.array([policy is None for policy in opponents])
+        self._groups = {
+            id(policy): (policy, np.zeros(len(self.state), np.bool_)) for policy in opponents if policy
+        }
         for i, policy in enumerate(opponents):
-            self._groups[id(policy)][1][i] = True
+            if policy:
+                self._groups[id(policy)][1][i] = True
 
     def reset(self) -> NDArray[np.int8]:
         """Begin all games anew, from the seed given to `seed` before if there is one, and return the observations."""
@@ -116,12 +126,13 @@ class SelfPlayVecEnv(VecEnv):
                 done |= over
                 self.game.reset(self.state, where=over)
                 self.seat[over] = self.rng.integers(self.game.rules.players, size=over.sum())
-            waiting = self.state["player"] != self.seat
+            waiting = (self.state["player"] != self.seat) & ~self._alone
             if not waiting.any():
                 if (
                     self._creditor
                 ):  # where a game has ended, what came after belongs to no decision of the learner
                     rewards = np.where(done, rewards, self._credit[np.arange(self.num_envs), self.seat])
+                self.seat[self._alone] = self.state["player"][self._alone]
                 return rewards, done, infos
             for policy, games in self._groups.values():
                 if len(chosen := np.flatnonzero(waiting & games)):

@@ -226,8 +226,10 @@ class Run(runs.Run):
         self.pool: list[dict[str, th.Tensor]] = []
 
         past, greedy = round(settings.games * settings.past), round(settings.games * settings.greedy)
-        opponents: dict[str, tuple[Policy, int]] = {
-            "itself": (Trained(self.model.policy, sample=True), settings.games - past - greedy),
+        # Without a discounted future each decision stands for itself, whichever seat has made it.
+        itself = Trained(self.model.policy, sample=True) if settings.gamma else None
+        opponents: dict[str, tuple[Policy | None, int]] = {
+            "itself": (itself, settings.games - past - greedy),
             "snapshots": (Trained(self.past, sample=True), past),
             "greedy": (self.references["greedy"], greedy),
         }

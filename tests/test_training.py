@@ -34,6 +34,7 @@ from typer.testing import CliRunner
 import train
 from agents import checkpoint, export, report, runs, training
 from agents.checkpoint import CheckpointError
+from agents.credit import Creditor
 from agents.evaluate import Counts, measure
 from agents.network import PathNetwork
 from agents.selfplay import SelfPlayVecEnv
@@ -44,6 +45,7 @@ from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
 from wotd_env.core.policy import check_rules
+from wotd_env.planning.values import hand_made
 from wotd_env.policies import Policy
 from wotd_env.policies.sb3 import Trained
 
@@ -142,6 +144,34 @@ def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: 
                 assert infos[i] == {}
             ends += ended
     assert ends or rules.max_turns == 1
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=2)], ids=str)
+def test_with_all_seats_every_decision_is_the_learners_and_paid_to_its_seat(rules: Rules):
+    game, creditor = Game(rules), Creditor(Game(rules), hand_made)
+    env = SelfPlayVecEnv(game, [None, GREEDY, None, None], seed=40, value=hand_made)
+    alone = np.array([0, 2, 3])
+    state = np.concatenate([game.reset(1, seed=40 + i) for i in alone])
+    ends, seats = 0, set()
+    for step in range(1000):
+        mask = env.action_masks()
+        assert (env.seat == env.state["player"]).all()
+        assert (env.state[alone] == state).all()
+        seats |= set(state["player"].tolist())
+        actions, acting = learner_actions(mask, step), state["player"].copy()
+        _, rewards, done, infos = env.step(actions)
+        credit = creditor.step(state, actions[alone])[np.arange(len(alone)), acting]
+        np.testing.assert_array_equal(rewards[alone], credit)
+        over = game.is_over(state)
+        np.testing.assert_array_equal(done[alone], over)
+        for i in np.flatnonzero(over):
+            assert infos[alone[i]]["result"] == pytest.approx(game.rewards(state)[i, acting[i]])
+            last = game.observe(state[i : i + 1], acting[i : i + 1])[0]
+            np.testing.assert_array_equal(infos[alone[i]]["terminal_observation"], last)
+        game.reset(state, where=over)
+        ends += over.sum()
+    assert ends
+    assert seats == set(range(rules.players))
 
 
 def test_turn_limits_too_short_for_the_learner_to_be_asked_do_no_harm():
@@ -833,6 +863,34 @@ def test_a_model_of_other_makers_plays_as_sb3_has_it_predict(tmp_path: Path, net
         np.testing.assert_array_equal(chosen, expected)
         game.step(state, chosen)
     assert policy.act(game, state[:0], np.random.default_rng(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_the_standing_at_the_ends_of_a_turn_is_that_of_the_positions_they_leave(players: int):
+    rules = Rules(players=players, spaces=2)
+    last, rng = rules.spaces + 5, np.random.default_rng(0)
+    at = rng.integers(last + 1, size=(200, players, 5))
+    free = rng.integers(2, size=(200, 5, 5))
+    mine = (at[:, 0, :, None] + np.arange(6)).clip(max=last)
+
+    def standing(pieces: np.ndarray) -> np.ndarray:
+        points = (pieces - rules.spaces).clip(min=0)
+        numbered, score = (points > 0).sum(2), points.sum(2)
+        lead = (score[:, 0] - score[:, 1:].max(1)).clip(-8, 8)
+        row: np.ndarray = (numbered[:, 0] * 6 + numbered[:, 1:].max(1)) * 17 + lead + 8
+        return row
+
+    ends = []
+    for path, dice in itertools.product(range(5), range(1, 6)):
+        moved = at.copy()
+        moved[:, 0, path] = mine[:, path, dice]
+        ends.append(standing(moved))
+    advanced = at.copy()
+    advanced[:, 0] = np.where(free[:, :, 0], mine[:, :, 1], mine[:, :, 0])
+    expected = np.stack([*ends, standing(advanced), standing(at)], 1)
+    afterstates = PathNetwork(rules, 16, planned=True).afterstates
+    found = afterstates.standings(*(th.from_numpy(x) for x in (at, mine, free)))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path: Path):
