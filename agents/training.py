@@ -1,8 +1,10 @@
 """Training by self-play: settings, the loop, and what it leaves in the run folder.
 
-MaskablePPO learns one seat of every game; the other seats are played by the network itself, by earlier snapshots of
-it, and by `greedy`. A run has equally spaced *milestones*. At each of them the network is added to the pool of
-snapshots, its strength is measured, and a checkpoint is written; the first one is written before anything else:
+MaskablePPO learns from the decisions of all seats of a game where each of them stands for itself (`gamma` 0), and of
+one seat otherwise; then the other seats are played by the network as it is. In a share of the games earlier snapshots
+of it, or `greedy`, play all seats but one. A run has equally spaced *milestones*. At each of them the network is added
+to the pool of snapshots, its strength is measured, and a checkpoint is written; the first one is written before
+anything else:
 
     checkpoint.pt     all that `--resume` needs
     model.zip         the best snapshot so far as SB3 saves it, see `agents.trained`
@@ -84,7 +86,7 @@ class Settings(runs.Settings):
     """Decisions of the learner to train on."""
 
     games: int = 256
-    """Games played side by side; the learner has one seat in each."""
+    """Games played side by side."""
 
     steps: int = 16
     """Decisions taken in each game between two updates of the network."""
@@ -226,7 +228,7 @@ class Run(runs.Run):
         self.pool: list[dict[str, th.Tensor]] = []
 
         past, greedy = round(settings.games * settings.past), round(settings.games * settings.greedy)
-        # Without a discounted future each decision stands for itself, whichever seat has made it.
+        # Where the future does not count, each decision stands for itself, whichever seat has made it.
         itself = Trained(self.model.policy, sample=True) if settings.gamma else None
         opponents: dict[str, tuple[Policy | None, int]] = {
             "itself": (itself, settings.games - past - greedy),
@@ -369,7 +371,7 @@ class _AfterUpdates(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        for name in np.unique(self.run.opponents):
+        for name in np.unique(self.run.opponents[self.run.opponents != "itself"]):
             games = self.run.opponents == name
             if ended := self.ended[games].sum():
                 self.logger.record(f"selfplay/result_against_{name}", self.gained[games].sum() / ended)
