@@ -82,7 +82,7 @@ class Settings(runs.Settings):
     preset: Literal["quick", "standard", "rules"] = "quick"
     """Defaults of the others: on two cores quick and rules take 5 minutes, standard an hour; rules has no credits."""
 
-    decisions: int = 850_000
+    decisions: int = 600_000
     """Decisions of the learner to train on."""
 
     games: int = 256
@@ -112,10 +112,10 @@ class Settings(runs.Settings):
     learning_rate: float = 3e-3
     """Step size of Adam at the start; it falls linearly to 0."""
 
-    batch_size: int = 512
+    batch_size: int = 256
     """Decisions in a gradient step."""
 
-    epochs: int = 3
+    epochs: int = 5
     """Passes over the decisions between two updates."""
 
     gae_lambda: float = 0.0
@@ -150,7 +150,7 @@ class Settings(runs.Settings):
 
 PRESETS = {
     "quick": Settings(),
-    "standard": Settings(preset="standard", decisions=8_000_000, milestones=40),
+    "standard": Settings(preset="standard", decisions=6_000_000, milestones=40),
     "rules": Settings(
         preset="rules",
         decisions=1_900_000,
@@ -163,6 +163,7 @@ PRESETS = {
         gamma=1.0,
         learning_rate=1e-3,
         batch_size=1024,
+        epochs=3,
         gae_lambda=0.9,
         entropy=0.003,
     ),
