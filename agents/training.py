@@ -80,7 +80,7 @@ class Settings(runs.Settings):
     """
 
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the others: on two cores quick and rules take 5 minutes, standard an hour; rules has no credits."""
+    """Defaults of the others: quick and rules take 5 minutes of one core, standard an hour; rules has no credits."""
 
     decisions: int = 600_000
     """Decisions of the learner to train on."""
@@ -130,8 +130,8 @@ class Settings(runs.Settings):
     final_games: int = 4000
     """Games against each of random, greedy and planner after the training, at least."""
 
-    threads: int = 2
-    """Threads of the network's arithmetic."""
+    threads: int = 1
+    """Threads of the network's arithmetic; with another number its sums, and so the network, are other ones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

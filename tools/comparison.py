@@ -74,7 +74,7 @@ class Scale(NamedTuple):
 
 
 # One thread each: several would spend processor time on waiting for each other.
-FULL = Scale(3, 1000, {"td": {"milestones": 30, "threads": 1}, "ppo": {"milestones": 15, "threads": 1}})
+FULL = Scale(3, 1000, {"td": {"milestones": 30, "threads": 1}, "ppo": {"milestones": 15}})
 QUICK = Scale(
     2,
     20,
@@ -88,10 +88,7 @@ QUICK = Scale(
             "milestones": 3,
             "threads": 1,
         },
-        "ppo": {
-            **{"decisions": 512, "games": 16, "steps": 16, "batch_size": 64, "width": 8},
-            **{"milestones": 2, "threads": 1},
-        },
+        "ppo": {"decisions": 512, "games": 16, "steps": 16, "batch_size": 64, "width": 8, "milestones": 2},
     },
 )
 
