@@ -81,10 +81,12 @@ class SelfPlayVecEnv(VecEnv):
         self._opponents = list(opponents)
         self._alone = np.array([policy is None for policy in opponents])
         self._groups = {
-            id(policy): (policy, np.zeros(len(self.state), np.bool_)) for policy in opponents if policy
+            id(policy): (policy, np.zeros(len(self.state), np.bool_))
+            for policy in opponents
+            if policy is not None
         }
         for i, policy in enumerate(opponents):
-            if policy:
+            if policy is not None:
                 self._groups[id(policy)][1][i] = True
 
     def reset(self) -> NDArray[np.int8]:
