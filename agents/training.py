@@ -80,7 +80,7 @@ class Settings(runs.Settings):
     """
 
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the others: quick and rules take 6 minutes of one core, standard ten times that; rules has no credits."""
+    """Defaults of the others: quick and rules take 6 minutes of one core, standard an hour; rules has no credits."""
 
     decisions: int = 600_000
     """Decisions of the learner to train on."""
