@@ -55,10 +55,13 @@ def running(
 
 
 def wait_until_ready(client: httpx.Client) -> None:
-    """Return when the server plays."""
+    """Return when the server plays; at the first start on a machine it compiles for half a minute."""
     asked = threading.Event()
-    while not client.get("/api/setup").raise_for_status().json()["ready"]:
+    for _ in range(6000):
+        if client.get("/api/setup").raise_for_status().json()["ready"]:
+            return
         asked.wait(0.1)
+    raise TimeoutError("the server did not become ready within ten minutes")
 
 
 def fewer(**limits: Any) -> Limits:
