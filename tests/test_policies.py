@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 import types
 from pathlib import Path
@@ -352,6 +353,21 @@ def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
     assert (actions == logits.argmax(1)).all()
     with pytest.raises(ValueError, match="made for other rules"):
         policy.act(Game(), Game().reset(1), np.random.default_rng())
+
+
+def test_onnx_can_be_copied_and_sent_to_another_process(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    game = Game(Rules(spaces=0))
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    network(tmp_path, game, weights.astype(np.float32))
+    monkeypatch.chdir(tmp_path)
+    policy = make_policy("onnx:policy.onnx")
+    state, rng = positions(game.rules, 20, 30), np.random.default_rng(0)
+    expected = policy.act(game, state, rng)
+    sent = pickle.dumps(policy)
+    monkeypatch.chdir("/")  # as the other process may be
+    for again in (pickle.loads(sent), make_policy(f"onnx:{tmp_path / 'policy.onnx'}")):
+        np.testing.assert_array_equal(again.act(game, state, rng), expected)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,9 @@ class Onnx:
             raise ValueError(f"the network of {file} cannot be asked: {error}") from None
         self._output = "logits" if "logits" in outputs else outputs[0]
 
+    def __reduce__(self) -> tuple[type[Onnx], tuple[Path]]:
+        return type(self), (self.file.absolute(),)  # a session of onnxruntime cannot be copied
+
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
 
