@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -106,6 +107,47 @@ def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
     for name in "td", "ppo-unmasked":
         seconds = [point[0] for point in kept(place, f"{name}-0")["points"]]
         assert 0 < seconds[0] < seconds[-1] < 1000
+
+
+def test_what_learns_from_another_training_comes_after_it(place: Path, capsys: pytest.CaptureFixture[str]):
+    command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "ppo-td"]
+    assert comparison.main(command) == 2
+    assert "ppo-td learns from what td has learnt" in capsys.readouterr().err
+    assert not (place / "comparison" / "0-quick" / "ppo-td-0").exists()
+
+
+def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: pytest.CaptureFixture[str]):
+    folder = place / "comparison" / "0-quick"
+    settings = comparison.settings_of(comparison.METHODS["td"], QUICK, 0, 0, folder / "td-0")
+    td.Run.begin(dataclasses.replace(settings, explore=0.3))
+    command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
+    assert comparison.main(command) == 2
+    assert "was begun with other settings; remove it and" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("less", [["--quick"], ["--methods", "td"], ["--spaces", "0"]], ids=str)
+def test_the_page_is_written_by_the_whole_comparison_alone(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], less: list[str]
+):
+    (place / "docs").mkdir()
+    page = place / "docs" / comparison.PAGE
+    (place / comparison.PAGE).rename(page)
+    before = page.read_text()
+    monkeypatch.setattr(comparison, "ROOT", place)
+    curves = {"td": [[(0.0, -40.0, 1.0), (60.0, 49.0, 0.1)]]}
+    monkeypatch.setattr(comparison, "compare", lambda *_: curves)
+    assert comparison.main(less) == 0
+    assert "| TD(lambda), self-play | 1 | 1.0 | 49.00 % |" in capsys.readouterr().out
+    assert page.read_text() == before
+    assert comparison.main([]) == 0
+    assert "| TD(lambda), self-play | 1 | 1.0 | 49.00 % |" in page.read_text()
+
+
+@pytest.mark.parametrize("seeds", ["0", "-1"])
+def test_no_seeds_are_no_comparison(seeds: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        comparison.main(["--seeds", seeds])
+    assert f"--seeds must be at least 1, got {seeds}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def test_the_command_of_a_model_is_taken_by_train():
     from agents import training
 
     usual, rules = vars(training.PRESETS["quick"]), Rules(players=3, immunity=True)
-    changed = {"seed": 3, "planned": False, "credit": "none", "clip": 0.1}
+    changed = {"seed": 3, "planned": False, "credit": "planner", "clip": 0.1}
     words = tool.command("ppo", usual | changed, rules).split()
     assert words[:2] == ["python", "train.py"]
     _, settings = train.parse(words[2:])

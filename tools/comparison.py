@@ -2,7 +2,8 @@
 
 Every point of a curve is a number of games against perfect play, in which what is given away is what is lost. Training
 goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays. Each
-training uses one core; commands with different --methods may run side by side, and one with all writes the page then.
+training uses one core; commands with different --methods may run side by side, `td` before what learns by its value.
+The page is written by a command with all methods; others show their table.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 from agents import checkpoint, training
-from agents.runs import CHECKPOINT, Stopped, alone
+from agents.checkpoint import CheckpointError
+from agents.runs import CHECKPOINT, Stopped, alone, plain
 from tools import pages
 from train import LEARNERS, stopping
 from wotd_env import Rules, analysis, solver
@@ -141,6 +143,7 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
     """Train as `train.py` does, or go on with that.
 
     Raises:
+        CheckpointError: if the training was begun with other settings.
         Stopped: on Ctrl-C, after what is in progress.
     """
     learner = importlib.import_module(LEARNERS[method.learner])
@@ -148,7 +151,9 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder):
         if (folder / CHECKPOINT).is_file():
-            run = learner.Run.resume(learner.read_settings(folder))
+            if plain(begun := learner.read_settings(folder)) != plain(settings):
+                raise CheckpointError(f"{folder} was begun with other settings; remove it and {curve.file}")
+            run = learner.Run.resume(begun)
         else:
             run = learner.Run.begin(settings)
 
@@ -261,6 +266,7 @@ def compare(
     Raises:
         Stopped, KeyboardInterrupt: if it is interrupted.
         FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
+        CheckpointError: if a training was begun with other settings, or comes before the one that it learns from.
     """
     file = solver.cache_file(spaces)
     table = solver.solve(spaces, file) if spaces <= 1 else solver.load(file)
@@ -269,6 +275,12 @@ def compare(
     for seed in range(scale.seeds):
         for name in names:
             method = METHODS[name]
+            if method.changes.get("credit") == "td":
+                learnt = folder / f"td-{seed}.json"
+                if not Curve(learnt, table, scale.games).done:
+                    raise CheckpointError(
+                        f"{name} learns from what td has learnt; {learnt} says that it has not"
+                    )
             settings = settings_of(method, scale, spaces, seed, folder / f"{name}-{seed}")
             curve = Curve(folder / f"{name}-{seed}.json", table, scale.games)
             if not curve.done:
@@ -303,6 +315,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--into", type=Path, help="use and write everything in this folder instead (a trial)")
     options = parser.parse_args(arguments)
+    if options.seeds is not None and options.seeds < 1:
+        parser.error(f"--seeds must be at least 1, got {options.seeds}")
     scale = QUICK if options.quick else FULL
     scale = scale._replace(seeds=options.seeds or scale.seeds)
     docs = options.into or ROOT / "docs"
@@ -317,6 +331,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Stopped, KeyboardInterrupt):
         print("Interrupted; the same command goes on.", file=sys.stderr)
         return 130
+    whole = set(options.methods) == set(METHODS) and not options.quick and options.spaces == Rules.spaces
+    if not whole and not options.into:
+        print(section(curves, scale, options.spaces))
+        return 0
     page = docs / PAGE
     draw(curves, docs / PICTURE)
     page.write_text(

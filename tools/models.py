@@ -10,6 +10,7 @@ import argparse
 import csv
 import importlib
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from agents import checkpoint, export, report
-from agents.runs import CHECKPOINT
+from agents.runs import CHECKPOINT, RESULT
 from tools import pages
 from wotd_env import Rules, models
 from wotd_env.core.policy import check_made_for
@@ -48,32 +49,43 @@ of strength included.
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code: 0, 2 for a run that cannot be taken."""
     parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
     box, docs = (options.into, options.into) if options.into else (models.FOLDER, ROOT / "docs")
-    for run in options.runs:
-        print(f"wrote {put(run, box)}")
+    try:
+        for run in options.runs:
+            print(f"wrote {put(run, box)}")
+    except (ValueError, OSError) as error:
+        print(f"tools.models: error: {error}", file=sys.stderr)
+        return 2
     cards = [json.loads(file.read_text()) for file in sorted(box.glob("*.json"))]
     draw(cards, docs / PICTURE)
     (docs / PAGE).write_text(page(cards, box))
     print(f"wrote {docs / PAGE}")
+    return 0
 
 
 def put(run: Path, box: Path) -> Path:
     """Put the network of a finished run into a folder, with its card; return its file.
 
     Raises:
-        ValueError: if it is made for other rules than a model for its players and powers.
+        ValueError: if it is made for other rules than a model for its players and powers, has not come to its end, or
+            is none that plays well against everyone.
+        OSError: if it cannot be read.
     """
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
     rules = Rules.from_dict(settings["rules"])
     check_made_for(f"the network in {run}", rules, models.rules_of(rules))
+    if policy not in ("ppo", "td") or settings.get("against", "itself") != "itself":
+        raise ValueError(f"{run} must be a run of ppo or of td in self-play")
+    if not (run / RESULT).is_file():
+        raise ValueError(f"{run} has not come to its end: python train.py --resume {run}")
     with (run / "curve.csv").open(newline="") as lines:
         head, *rows = csv.reader(lines)
     card = {
@@ -82,7 +94,7 @@ def put(run: Path, box: Path) -> Path:
         "command": command(policy, settings, rules),
         "unit": head[0],
         "curve": [[int(done), float(seconds), name, *map(int, rest)] for done, seconds, name, *rest in rows],
-        "result": json.loads((run / "result.json").read_text()),
+        "result": json.loads((run / RESULT).read_text()),
         "versions": config["versions"],
     }
     file = box / models.name_of(policy, rules)
@@ -173,4 +185,4 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
