@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
 import json
@@ -29,7 +30,10 @@ from rich.table import Column
 
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, Stopped, alone, make_folder
+from agents.runs import CHECKPOINT, RESULT, Stopped, alone, make_folder
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a file that cannot be written has met where more room is the cure."""
 
 LEARNERS = {"ppo": "agents.training", "td": "agents.td", "rllib": "agents.rllib"}
 """The modules that learn, each with `Settings`, `PRESETS`, `read_settings` and `Run`; the first one is the default."""
@@ -83,9 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make_folder(settings.folder)
         with alone(settings.resume or settings.folder):
             return work(learner, settings, Console())
-    except (CheckpointError, ModuleNotFoundError, OSError) as error:
+    except (CheckpointError, ImportError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
-        return 2
+        return 1 if getattr(error, "errno", None) in NO_ROOM else 2
     except KeyboardInterrupt:
         print("train.py: interrupted before the training; the same command begins it", file=sys.stderr)
         return 130
@@ -153,7 +157,8 @@ def train(run: Any, console: Console) -> None:
         before = run.done
 
         def show(run: Any) -> None:
-            wins = ", ".join(f"{row[2]} {row[4] / row[3]:.0%}" for row in run.curve[-2:])
+            latest = run.curve[-min(2, len(run.references)) :]
+            wins = ", ".join(f"{row[2]} {row[4] / row[3]:.0%}" for row in latest)
             speed = (run.done - before) / max(progress.tasks[task].elapsed or 0, 1)
             progress.update(task, completed=run.done, text=f"{speed:,.0f} {run.unit}/s, wins: {wins}")
 
@@ -164,10 +169,10 @@ def train(run: Any, console: Console) -> None:
             picture = report.draw_curve(run.curve, run.unit, run.settings.rules.players)
             checkpoint.write(run.folder / "curve.png", picture)
     opponents = ", ".join(run.references)
-    with console.status(f"playing {run.settings.final_games:,} games against each of {opponents}"):
+    with console.status(f"playing {run.final_games:,} games against each of {opponents}"):
         results = run.finish()
     content = {name: counts._asdict() for name, counts in results.items()}
-    checkpoint.write(run.folder / "result.json", (json.dumps(content, indent=2) + "\n").encode())
+    checkpoint.write(run.folder / RESULT, (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
     with console.status("comparing with perfect play"):
         if exact := report.grade(run.folder, run.settings.rules):

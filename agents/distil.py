@@ -194,7 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"Against perfect play: {share:.3f} % (± {margin:.3f}); {every.regret:.6f} given away a decision."
     )
     player, table = f"td:{folder}", f"oracle:{settings.table}"
-    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{folder}", "planner", table)
+    rules = report.options(Rules(spaces=load(settings.table).spaces))
+    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{folder}", "planner", table, *rules)
     console.print(f"What comes next:\n  {where}", soft_wrap=True)
     return 0
 

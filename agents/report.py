@@ -18,6 +18,7 @@ from rich.table import Table
 from agents.evaluate import Counts
 from wotd_env import Rules
 from wotd_env.core.intervals import proportion_confint
+from wotd_env.policies import POLICIES
 
 COLUMNS = ("cpu_seconds", "opponent", "games", "wins", "ties", "losses")
 """The columns of curve.csv, after what the learner has learnt from."""
@@ -97,7 +98,7 @@ def grade(folder: Path, rules: Rules) -> str:
     if not solved(rules) or not _has_arena() or not (file := solver.cache_file(rules.spaces)).is_file():
         return ""
     try:
-        graded = analysis.grade(str(folder), solver.load(file), GRADED, opponent=f"oracle:{file}").all
+        graded = analysis.grade(as_policy(folder), solver.load(file), GRADED, opponent=f"oracle:{file}").all
     except (ValueError, OSError) as error:  # the training is finished, and more important than an old table
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     share, band = 50 - 50 * graded.per_game, 50 * graded.per_game_error
@@ -125,10 +126,17 @@ def what_next(folder: Path, rules: Rules) -> list[str]:
     if not _has_arena():
         extra = f"{Path(__file__).parent.parent}[arena]"
         lines.append(command(Path.cwd(), "python", "-m", "pip", "install", "--editable", extra))
-    lines.append(command(Path.cwd(), "wotd", "arena", folder, "greedy", "planner", *options(rules)))
+    lines.append(
+        command(Path.cwd(), "wotd", "arena", as_policy(folder), "greedy", "planner", *options(rules))
+    )
     if solved(rules):
-        lines.append(command(Path.cwd(), "wotd", "analyze", folder, "--spaces", str(rules.spaces)))
+        lines.append(command(Path.cwd(), "wotd", "analyze", as_policy(folder), "--spaces", str(rules.spaces)))
     return lines
+
+
+def as_policy(folder: Path) -> str:
+    """Return the name by which a run folder is a policy, also if it is called like another one."""
+    return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 
 def command(where: Path, program: str, *arguments: str | Path) -> str:

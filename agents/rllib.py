@@ -25,7 +25,8 @@ from agents.checkpoint import CheckpointError
 from agents.evaluate import Counts
 from agents.export import export_onnx
 from agents.network import PathNetwork
-from wotd_env import Rules, make_policy
+from agents.runs import policy_of
+from wotd_env import Rules
 from wotd_env.adapters.ray import connect, num_cpus
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 from wotd_env.core.arguments import check_integer
@@ -107,10 +108,11 @@ class Settings(runs.Settings):
         self.check("learning_rate", self.learning_rate > 0, "must be positive")
         self.check("entropy", self.entropy >= 0, "must not be negative")
         if self.opponents != "itself":
-            try:
-                make_policy(self.opponents)
-            except (OSError, ImportError, ValueError) as error:
-                raise ValueError(f"opponents must be itself or the name of a policy: {error}") from error
+            policy_of("opponents", self.opponents, self.rules)
+        each = self.rollout // max(self.learners, 1)
+        self.check(
+            "batch_size", self.batch_size <= each, f"must be at most {each}, what a learner gets of a rollout"
+        )
 
 
 PRESETS = {"quick": Settings()}

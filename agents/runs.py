@@ -27,9 +27,12 @@ from agents.evaluate import Counts, measure
 from wotd_env import Game, Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.intervals import proportion_confint
-from wotd_env.core.policy import Policy
+from wotd_env.core.policy import Policy, check_rules
 
-CHECKPOINT, LOCK = "checkpoint.pt", ".lock"
+CHECKPOINT, RESULT, LOCK = "checkpoint.pt", "result.json", ".lock"
+
+OF_THE_END = (RESULT, "model.onnx")
+"""What is there only when a training has come to its end."""
 
 REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against, the strongest last."""
@@ -84,6 +87,20 @@ class Settings:
         """Raise ValueError unless these settings are from 0 to 1."""
         for name in names:
             self.check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
+
+
+def policy_of(setting: str, name: str, rules: Rules) -> Policy:
+    """Return the policy that a setting names.
+
+    Raises:
+        ValueError: naming the setting, if there is no such policy, it is for other rules, or an extra is missing.
+    """
+    try:
+        policy = make_policy(name)
+        check_rules(policy, rules)
+    except (ImportError, OSError, ValueError) as error:
+        raise ValueError(f"{setting} must name a policy for the rules at hand: {error}") from error
+    return policy
 
 
 class Stopped(Exception):
@@ -323,7 +340,10 @@ class Run:
         path = settings.resume / CHECKPOINT
         saved = checkpoint.load(path)
         check_unchanged(settings, read_settings(cls.kind, path, saved), cls.fixed)
-        run = cls(settings)
+        try:
+            run = cls(settings)
+        except ValueError as error:
+            raise CheckpointError(f"the run in {settings.resume} cannot go on: {error}") from error
         try:
             run._check(saved)
         except ValueError as error:
@@ -332,6 +352,9 @@ class Run:
         run.restore(saved)
         if run.curve:
             run.milestone = run._milestones_reached()
+        if run.done < run.total:
+            for name in OF_THE_END:
+                (run.folder / name).unlink(missing_ok=True)  # of a shorter training
         run.save()
         run.write_config()
         return run
@@ -394,9 +417,14 @@ class Run:
             for name, other in self.references.items()
         }
 
+    @property
+    def final_games(self) -> int:
+        """Games that the result is measured by, against each of the references, at least."""
+        return int(self.settings.final_games)
+
     def finish(self) -> dict[str, Counts]:
         """Measure the result of the training."""
-        return self.measure(self.settings.final_games)
+        return self.measure(self.final_games)
 
     # ---------------------------------------------------------------------------------------------- the checkpoint
 

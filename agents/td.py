@@ -31,11 +31,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents import checkpoint, runs
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Counts
 from agents.response import Against
-from wotd_env import STATE, Game, Phase, Rules, make_policy
+from agents.runs import policy_of
+from wotd_env import STATE, Game, Phase, Rules
 from wotd_env.core.checks import check_states
-from wotd_env.core.policy import check_rules
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
@@ -108,7 +107,8 @@ class Settings(runs.Settings):
         self.check("learning_rate", self.learning_rate > 0, "must be positive")
         if self.against != "itself":
             self.check("ray", self.ray is None, "must not be set where a best response is learnt")
-            check_rules(make_policy(self.against), self.rules)
+            if self.resume is None:
+                policy_of("against", self.against, self.rules)
         self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
         if self.init != "none" and self.resume is None:
             width = weights_of(self.init, self.rules).rows.shape[1]
@@ -121,7 +121,7 @@ def weights_of(name: str, rules: Rules) -> learned.Network:
     Raises:
         ValueError: if there is no such policy, it has no learnt value, or one for other rules.
     """
-    policy = make_policy(name)
+    policy = policy_of("init", name, rules)
     if not isinstance(policy, Td):
         raise ValueError(f"init must be a policy with a learnt value, as td and td:FILE are, got {name!r}")
     return policy.learned(rules).network
@@ -257,7 +257,7 @@ class Run(runs.Run):
             connect(settings.ray)
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
         if settings.against != "itself":
-            self.references = {settings.against: make_policy(settings.against)}
+            self.references = {settings.against: policy_of("against", settings.against, settings.rules)}
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none" and settings.resume is None:
             self.network.take(weights_of(settings.init, settings.rules))
@@ -345,9 +345,10 @@ class Run(runs.Run):
             self.optimizer.step()
             self.averaged.update_parameters(self.network)
 
-    def finish(self) -> dict[str, Counts]:
-        """Measure the result of the training; that of a best response, its whole purpose, by ten times the games."""
-        return self.measure(self.settings.final_games * (1 if self.settings.against == "itself" else 10))
+    @property
+    def final_games(self) -> int:
+        """Games that the result is measured by: ten times as many for a best response, which is made to be measured."""
+        return super().final_games * (1 if self.settings.against == "itself" else 10)
 
     def save_network(self) -> None:
         """Write the network."""

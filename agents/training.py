@@ -38,11 +38,12 @@ from agents.checkpoint import CheckpointError
 from agents.evaluate import Counts
 from agents.export import export_onnx
 from agents.network import PathPolicy
+from agents.runs import policy_of
 from agents.selfplay import SelfPlayVecEnv
-from wotd_env import STATE, Phase, Rules, make_policy, models
+from wotd_env import STATE, Phase, Rules, models
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
-from wotd_env.core.policy import Policy, check_rules
+from wotd_env.core.policy import Policy
 from wotd_env.planning.planner import Value
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.sb3 import Trained
@@ -65,8 +66,7 @@ def value_of(name: str, rules: Rules) -> Value | None:
             name = "td"
         except ValueError:
             name = "planner"
-    policy = make_policy(name)
-    check_rules(policy, rules)
+    policy = policy_of("credit", name, rules)
     if not isinstance(policy, Planner):
         raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
     return policy.value
@@ -141,7 +141,12 @@ class Settings(runs.Settings):
         self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
         self.check("learning_rate", self.learning_rate > 0, "must be positive")
         self.check("entropy", self.entropy >= 0, "must not be negative")
-        value_of(self.credit, self.rules)
+        if self.resume is None:
+            value_of(self.credit, self.rules)
+        why = (
+            "must be positive without credits, because only the end of a game pays then (preset rules has 1)"
+        )
+        self.check("gamma", self.gamma > 0 or self.credit != "none", why)
         self.check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
         rollout = self.games * self.steps
         check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
@@ -228,7 +233,8 @@ class Run(runs.Run):
         self.past = copy.deepcopy(self.model.policy)
         self.pool: list[dict[str, th.Tensor]] = []
 
-        past, greedy = round(settings.games * settings.past), round(settings.games * settings.greedy)
+        past = round(settings.games * settings.past)
+        greedy = min(round(settings.games * settings.greedy), settings.games - past)
         # Where the future does not count, each decision stands for itself, whichever seat has made it.
         itself = Trained(self.model.policy, sample=True) if settings.gamma else None
         opponents: dict[str, tuple[Policy | None, int]] = {

@@ -24,9 +24,10 @@ from rich.table import Table
 import train
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, REFERENCES, alone
+from agents.runs import CHECKPOINT, REFERENCES, RESULT, alone
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
+from wotd_env.policies import POLICIES
 
 try:
     from ray import tune
@@ -48,8 +49,6 @@ RANGES = {
     },
 }
 """What is drawn for the trials of each learner."""
-
-RESULT = "result.json"
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweep, rest = tyro.cli(Sweep, args=words, prog="python -m agents.tune", return_unknown_args=True)
     try:
         learner, base = train.parse(rest)
+        base = with_absolute_paths(base)
         if base.resume:
             raise CheckpointError("--resume is not for sweeps: the same command goes on with one")
         name = next(name for name, module in train.LEARNERS.items() if module == learner.__name__)
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         connect(sweep.ray)
-    except (CheckpointError, ModuleNotFoundError, OSError) as error:
+    except (CheckpointError, ImportError, OSError) as error:
         print(f"agents.tune: error: {error}", file=sys.stderr)
         return 2
     console = Console()
@@ -113,7 +113,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verbose=1,
         ),
     ).fit()
-    return show(results, learner, name, folder, console)
+    return show(results, name, folder, console)
+
+
+def with_absolute_paths(base: Any) -> Any:
+    """Return settings where policies are named by whole paths: a trial works in a folder of its own."""
+    changed = {}
+    for name in ("credit", "against", "init"):
+        kind, colon, path = getattr(base, name, "none").rpartition(":")
+        if Path(path).exists() and (colon or path not in POLICIES):
+            changed[name] = f"{kind}{colon}{Path(path).absolute()}"
+    return replace(base, **changed)
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -159,17 +169,18 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
             run.train(progress)
             counts = {other: c._asdict() for other, c in run.finish().items()}
             checkpoint.write(folder / RESULT, (json.dumps(counts, indent=2) + "\n").encode())
-    counts = counts[REFERENCES[-1]]
-    tune.report({"strength": counts["wins"] / counts["games"], "trained": 1.0, **counts})
+    opponent, counts = list(counts.items())[-1]
+    strength = counts["wins"] / counts["games"]
+    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **counts})
 
 
-def show(results: Any, learner: Any, name: str, folder: Path, console: Console) -> int:
+def show(results: Any, name: str, folder: Path, console: Console) -> int:
     """Show the trials, the strongest first, and what comes next; return the exit code."""
-    strongest = REFERENCES[-1]
     finished = [result for result in results if result.metrics and "wins" in result.metrics]
     finished.sort(key=lambda result: -result.metrics["strength"])
     table = Table(title=f"{len(finished)} of {len(results)} trials, 95 % intervals", title_justify="left")
-    for column in (*RANGES[name], f"wins against {strongest}, %"):
+    opponent = finished[0].metrics["opponent"] if finished else REFERENCES[-1]
+    for column in (*RANGES[name], f"wins against {opponent}, %"):
         table.add_column(column, justify="right")
     for result in finished:
         drawn, counts = rounded(result.config), result.metrics

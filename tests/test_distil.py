@@ -80,6 +80,7 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
     told = capsys.readouterr().out
     assert "Against perfect play" in told
     assert f"td:{folder}" in told
+    assert told.rstrip().endswith("--spaces 0")
 
     grades = analysis.grade(f"td:{folder}", table, games=100)
     result = json.loads((folder / "result.json").read_text())

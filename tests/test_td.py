@@ -345,7 +345,9 @@ def test_the_share_against_perfect_play_is_what_is_won(
     assert report.grade(tmp_path, Rules(spaces=0, players=3)) == ""
 
 
-def test_a_finished_run_becomes_the_model_of_its_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_finished_run_becomes_the_model_of_its_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     box, run, fixed = (tmp_path / name for name in ("box", "run", "fixed"))
     box.mkdir()
     monkeypatch.setattr(models, "FOLDER", box)
@@ -355,6 +357,14 @@ def test_a_finished_run_becomes_the_model_of_its_rules(tmp_path: Path, monkeypat
     assert {models.find("td", Rules(powers="own", colors=colors)) for colors in ("random", None)} == {file}
     assert train.main([*arguments(fixed), *rules]) == 0
     before = contents(box)
+    assert tool.main([str(tmp_path / "nothing")]) == 2
+    assert "error: there is no checkpoint" in capsys.readouterr().err
+    response = trained(tmp_path / "response", rules=Rules(), against="greedy", rounds=1)
+    with pytest.raises(ValueError, match="response must be a run of ppo or of td in self-play"):
+        tool.put(response.folder, box)
+    half = trained(tmp_path / "half", rules=Rules(), rounds=1)
+    with pytest.raises(ValueError, match=r"half has not come to its end: python train\.py --resume"):
+        tool.put(half.folder, box)
     with pytest.raises(
         ValueError, match=r"the network in .*fixed is made for .*colors=None.*colors='random'"
     ):
@@ -446,6 +456,12 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
         (["--width", "33"], "width must be a multiple of 32, got 33"),
         (["--learning-rate", "0"], "learning_rate must be positive"),
         (["--rounds", "0"], "rounds must be an integer of at least 1, got 0"),
+        (["--against", "nobody"], "against must name a policy for the rules at hand"),
+        (
+            ["--against", "ppo", "--players", "3"],
+            "against must name a policy for the rules at hand: no trained",
+        ),
+        (["--init", "td:nowhere.npz"], "init must name a policy for the rules at hand: no file nowhere.npz"),
         (["--preset", "full"], "full"),
         (["--decisions", "9"], "--decisions"),
     ],

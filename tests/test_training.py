@@ -41,12 +41,14 @@ from agents.selfplay import SelfPlayVecEnv
 from agents.trained import load
 from agents.trained import player as trained_player
 from agents.training import Run, Settings
+from tests.learnt import some_value
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
 from wotd_env.core.policy import check_rules
+from wotd_env.planning import learned
 from wotd_env.planning.values import hand_made
-from wotd_env.policies import Policy
+from wotd_env.policies import Policy, full_name
 from wotd_env.policies.sb3 import Trained
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
@@ -474,13 +476,52 @@ def test_the_snapshot_that_is_kept_is_what_a_run_leaves(tmp_path: Path):
 
 def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
     run = trained(tmp_path / "run")
+    run.finish()
+    (run.folder / runs.RESULT).write_text("{}")
+    assert runs.OF_THE_END == (runs.RESULT, "model.onnx")
+    same = Run.resume(training.read_settings(run.folder))
+    assert same.done == same.total
+    assert all((run.folder / name).is_file() for name in runs.OF_THE_END)
     longer = dataclasses.replace(training.read_settings(run.folder), decisions=2048)
     more = Run.resume(longer)
     assert more.model.num_timesteps == 1024
+    assert not any((run.folder / name).exists() for name in runs.OF_THE_END)  # they were of the shorter one
     more.train(lambda run: None)
     assert more.model.num_timesteps == 2048
     assert len(more.pool) > len(run.pool)
     assert training.read_settings(run.folder).decisions == 2048
+
+
+def test_shares_of_the_games_never_add_up_to_more_than_all(tmp_path: Path):
+    settings = dataclasses.replace(TINY, games=3, steps=64, past=0.5, greedy=0.5, folder=tmp_path)
+    run = Run(settings)
+    assert run.opponents.tolist() == ["snapshots", "snapshots", "greedy"]
+
+
+def test_a_run_goes_on_when_what_paid_its_credits_has_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "value.npz"
+    file.write_bytes(learned.save(some_value(TINY.rules)))
+    settings: dict[str, Any] = CREDITED | {"credit": f"td:{file}"}
+    run = Run.begin(dataclasses.replace(TINY, **settings, decisions=256, folder=tmp_path / "run"))
+    file.unlink()
+    message = refusal(run.folder, capsys)
+    assert f"the run in {run.folder} cannot go on: credit must name a policy for the rules at hand" in message
+    assert "value.npz" in message
+    assert train.main(["--resume", str(run.folder), "--credit", "planner"]) == 0
+
+
+def test_a_folder_that_is_called_like_a_policy_is_the_policy_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "td").mkdir()
+    (tmp_path / "td" / "value.npz").write_bytes(learned.save(some_value(Rules())))
+    play_it, grade_it = map(shlex.split, report.what_next(Path("td"), Rules()))
+    assert play_it[1:3] == ["arena", "./td"]
+    assert grade_it[1:3] == ["analyze", "./td"]
+    assert full_name("./td") == f"td:{Path('td', 'value.npz')}"
 
 
 @pytest.mark.parametrize("rules", VARIANTS[1:], ids=str)
@@ -999,7 +1040,7 @@ def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
     with no_room(size):
         code = train.main(arguments(tmp_path))
     message = capsys.readouterr().err
-    assert code == 2
+    assert code == 1
     assert message.startswith("train.py: error: ")
     assert str(tmp_path / "checkpoint.pt") in message
     assert contents(tmp_path) == {".lock": b""}
@@ -1025,7 +1066,7 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
     before = contents(folder)
     with no_room(size):  # still
         code = train.main(["--resume", str(folder)])
-    assert code == 2
+    assert code == 1
     assert str(folder / "checkpoint.pt") in capsys.readouterr().err
     assert contents(folder) == before
 
@@ -1051,6 +1092,12 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
         (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
         (["--past", "0.25", "--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
         (["--credit", "greedy"], "credit must be a policy that plans"),
+        (
+            ["--credit", "td:nowhere.npz"],
+            "credit must name a policy for the rules at hand: no file nowhere.npz",
+        ),
+        (["--credit", "td", "--spaces", "6"], "credit must name a policy for the rules at hand: no trained"),
+        (["--credit", "none"], "gamma must be positive without credits"),
         (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
         (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
         (

@@ -17,6 +17,7 @@ import ray
 
 from agents import td, tune
 from tests import test_td
+from tests.learnt import some_value
 from tests.test_training import contents
 from wotd_env.planning import learned
 
@@ -73,6 +74,18 @@ def strength(folder: Path) -> float:
     """The share of games that a run won against planner."""
     counts = json.loads((folder / "result.json").read_text())["planner"]
     return float(counts["wins"] / counts["games"])
+
+
+def test_a_sweep_of_best_responses_ranks_them_by_games_against_that_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "value.npz").write_bytes(learned.save(some_value(test_td.TINY.rules)))
+    words = [*test_td.arguments(tmp_path / "sweep"), "--trials", "1", "--against", "td:value.npz"]
+    assert tune.main(words) == 0
+    (run,) = (tmp_path / "sweep").glob("learning_rate=*")
+    assert [*json.loads((run / "result.json").read_text())] == [f"td:{tmp_path / 'value.npz'}"]
+    assert "1 of 1 trials" in capsys.readouterr().out
 
 
 def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
