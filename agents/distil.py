@@ -170,7 +170,8 @@ def distil(settings: Settings, console: Console) -> Grades:
     value = fit(Rules(spaces=table.spaces), positions, settings, shown("gradient steps")).value()
     checkpoint.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
-        grades = grade(Planner(value), table, settings.final_games)
+        # Against perfect play what is given away is what is lost; of two imperfect players it is another number.
+        grades = grade(Planner(value), table, settings.final_games, opponent=f"oracle:{table.file}")
     result = {"positions": len(positions.value), **grades.as_dict()}
     checkpoint.write(settings.folder / "result.json", (json.dumps(result, indent=2) + "\n").encode())
     return grades

@@ -82,11 +82,11 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
     assert f"td:{folder}" in told
     assert told.rstrip().endswith("--spaces 0")
 
-    grades = analysis.grade(f"td:{folder}", table, games=100)
+    grades = analysis.grade(f"td:{folder}", table, games=100, opponent=f"oracle:{table.file}")
     result = json.loads((folder / "result.json").read_text())
     assert result["kinds"] == grades.as_dict()["kinds"]
     assert learned.load(folder / "value.npz").rules == Rules(spaces=0)
-    made_by_hand = analysis.grade(Planner(), table, games=100)
+    made_by_hand = analysis.grade(Planner(), table, games=100, opponent=f"oracle:{table.file}")
     assert grades.all.regret < 0.3 * made_by_hand.all.regret
 
     assert distil.main(["--table", str(table.file), "--folder", str(folder), *words]) == 2
