@@ -86,6 +86,13 @@ def test_a_table_in_the_cache_is_the_best_source(cache, solved):
     assert np.array_equal(ours.best, exact.best)
 
 
+def test_the_solution_is_not_exact_where_games_are_cut_off_soon(cache, solved):
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    advisor = Advisor(Game(Rules(spaces=0, max_turns=2)))
+    assert not advisor.exact
+    assert advisor.source == "the exact solution of the game without a limit of turns, perfect-0.wotd"
+
+
 def test_a_table_that_is_not_there_is_not_made(cache):
     advisor = Advisor(Game(Rules(spaces=0)))
     assert not advisor.exact

@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
+from tests.learnt import some_value
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.core.dice import HOLD_KEEP, keep_number
+from wotd_env.planning import learned
 
 SPACES = 0
 
@@ -298,6 +300,44 @@ def test_what_analyze_cannot_do_is_said_at_once(table, record, arguments, messag
     result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
     assert result.exit_code == WRONG_USE
     assert message.format(table=table.file, record=record) in result.output.replace("\n", " ")
+
+
+def test_a_policy_in_a_folder_with_a_space_is_graded(table, tmp_path, monkeypatch):
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    (folder / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=SPACES))))
+    for name in (str(folder), f"td:{folder / 'value.npz'}"):
+        arguments = [
+            "analyze",
+            name,
+            "--table",
+            str(table.file),
+            "--games",
+            "2",
+            "--blunders",
+            "0",
+            "--quiet",
+        ]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+
+
+def test_what_is_not_known_of_one_game_is_none_in_json(table, tmp_path):
+    out = tmp_path / "grades.json"
+    arguments = [
+        "analyze",
+        "greedy",
+        "--table",
+        str(table.file),
+        "--games",
+        "1",
+        "--out",
+        str(out),
+        "--quiet",
+    ]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    grades = json.loads(out.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert grades["greedy"]["result_error"] is None
 
 
 def test_the_board_is_that_of_the_table_and_is_named(table):

@@ -787,6 +787,29 @@ def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays(
     assert not any(untried for _, _, untried in asked[2:])
 
 
+def test_objects_are_not_given_together_with_a_pool_that_goes_by_names():
+    tournament = Tournament(("greedy", "first"), QUICK, games=10)
+    policies = {"greedy": make_policy("random")}
+    pool = Here(tournament, {name: make_policy(name) for name in tournament.policies})
+    with pytest.raises(ValueError, match="policies cannot be given together with a pool"):
+        run(tournament, policies=policies, pool=pool)
+
+
+def test_a_block_is_kept_before_the_next_one_is_begun(tmp_path):
+    file, begun = tmp_path / "games.sqlite", 0
+
+    class Pool(Here):
+        def submit(self, block, untried):
+            nonlocal begun
+            begun += 1
+            assert len(_blocks(file)) == begun - 1
+            return super().submit(block, untried)
+
+    tournament = Tournament(("first", "random"), QUICK, games=512 * 3)
+    run(tournament, file, pool=Pool(tournament, {name: make_policy(name) for name in tournament.policies}))
+    assert begun == 3
+
+
 def test_an_object_that_is_no_policy_is_refused_before_anything_is_played(tmp_path):
     file = tmp_path / "games.sqlite"
     wrong: Any

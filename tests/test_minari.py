@@ -131,6 +131,14 @@ def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
         check("no id", Rules(), ["greedy"], "greedy")
 
 
+def test_an_encoding_is_for_a_dataset(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["record", "first", "--games", "1", "--encoding", "compact", "--quiet"])
+    assert result.exit_code == WRONG_USE
+    assert "--encoding is for the Minari dataset, which --minari asks for" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_command_writes_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"

@@ -158,7 +158,12 @@ def change(file: Path, column: str, make: Any) -> None:
         ("mask", lambda masks: [[1] * len(masks[0]), *masks[1:]], "the mask of decision 0 in game 0 is not"),
         ("state", lambda states: [states[1], *states[1:]], "decision 0 in game 0|illegal"),
         ("state", lambda states: [b"\xff" * 64, *states[1:]], "seats to act|game 0: "),
-        ("action", lambda actions: [-1, *actions[1:]], "action -1"),
+        ("action", lambda actions: [-1, *actions[1:]], "the action of decision 0 in game 0 is illegal"),
+        (
+            "action",
+            lambda actions: [*actions[:40], 53, *actions[41:]],  # a power, in the basic game
+            r"games\.parquet: the action of decision \d+ in game [1-9]\d* is illegal",
+        ),
         ("policy", lambda names: ["other", *names[1:]], "policies must be among"),
         ("equity", lambda values: [[0.5], *values[1:]], "equities must be those of the legal actions"),
     ],

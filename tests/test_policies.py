@@ -246,9 +246,9 @@ def test_mcts_beats_random():
     assert equity(Game(Rules(spaces=2)), make_policy("mcts:40"), make_policy("random"), 40) > 0.8
 
 
-@pytest.mark.parametrize("playouts", ["0", "-3", "many", "1.5"])
+@pytest.mark.parametrize("playouts", ["0", "-3", "many", "1.5", "100001"])
 def test_mcts_checks_the_number_of_playouts(playouts):
-    with pytest.raises(ValueError, match="playouts must be an integer of at least 1, got "):
+    with pytest.raises(ValueError, match="playouts must be an integer from 1 to 100000, got "):
         make_policy(f"mcts:{playouts}")
 
 

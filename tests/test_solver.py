@@ -663,6 +663,14 @@ def test_what_cannot_be_made_compact_is_named(whole, tmp_path):
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".lock"] == ["small.wotd"]
 
 
+def test_an_unfinished_table_is_not_overwritten_by_a_compact_one(whole, tmp_path):
+    part, half = tmp_path / "small.wotd.part", whole.file.read_bytes()[:100_000]
+    part.write_bytes(half)
+    with pytest.raises(solver.TableError, match=r"small\.wotd\.part is an unfinished table of `wotd solve`"):
+        solver.compact(whole.file, tmp_path / "small.wotd")
+    assert part.read_bytes() == half
+
+
 def test_what_is_damaged_is_not_made_compact(whole, tmp_path):
     file, small = tmp_path / "flipped.wotd", tmp_path / "small.wotd"
     good = whole.file.read_bytes()

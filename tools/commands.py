@@ -21,7 +21,8 @@ INTRODUCTION = """\
 The command needs the extra `arena`: `pip install "wotd-env[arena]"`. `wotd COMMAND --help` shows in the terminal what
 stands here, and `wotd --version` the version. {exits}
 
-Work that takes long shows its progress, can be interrupted with Ctrl-C, and is gone on with by the same command.
+Work that takes long shows its progress and can be interrupted with Ctrl-C. The same command then goes on with
+tournaments (`arena`), tables (`solve`) and recorded games (`record`); `wotd play --resume` goes on with a game.
 """
 
 RULES = """\

@@ -164,7 +164,7 @@ def record(
         "code": source_digest(Path(__file__)),
         # an object may hold anything, so its games are never taken for those of another call
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
-        "table": str(table.file) if table else None,
+        "table": table.header["sha256"] if table else None,
     }
     target = Path(file).absolute()
     parts = target.with_name(f"{target.name}.parts")
@@ -387,8 +387,8 @@ def verify(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the first decision of which the state, mask or reward is not what the seed and the actions
-            lead to.
+        ValueError: naming the first decision of which the state, action, mask or reward is not what the seed and the
+            actions lead to.
     """
     games = rows = 0
     with _opened(file) as opened:
@@ -397,9 +397,13 @@ def verify(
         wrong = _first_wrong(decisions)
         if wrong is not None:
             row, what = wrong
+            why = (
+                f"not what seed {decisions.seed[row]} and the actions lead to"
+                if what != "action"
+                else "illegal"
+            )
             raise ValueError(
-                f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is not what "
-                f"seed {decisions.seed[row]} and the actions lead to"
+                f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is {why}"
             )
         games += len(np.unique(decisions.game))
         rows += len(decisions.game)
@@ -418,6 +422,11 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     expected = np.empty(rows, STATE)
     for start in starts:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
+    legal = game.legal_actions(decisions.state).astype(np.bool_)
+    allowed = (decisions.action >= 0) & (decisions.action < game.num_actions)
+    allowed[allowed] = legal[allowed, decisions.action[allowed]]
+    if not allowed.all():
+        return int(allowed.argmin()), "action"
     after = decisions.state.copy()
     game.step(after, decisions.action)
     inside = np.ones(rows, np.bool_)
@@ -429,7 +438,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     for what, right in (
         ("state", expected.view(ROW) == decisions.state.view(ROW)),
         ("action, after which the game must be over,", over),
-        ("mask", (game.legal_actions(decisions.state) == decisions.mask).all(1)),
+        ("mask", (legal == decisions.mask).all(1)),
         ("reward", result == decisions.reward),
     ):
         if not right.all():

@@ -64,7 +64,7 @@ class Cluster:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for reference in self._pending.values():
+        for reference in list(self._pending.values()):  # those that end meanwhile are taken out
             ray.cancel(reference, force=True)
         if self._ours:
             ray.shutdown()

@@ -7,6 +7,7 @@ import threading
 from wotd_env import models
 from wotd_env.analysis.equity import Analysis
 from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
@@ -32,7 +33,7 @@ class Advisor:
     Attributes:
         game: the rules.
         source: what the equities come from, in words.
-        exact: whether that is the exact solution.
+        exact: whether that is the exact solution, of games without a limit of turns that may matter.
         skipped: why each of the better sources is not used; these words name files of this machine.
     """
 
@@ -71,7 +72,7 @@ class Advisor:
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
             else:
-                self.exact = source is _solution
+                self.exact = source is _solution and not _limited(self.game)
                 return
 
 
@@ -81,7 +82,13 @@ def _solution(game: Game) -> tuple[str, Value]:
     if not file.exists():
         raise FileNotFoundError(describe_missing(game.rules.spaces, file))
     table = load(file)
-    return f"the exact solution, {file.name}", table.for_seats
+    unlimited = " of the game without a limit of turns" if _limited(game) else ""
+    return f"the exact solution{unlimited}, {file.name}", table.for_seats
+
+
+def _limited(game: Game) -> bool:
+    """Return whether games may be truncated so soon that the solution, which knows no limit, is not exact."""
+    return game.rules.max_turns < Rules.max_turns
 
 
 def _learnt(game: Game) -> tuple[str, Value]:

@@ -40,6 +40,8 @@ class Analysis(NamedTuple):
 def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of states, STATE (N,), in any phase, of the two-player basic game.
 
+    The solution knows no limit of turns: where `max_turns` may end a game soon, they are those of the game without it.
+
     Raises:
         TypeError: if the table is none.
         ValueError: if the game has other rules, or another board than the table.

@@ -104,15 +104,22 @@ class Grades:
         return self.kinds[-1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything but the worst decisions for JSON."""
+        """Return everything but the worst decisions for JSON; None for errors and means that are not known."""
         return {
             "spaces": self.spaces,
             "games": self.games,
             "result": self.result,
-            "result_error": self.result_error,
-            "kinds": [grade._asdict() for grade in self.kinds],
-            "stages": [None if np.isnan(mean) else float(mean) for mean in self.stages],
+            "result_error": _known(self.result_error),
+            "kinds": [
+                {name: _known(value) for name, value in grade._asdict().items()} for grade in self.kinds
+            ],
+            "stages": [_known(float(mean)) for mean in self.stages],
         }
+
+
+def _known(value: Any) -> Any:
+    """Return a value for JSON, which has no number for what is not known."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def grade(

@@ -67,6 +67,8 @@ def run(
     given = {name: check_policy(name, policy) for name, policy in (policies or {}).items()}
     if unknown := given.keys() - set(tournament.policies):
         raise ValueError(f"policies must be among those of the tournament, got {sorted(unknown)}")
+    if given and pool is not None:
+        raise ValueError("policies cannot be given together with a pool, which makes them from their names")
     made = {
         name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
     }
@@ -102,6 +104,8 @@ def run(
                 future = pool.submit(tournament.block(behind.matchup, i), untried)
                 running[future] = behind, i
                 first |= dict.fromkeys(untried, future)
+                if future.done():  # keep it before the next one is begun
+                    break
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:

@@ -17,6 +17,7 @@ from wotd_env.cli.common import PICTURES, check_writable, explained, progress_ba
 from wotd_env.cli.options import Quiet, Seed, Trust
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
+from wotd_env.policies import POLICIES
 
 if TYPE_CHECKING:
     from wotd_env.analysis import Grades
@@ -63,7 +64,7 @@ def command(
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
-    alone = [name for name in what if name.endswith(".txt") or " " in name]
+    alone = [name for name in what if name.endswith(".txt") or (" " in name and not _is_policy(name))]
     if alone:
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position alone, got {', '.join(what)}")
@@ -106,6 +107,11 @@ def command(
         )
     if plot:
         analysis.picture(grades, plot)
+
+
+def _is_policy(name: str) -> bool:
+    """Return whether a name with spaces in it is that of a policy with a file, or of a run folder."""
+    return name.partition(":")[0] in POLICIES or Path(name).is_dir()
 
 
 def _analysed_game(file: str, table: Path | None) -> Iterator[str]:

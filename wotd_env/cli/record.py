@@ -9,6 +9,7 @@ import typer
 
 from wotd_env.cli.common import check_writable, explained, progress_bar, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
+from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 
 
@@ -27,9 +28,12 @@ def command(
         str | None, typer.Option(help="Write the first policy's view as a Minari dataset of this id too.")
     ] = None,
     encoding: Annotated[
-        str,
-        typer.Option(help="Of the observations in the Minari dataset: one_hot, compact, tokens or features."),
-    ] = "one_hot",
+        str | None,
+        typer.Option(
+            help="Of the observations in the Minari dataset: one_hot, compact, tokens or features.",
+            show_default="one_hot",
+        ),
+    ] = None,
     seed: Seed = 0,
     trust: Trust = False,
     quiet: Quiet = False,
@@ -44,6 +48,9 @@ def command(
         from wotd_env import solver
         from wotd_env.adapters import parquet
 
+        if encoding and not minari:
+            raise ValueError(f"--encoding is for the Minari dataset, which --minari asks for, got {encoding}")
+        encoding = encoding or ENCODINGS[0]
         rules.setdefault("players", max(2, len(policies)))
         game_rules = Rules(**rules)
         check_writable(out, ".parquet")
@@ -56,6 +63,7 @@ def command(
         with progress_bar("games", quiet) as progress:
             decisions = parquet.record(policies, out, games, game_rules, seed, solution, trust, progress)
         typer.echo(f"{out}: {games:,} games, {decisions:,} decisions")
-        if minari:
+    if minari:
+        with explained(f"The games are in {out}; wotd_env.adapters.minari.write makes a dataset of them."):
             episodes = write(out, minari, policies[0], encoding)
             typer.echo(f"{minari}: {episodes:,} episodes of {policies[0]}")

@@ -28,6 +28,8 @@ from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
+MOST_PLAYOUTS = 100_000
+"""They take some hundred megabytes."""
 EXPLORATION = 0.1
 
 
@@ -38,12 +40,12 @@ class Mcts:
         playouts: playouts for each decision, also as text.
 
     Raises:
-        ValueError: if that is no positive integer.
+        ValueError: unless that is an integer from 1 to 100,000.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
         given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
-        self.playouts = check_integer("playouts", given, 1)
+        self.playouts = check_integer("playouts", given, 1, MOST_PLAYOUTS)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""

@@ -483,7 +483,8 @@ def compact(file: str | Path, out: str | Path, progress: Progress | None = None)
         progress: is called with the positions done and their number.
 
     Raises:
-        FileNotFoundError, TableError: as by `load`; also if the table is compact already.
+        FileNotFoundError, TableError: as by `load`; also if the table is compact already, or `solve` has begun the
+            file to make.
         FileExistsError: if the file to make is there.
         OSError: if it cannot be written.
     """
@@ -494,6 +495,10 @@ def compact(file: str | Path, out: str | Path, progress: Progress | None = None)
         if out.exists():
             raise FileExistsError(f"{out} is there already; remove it or choose another name")
         part = out.with_name(out.name + PART)
+        if part.exists() and part.stat().st_size and not is_compact(read_header(part)):
+            raise TableError(
+                f"{part} is an unfinished table of `wotd solve`; remove it or choose another name"
+            )
         try:
             with part.open("w+b", buffering=0) as stream:
                 _write_compact(table, stream, progress)
