@@ -32,7 +32,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
 BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 MADE_HERE = 2  # boards of up to this many plain spaces are solved if there is no table
-GRADED = {name: name for name in ("first", "random", "greedy", "planner")}
+GRADED = ("first", "random", "greedy", "planner")
+LEARNT = ("ppo", "td")
+"""Graded too on the board of `Rules()`, for which the package has models."""
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
@@ -67,14 +69,10 @@ def play_perfectly(table: solver.Table, games: int) -> PerfectGames:
 
 
 class Findings:
-    """Everything that is measured; `games` of perfect play on each board whose table is in a folder.
+    """Everything that is measured; `games` of perfect play on each board whose table is in a folder."""
 
-    `also` are policies, by the name to call them, to grade on the largest board beside those of every board.
-    """
-
-    def __init__(self, folder: Path | None, games: int, also: dict[str, str]) -> None:
+    def __init__(self, folder: Path | None, games: int) -> None:
         self.games = games
-        self.also = also
         self.tables: dict[int, solver.Table] = {}
         for spaces in range(MAX_SPACES + 1):
             file = folder / f"{spaces}.wotd" if folder else solver.cache_file(spaces)
@@ -291,9 +289,9 @@ class Findings:
         for table in (self.tables[0], self.largest):
             oracle = make_policy(f"oracle:{table.file}")
             drawn = {}
-            for name, policy in (GRADED | (self.also if table is self.largest else {})).items():
+            for name in GRADED + (LEARNT if table.spaces == Rules.spaces else ()):
                 print(f"grade {name} on {table.spaces} plain spaces")
-                graded = analysis.grade(make_policy(policy), table, self.games, opponent=oracle)
+                graded = analysis.grade(make_policy(name), table, self.games, opponent=oracle)
                 drawn[name] = graded
                 per_kind = [f"{grade.per_game:.3f}" for grade in graded.kinds[:-1]]
                 result = -graded.all.per_game
@@ -309,7 +307,7 @@ class Findings:
                         *per_kind,
                     )
                 )
-        analysis.picture({name: drawn[name] for name in ("greedy", "planner", *self.also)}, REGRET_PLOT)
+        analysis.picture({name: drawn[name] for name in drawn if name in ("greedy", "planner", *LEARNT)}, REGRET_PLOT)
         return pages.table(
             (
                 "plain spaces",
@@ -399,15 +397,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="tables of the page to write anew; by default all")
     parser.add_argument("--tables", type=Path, help="folder with tables S.wotd; by default the cache folder")
     parser.add_argument("--games", type=int, default=20_000, help="games for every figure that is sampled")
-    parser.add_argument(
-        "--also",
-        metavar="NAME=POLICY",
-        action="append",
-        default=[],
-        help="grade this policy on the largest board too",
-    )
     options = parser.parse_args()
-    findings = Findings(options.tables, options.games, dict(given.split("=", 1) for given in options.also))
+    findings = Findings(options.tables, options.games)
 
     page = PAGE.read_text()
     names = options.names or re.findall(r"<!-- table: (\w+) -->", page)
