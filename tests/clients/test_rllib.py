@@ -131,6 +131,26 @@ def test_the_module_has_the_masks_in_what_it_plays_and_learns(tmp_path: Path, op
     assert checked >= 200
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (
+            {"batch_size": 20_000},
+            "batch_size must be at most 16384, what a learner gets of a rollout, got 20000",
+        ),
+        ({"learners": 32}, "batch_size must be at most 512, what a learner gets of a rollout, got 1024"),
+        ({"opponents": "nobody"}, "opponents must name a policy for the rules at hand"),
+        (
+            {"opponents": "ppo", "rules": Rules(players=3)},
+            "opponents must name a policy for the rules at hand",
+        ),
+    ],
+)
+def test_what_rllib_could_not_do_is_named_before_it_begins(wrong: dict[str, Any], words: str):
+    with pytest.raises(ValueError, match=words):
+        Settings(**wrong)
+
+
 def test_the_command_trains_and_goes_on_after_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
