@@ -190,9 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("distil: interrupted; begin again with another folder", file=sys.stderr)
         return 130
-    share, margin = 50 - 50 * every.per_game, 50 * every.per_game_error
     console.print(
-        f"Against perfect play: {share:.3f} % (± {margin:.3f}); {every.regret:.6f} given away a decision."
+        f"Against perfect play: {every.share:.3f} % (± {every.share_error:.3f}); "
+        f"{every.regret:.6f} given away a decision."
     )
     player, table = f"td:{folder}", f"oracle:{settings.table}"
     rules = report.options(Rules(spaces=load(settings.table).spaces))

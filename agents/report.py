@@ -101,10 +101,9 @@ def grade(folder: Path, rules: Rules) -> str:
         graded = analysis.grade(as_policy(folder), solver.load(file), GRADED, opponent=f"oracle:{file}").all
     except (ValueError, OSError) as error:  # the training is finished, and more important than an old table
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
-    share, band = 50 - 50 * graded.per_game, 50 * graded.per_game_error
     return (
-        f"Against perfect play it would win {share:.2f} % ±{band:.2f} of its games, and gives away "
-        f"{graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
+        f"Against perfect play it would win {graded.share:.2f} % ±{graded.share_error:.2f} of its games, "
+        f"and gives away {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
     )
 
 

@@ -50,6 +50,16 @@ class Grade(NamedTuple):
     blunders: float
     """share that give away at least BLUNDER"""
 
+    @property
+    def share(self) -> float:
+        """Percent of the games won against perfect play, which gives nothing away: 50 less half of `per_game`."""
+        return 50 - 50 * self.per_game
+
+    @property
+    def share_error(self) -> float:
+        """Half the width of its 95 % interval."""
+        return 50 * self.per_game_error
+
 
 class Blunder(NamedTuple):
     """A decision that gave much away."""
