@@ -1,9 +1,10 @@
 """What holds are worth, given what the ends of the turn are worth: the turn planner as a layer of a network.
 
 A turn ends in one of `ENDS` ways: a piece has moved by 1 to 5 dice on a path, or pieces were swapped there with four
-dragons; an equilibrium; a swap with five dragons; a pass. A network says what each is worth, and the planner's exact
-passes over the 252 rolls and 462 keeps say what every hold is worth then. The layer is differentiable: what a hold is
-worth is the mean over the ends that the best further play leads to, so its gradient is their distribution.
+dragons; an equilibrium; a swap with five dragons; a pass, where no move is possible (R5). A network says what each is
+worth, and the planner's exact passes over the 252 rolls and 462 keeps say what every hold is worth then. The layer is
+differentiable: what a hold is worth is the mean over the ends that the best further play leads to, so its gradient is
+their distribution.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from llvmlite import ir
 from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
@@ -27,9 +29,9 @@ from wotd_env.core.dice import (
     UNROLLED_DICE,
 )
 from wotd_env.core.rules import DICE, DRAGON, PATHS
-from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows
+from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows, row_operation
 
-__all__ = ["ENDS", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
+__all__ = ["ENDS", "IMPOSSIBLE", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
 
 PATH_ENDS = DICE + 1
 """Ends on one path: moved by 1 to 5 dice, and swapped with four dragons."""
@@ -40,27 +42,32 @@ OTHER_ENDS = 3
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
 
-MOST = 6
-"""Ends that one roll can offer at most: four moves, a swap, a pass."""
+IMPOSSIBLE = -1e3
+"""What an end is worth that no roll can bring about now; all others are worth more."""
+
+NO_SWAP = -1
 
 
-def _offers() -> NDArray[np.int64]:
-    """Return int64 (252, 6): the ends that each roll offers, the last one, a pass, repeated."""
-    offers = np.full((NUM_ROLLS, MOST), PASSED, np.int64)
+def _offers() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ends that each roll offers: int64 (252, 5), by moves, the last one repeated; int64 (252,), by a swap.
+
+    Where there is neither move nor equilibrium, a pass stands in the place of the moves.
+    """
+    moves, swaps = np.full((NUM_ROLLS, DICE), PASSED), np.full(NUM_ROLLS, NO_SWAP)
     for roll in range(NUM_ROLLS):
         counts = COUNTS[roll].tolist()
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]]
         if roll == EQUILIBRIUM:
             ends = [ADVANCED]
         elif counts[DRAGON] == DICE - 1:
-            ends += [PATH_ENDS * path + DICE for path in range(PATHS) if counts[path]]
+            swaps[roll] = ends[0] + DICE
         elif counts[DRAGON] == DICE:
-            ends = [SWAPPED]
-        offers[roll, : len(ends)] = ends
-    return offers
+            swaps[roll], ends = SWAPPED, [PASSED]
+        moves[roll] = ends + ends[-1:] * (DICE - len(ends))
+    return moves, swaps
 
 
-OFFERS = _offers()
+MOVES, SWAPS = _offers()
 FIRST_END = NUM_KEEPS  # row of the ends, after those of the turn
 
 
@@ -87,7 +94,10 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
     """Do what `planned_holds` does with operations that ONNX knows, some ten times slower."""
-    stop = ends[:, th.from_numpy(OFFERS)].amax(2)
+    moved = ends[:, th.from_numpy(MOVES)].amax(2)
+    stop = th.where(moved > IMPOSSIBLE, moved, ends[:, PASSED, None])
+    swapped = th.maximum(stop, ends[:, th.from_numpy(np.maximum(SWAPS, 0))])
+    stop = th.where(th.from_numpy(SWAPS != NO_SWAP), swapped, stop)
     last = _means(stop)
     best = last[:, th.from_numpy(SIZES[0])]
     for size in range(1, DICE + 1):
@@ -135,27 +145,35 @@ def _array(tensor: th.Tensor) -> Any:
     return np.ascontiguousarray(tensor.detach().cpu().numpy())
 
 
+def _emit_unless_impossible(builder: Any, rows: list[Any]) -> Any:
+    possible = builder.fcmp_ordered(">", rows[0], ir.Constant(rows[0].type, [IMPOSSIBLE] * LANES))
+    return builder.select(possible, *rows)
+
+
+unless_impossible = row_operation(_emit_unless_impossible)
+"""Kernel `unless_impossible(rows, out, (a, b))`: write row `a` to row `out`, and `b` where `a` is impossible."""
+
+
 @kernel
 def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
     """Fill the rows of the rolls with what they are worth where the rolling stops, for some positions."""
     for lane in range(lanes):
         for end in range(ENDS):
             work[FIRST_END + end, lane] = ends[first + lane, end]
+    end = np.uint64(FIRST_END)
     for roll in range(NUM_ROLLS):
-        offer = OFFERS[roll]
-        rows = np.uint64(FIRST_END)
-        largest(
-            work,
-            roll,
-            (
-                rows + np.uint64(offer[0]),
-                rows + np.uint64(offer[1]),
-                rows + np.uint64(offer[2]),
-                rows + np.uint64(offer[3]),
-                rows + np.uint64(offer[4]),
-                rows + np.uint64(offer[5]),
-            ),
+        a, b, c, d, e = MOVES[roll]
+        moves = (
+            end + np.uint64(a),
+            end + np.uint64(b),
+            end + np.uint64(c),
+            end + np.uint64(d),
+            end + np.uint64(e),
         )
+        largest(work, roll, moves)
+        unless_impossible(work, roll, (np.uint64(roll), end + np.uint64(PASSED)))
+        if SWAPS[roll] != NO_SWAP:
+            largest(work, roll, (np.uint64(roll), end + np.uint64(SWAPS[roll])))
 
 
 @kernel
@@ -230,11 +248,14 @@ def credit_ends(
             stopped[roll[i]] += gradient[i, Action.STOP_ROLLING]
             for r in range(NUM_ROLLS):
                 if stopped[r] != 0:
-                    offer = OFFERS[r]
-                    chosen = offer[0]
-                    for k in range(1, MOST):
-                        if ends[i, offer[k]] > ends[i, chosen]:
-                            chosen = offer[k]
+                    chosen = MOVES[r, 0]
+                    for k in range(1, DICE):
+                        if ends[i, MOVES[r, k]] > ends[i, chosen]:
+                            chosen = MOVES[r, k]
+                    if ends[i, chosen] <= IMPOSSIBLE:
+                        chosen = PASSED
+                    if SWAPS[r] != NO_SWAP and ends[i, SWAPS[r]] > ends[i, chosen]:
+                        chosen = SWAPS[r]
                     out[i, chosen] += stopped[r]
 
 

@@ -8,7 +8,8 @@ A hold is scored by what it keeps. The score is a sum: for each face a number th
 kept, one for how many dice are kept in all, and one for how many different elements they show.
 
 A *planned* network also scores it by what it leads to: the network says what each end of the turn is worth, and the
-turn planner, which is a layer of it (`agents.holds`), what every hold is worth then. Moves are scored by the same ends.
+turn planner, which is a layer of it (`agents.holds`), what every hold is worth then. Moves and swaps, an equilibrium
+and a pass are scored by the same ends.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import torch as th
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
+from torch.nn.functional import pad
 
-from agents.holds import planned_holds
-from wotd_env.core.actions import Action, pairs
+from agents.holds import IMPOSSIBLE, planned_holds
+from wotd_env.core.actions import PAIRS, Action, pairs
 from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
 from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
@@ -32,7 +34,6 @@ COUNTS = DICE + 1  # a face is shown by 0 to 5 dice
 PLAIN = Action.FIRST_SWAP - Action.EQUILIBRIUM  # actions without a path
 AFTER = 32  # units of the hidden layer for positions after the turn
 SCALE = 10.0  # of what the ends of a turn are worth, so that they soon tell holds apart
-IMPOSSIBLE = -1e3  # the score of an end that no roll can bring about
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
@@ -40,8 +41,8 @@ class Afterstates(nn.Module):
     """What the ends of a turn are worth, for the observer, by the positions that they leave.
 
     As in `wotd_env.planning.learned`, rows for the pieces of the observer and another player on a path are added up
-    over the paths; a move exchanges those of one path. One more row is for the observer's numbered pieces, the most of
-    any other, and its lead in points: who may end the game, and who would win.
+    over the paths; a move or swap exchanges those of one path. One more row is for the observer's numbered pieces, the
+    most of any other, and its lead in points: who may end the game, and who would win.
 
     Args:
         rules: the rules of the game.
@@ -50,59 +51,76 @@ class Afterstates(nn.Module):
         width: units of the first layer.
     """
 
+    others: th.Tensor  # (n - 1, 1): where the rows of each other player begin
+    exchanged: th.Tensor  # (pairs, n): all seats, those of a pair exchanged
+    perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
+
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
         super().__init__()
-        self.plain, self.spaces, self.others = rules.spaces, rules.spaces + NUMBERED + 1, rules.players - 1
-        self.rows = nn.Embedding(self.others * self.spaces**2, width)
+        self.plain, self.spaces = rules.spaces, rules.spaces + NUMBERED + 1
+        self.rows = nn.Embedding((rules.players - 1) * self.spaces**2, width)
         self.standing = nn.Embedding((PATHS + 1) ** 2 * (2 * LEAD + 1), width)
         for rows in (self.rows, self.standing):
             nn.init.normal_(rows.weight, std=0.3)
+        self.again = nn.Parameter(th.zeros(width))
         self.path, self.board = nn.Linear(of_path, width), nn.Linear(of_board, width)
         self.hidden, self.direct = nn.Linear(width, AFTER), nn.Linear(width, 1)
         self.out = nn.Linear(AFTER, 1, bias=False)
         nn.init.normal_(self.out.weight, std=0.05)
 
+        exchanged = np.tile(np.arange(rules.players), (pairs(rules.players), 1))
+        for seats, pair in zip(exchanged, PAIRS[rules.players], strict=False):
+            seats[pair] = pair[::-1]
+        perfect = np.arange(PATHS * (DICE + len(exchanged)) + 2) // PATHS == DICE - 1
+        self.register_buffer("others", self.spaces * th.arange(rules.players - 1)[:, None], persistent=False)
+        self.register_buffer("exchanged", th.from_numpy(exchanged), persistent=False)
+        self.register_buffer("perfect", th.tensor(perfect[:, None], dtype=th.float32), persistent=False)
+
     def forward(
-        self, pieces: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, free: th.Tensor
-    ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
-        """Return scores of moves by 1 to 5 dice (N, 5, 5), of an equilibrium (N, 1) and of a pass (N, 1).
+        self, at: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, free: th.Tensor
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+        """Return scores of ends, possible or not.
+
+        These are, by path, moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); an equilibrium and a pass, (N, 1).
 
         Args:
-            pieces: (N, n, 5, spaces), one-hot.
+            at: int64 (N, n, 5), the spaces of all pieces.
             of_path: (N, 5, ...).
             of_board: (N, ...).
             free: (N, 5, 5), see `PathNetwork.free`.
         """
-        at = (pieces @ th.arange(self.spaces, dtype=pieces.dtype)).long()  # (N, n, 5)
-        other = (th.arange(self.others)[:, None] * self.spaces + at[:, 1:]) * self.spaces
-        mine = (at[:, 0, :, None] + th.arange(DICE + 1)).clamp(max=self.spaces - 1)  # (N, 5, 6)
-        rows = self.rows(other[..., None] + mine[:, None]).sum(1)  # (N, 5, 6, width)
+        steps = th.arange(DICE + 1, device=at.device)[:, None, None]
+        mine = (at[:, None, :1] + steps).clamp(max=self.spaces - 1)
+        moved = th.cat([mine, at[:, None, 1:].expand(-1, DICE + 1, -1, -1)], 2)
+        after = th.cat([moved, at[:, self.exchanged]], 1)  # (N, 6 + pairs, n, 5), first as it is
+
+        rows = self.rows((self.others + after[:, :, 1:]) * self.spaces + after[:, :, :1]).sum(2)
         rest = self.path(of_path).sum(1) + self.board(of_board)
-        x = self.ends(rows, free) + self.standing(self.standings(at, mine, free)) + rest[:, None]
-        x = x.relu()
+        x = self.ends(rows, free) + self.standing(self.standings(after, free))
+        x = (x + rest[:, None] + self.perfect * self.again).relu()
         scores = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
-        return scores[:, :-2].unflatten(1, (PATHS, DICE)), scores[:, -2:-1], scores[:, -1:]
+        by_path = scores[:, :-2].unflatten(1, (-1, PATHS)).transpose(1, 2)
+        return by_path[..., :DICE], by_path[..., DICE:], scores[:, -2:-1], scores[:, -1:]
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return sums over the paths at each end, (N, 27, ...), of (N, 5, 6, ...) by path and steps gone there."""
-        passed = of_path[:, :, 0].sum(1, keepdim=True)
-        change = of_path[:, :, 1:] - of_path[:, :, :1]
-        advanced = passed + (free[:, :, :1] * change[:, :, 0]).sum(1, keepdim=True)
+        """Return sums over the paths at each end, (N, E, k), of (N, 6 + pairs, 5, k) by what is done on a path."""
+        passed = of_path[:, :1].sum(2)
+        change = of_path[:, 1:] - of_path[:, :1]
+        advanced = passed + (free[:, :, :1] * change[:, 0]).sum(1, keepdim=True)
         return th.cat([passed + change.flatten(1, 2), advanced, passed], 1)
 
-    def standings(self, at: th.Tensor, mine: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the numbers of the rows for the standing at each end, int64 (N, 27).
+    def standings(self, after: th.Tensor, free: th.Tensor) -> th.Tensor:
+        """Return the numbers of the rows for the standing at each end, int64 (N, E).
 
         Args:
-            at: int64 (N, n, 5), the spaces of all pieces.
-            mine: int64 (N, 5, 6), those of the observer's after 0 to 5 steps.
+            after: int64 (N, 6 + pairs, n, 5), the spaces of all pieces by what is done on their path.
             free: as for `forward`.
         """
-        points, theirs = (mine - self.plain).clamp(min=0), (at[:, 1:] - self.plain).clamp(min=0)
-        score, numbered = self.ends(th.stack([points, (points > 0).long()], 3), free.long()).unbind(2)
-        lead = (score - theirs.sum(2).amax(1, keepdim=True)).clamp(-LEAD, LEAD) + LEAD
-        most = (theirs > 0).sum(2).amax(1, keepdim=True)
-        return (numbered * (PATHS + 1) + most) * (2 * LEAD + 1) + lead
+        points = (after - self.plain).clamp(min=0).transpose(2, 3)
+        score = self.ends(points, free.long())
+        numbered = self.ends((points > 0).long(), free.long())
+        lead = (score[..., 0] - score[..., 1:].amax(2)).clamp(-LEAD, LEAD) + LEAD
+        return (numbered[..., 0] * (PATHS + 1) + numbered[..., 1:].amax(2)) * (2 * LEAD + 1) + lead
 
 
 class PathNetwork(nn.Module):
@@ -118,6 +136,8 @@ class PathNetwork(nn.Module):
     ranks: th.Tensor  # (5, 6): the number of a roll is the sum of its dice's
     number: th.Tensor  # (6,): 0..5
     die: th.Tensor  # (5, 1): 0..4
+    space: th.Tensor  # (S + 6,): 0..S + 5
+    seats: th.Tensor  # (2, pairs): the two of every pair
     offset: th.Tensor  # (8,): where the scores of each face, of all dice and of elements begin
 
     def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
@@ -137,12 +157,11 @@ class PathNetwork(nn.Module):
         )
         self.path_back = nn.Linear(width, width)
         self.game_back = nn.Linear(2 * width, width)
-        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps;
-        # the end by swap.
-        self.path_parts = (COUNTS, 3, self.pairs, planned * 1)
+        # Of a path: its dice that are kept; its move, the same with the dragon (wood), its jump; its swaps.
+        self.path_parts = (COUNTS, 3, self.pairs)
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # Of the game: dragons, dice and elements that are kept; plain actions; the other ends.
-        self.game_parts = (3 * COUNTS, PLAIN, planned * 1)
+        # Of the game: dragons, dice and elements that are kept; plain actions.
+        self.game_parts = (3 * COUNTS, PLAIN)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         self.value = nn.Linear(2 * width, 1)
         for last in (self.path_out, self.game_out):  # all actions equally likely at first
@@ -157,6 +176,11 @@ class PathNetwork(nn.Module):
             self.register_buffer(
                 "ranks", th.tensor(NUMBER_PARTS[:, : DRAGON + 1].astype(np.int64)), persistent=False
             )
+            self.register_buffer(
+                "space", th.arange(rules.spaces + NUMBERED + 1, dtype=th.float32), persistent=False
+            )
+            seats = PAIRS[rules.players, : self.pairs].T.astype(np.int64)
+            self.register_buffer("seats", th.tensor(seats), persistent=False)
             self.afterstates = Afterstates(rules, of_path - COUNTS, of_game - COUNTS, width)
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
@@ -184,19 +208,26 @@ class PathNetwork(nn.Module):
         game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
         paths = th.relu(self.path_back(paths) + self.game_back(game)[:, None])
 
-        kept, moves, swaps, ends = self.path_out(paths).split(self.path_parts, 2)
-        kept_in_all, plain, other_ends = self.game_out(game).split(self.game_parts, 1)
+        kept, moves, swaps = self.path_out(paths).split(self.path_parts, 2)
+        kept_in_all, plain = self.game_out(game).split(self.game_parts, 1)
         holds = self.holds(dice, th.cat([kept.flatten(1), kept_in_all], 1))
         if self.planned:
             of_board = th.cat([part[name] for name in OF_GAME], 1)
-            moved, advanced, passed = self.afterstates(pieces, of_path[:, :, :-COUNTS], of_board, free)
-            ends = th.cat([moved.masked_fill(free == 0, IMPOSSIBLE), SCALE * ends], 2)
-            all_ends = th.cat([ends.flatten(1), advanced, SCALE * other_ends, passed], 1)
+            at = (pieces @ self.space).long()
+            moved, swapped, advanced, passed = self.afterstates(at, of_path[:, :, :-COUNTS], of_board, free)
+            moved = moved.masked_fill(free == 0, IMPOSSIBLE)
+            swapped = swapped.masked_fill(self.still(pieces, part["colors"]), IMPOSSIBLE)
+            best_swap = swapped.amax(2, keepdim=True)
+            ends = th.cat([moved, best_swap], 2).flatten(1)
+            ends = th.cat([ends, advanced, best_swap.amax(1), passed], 1)
             rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
-            holds = holds + planned_holds(all_ends, self.roll_numbers(dice), rerolls.long())
-            # A move is worth what the turn is that ends so.
+            holds = holds + planned_holds(ends, self.roll_numbers(dice), rerolls.long())
+            # A move, swap, equilibrium or pass is worth what the turn is that ends so.
             shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
-            moves = th.cat([moves[..., :1] + ends.gather(2, shown[..., None]), moves[..., 1:]], 2)
+            moves = th.cat([moves[..., :1] + moved.gather(2, shown[..., None]), moves[..., 1:]], 2)
+            swaps = swaps + swapped
+            before = Action.PASS - Action.EQUILIBRIUM
+            plain = plain + pad(advanced, (0, PLAIN - 1)) + pad(passed, (before, PLAIN - 1 - before))
         logits = th.cat([holds, moves.transpose(1, 2).flatten(1), plain, swaps.flatten(1)], 1)
         return logits, self.value(game)
 
@@ -207,6 +238,13 @@ class PathNetwork(nn.Module):
         mine = pieces[:, 0, :, : self.rules.spaces + 1]  # on a plain space, or off the board
         ahead = taken.unfold(2, DICE, 1)  # (N, 5, S + 1, 5): the five spaces after each of those
         return (mine[..., None] * (1 - ahead)).sum(2)
+
+    def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
+        """Return whether one of a pair of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
+        still = pieces[..., 0]  # not on the board
+        if self.rules.immunity:
+            still = still + colors.reshape(still.shape)
+        return (still[:, self.seats[0]] + still[:, self.seats[1]] > 0).transpose(1, 2)
 
     def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
         """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch as th
 
-from agents.holds import ENDS, OFFERS, _by_tensors, planned_holds
+from agents.holds import ENDS, IMPOSSIBLE, OTHER_ENDS, PATH_ENDS, _by_tensors, planned_holds
 from wotd_env.core.dice import (
+    COUNTS,
+    EQUILIBRIUM,
     HOLD_KEEP,
     LEGAL_HOLDS,
     NUM_HOLDS,
@@ -17,6 +19,33 @@ from wotd_env.core.dice import (
     THROW_SIZE,
     THROW_START,
 )
+from wotd_env.core.rules import DICE, DRAGON, PATHS
+
+ADVANCED, SWAPPED, PASSED = range(ENDS - OTHER_ENDS, ENDS)
+
+
+def some_ends(count: int, seed: int) -> th.Tensor:
+    """Return ends (count, ENDS), of which many moves and swaps are impossible, all of them in some positions."""
+    generator = th.Generator().manual_seed(seed)
+    ends = th.randn(count, ENDS, generator=generator)
+    blocked = th.rand(count, ENDS, generator=generator) < th.linspace(0, 1, count)[:, None]
+    blocked[:, [ADVANCED, PASSED]] = False
+    return ends.masked_fill(blocked, IMPOSSIBLE)
+
+
+def stopped(ends: np.ndarray, roll: int) -> float:
+    """Return what a roll is worth where the rolling stops: a swap is free, a pass only where no move is possible."""
+    counts = COUNTS[roll].tolist()
+    moves = [ends[path * PATH_ENDS + counts[path] - 1] for path in range(PATHS) if counts[path]]
+    if roll == EQUILIBRIUM:
+        moves = [ends[ADVANCED]]
+    swaps = []
+    if counts[DRAGON] == DICE - 1:
+        swaps = [ends[path * PATH_ENDS + DICE] for path in range(PATHS) if counts[path]]
+    elif counts[DRAGON] == DICE:
+        swaps = [ends[SWAPPED]]
+    possible = [move for move in moves if move != IMPOSSIBLE] or [ends[PASSED]]
+    return max(possible + swaps)
 
 
 def means(rolls: np.ndarray) -> np.ndarray:
@@ -28,9 +57,13 @@ def means(rolls: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("rerolls", [1, 2])
 def test_holds_are_worth_the_mean_of_what_follows(rerolls):
-    rng = np.random.default_rng(0)
-    ends = rng.normal(size=ENDS).astype(np.float32)
-    stop = ends[OFFERS].max(1)
+    for ends in some_ends(8, seed=0).numpy():
+        check_holds(ends, rerolls)
+
+
+def check_holds(ends: np.ndarray, rerolls: int) -> None:
+    """Compare what holds are worth with a slow reading of the definition."""
+    stop = np.array([stopped(ends, roll) for roll in range(NUM_ROLLS)])
     worth = means(stop)
     if rerolls == 2:
         legal = (LEGAL_HOLDS[:, None] >> np.arange(NUM_HOLDS, dtype=np.uint64) & np.uint64(1)).astype(bool)
@@ -56,7 +89,7 @@ def test_without_rerolls_there_is_nothing_to_hold():
 @pytest.mark.parametrize("rerolls", [1, 2])
 def test_the_gradient_of_a_hold_is_the_distribution_of_the_ends_it_leads_to(rerolls):
     generator = th.Generator().manual_seed(1)
-    ends = th.randn(40, ENDS, generator=generator).requires_grad_()
+    ends = some_ends(40, seed=1).requires_grad_()
     rolls = th.randint(NUM_ROLLS, (40,), generator=generator)
     found = planned_holds(ends, rolls, th.full((40,), rerolls))
     for hold in range(NUM_HOLDS):
@@ -68,7 +101,7 @@ def test_the_gradient_of_a_hold_is_the_distribution_of_the_ends_it_leads_to(rero
 
 def test_what_onnx_is_given_is_the_same():
     generator = th.Generator().manual_seed(2)
-    ends = th.randn(300, ENDS, generator=generator)
+    ends = some_ends(300, seed=2)
     rolls, rerolls = (
         th.randint(NUM_ROLLS, (300,), generator=generator),
         th.randint(3, (300,), generator=generator),
