@@ -36,7 +36,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a file that cannot be written has met where more room is the cure."""
 
 LEARNERS = {"ppo": "agents.training", "td": "agents.td", "rllib": "agents.rllib"}
-"""The modules that learn, each with `Settings`, `PRESETS`, `read_settings` and `Run`; the first one is the default."""
+"""The modules that learn, each with `Settings`, `PRESETS` and `Run`; the first one is the default."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
             raise CheckpointError(f"the run in {origin.resume} is one of the learner {name}, not {known}")
     learner: Any = importlib.import_module(LEARNERS[name])
     presets = learner.PRESETS
-    default = learner.read_settings(origin.resume) if origin.resume else presets.get(origin.preset)
+    default = learner.Run.read_settings(origin.resume) if origin.resume else presets.get(origin.preset)
     settings = tyro.cli(
         learner.Settings,
         prog=f"{Path(sys.argv[0]).name} {named or ''}",

@@ -303,9 +303,6 @@ class Run(runs.Run):
         self.algorithm.set_state({"learner_group": {"learner": state}})
 
 
-read_settings = Run.read_settings
-
-
 if __name__ == "__main__":
     from train import main
 

@@ -1,6 +1,6 @@
 """What all learners have in common: settings, and a run with its folder.
 
-A learner is a module with `Settings`, `PRESETS`, `Run` and `read_settings`. It says how it learns, and builds on what
+A learner is a module with `Settings`, `PRESETS` and `Run`. It says how it learns, and builds on what
 is here for the rest: a run folder that is locked, begun, resumed and checked, measurements at milestones, the end.
 """
 
@@ -38,7 +38,10 @@ REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against, the strongest last."""
 
 MEASURING = 1 << 63
-"""Seed of all measurements; the games of a training have smaller ones."""
+"""Seed of the measurements at milestones; the games of a training have smaller ones."""
+
+FINAL = MEASURING + (1 << 32)
+"""Seed of the last measurement. It has games of its own, because those at milestones may say what is measured."""
 
 S = TypeVar("S", bound="Settings")
 
@@ -409,12 +412,11 @@ class Run:
     def _milestones_reached(self) -> int:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
-    def measure(self, games: int) -> dict[str, Counts]:
+    def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
         """Play at least so many games against each of the references."""
         player = self.player()
         return {
-            name: measure(self.game, player, other, games, MEASURING)
-            for name, other in self.references.items()
+            name: measure(self.game, player, other, games, seed) for name, other in self.references.items()
         }
 
     @property
@@ -424,7 +426,7 @@ class Run:
 
     def finish(self) -> dict[str, Counts]:
         """Measure the result of the training."""
-        return self.measure(self.final_games)
+        return self.measure(self.final_games, FINAL)
 
     # ---------------------------------------------------------------------------------------------- the checkpoint
 

@@ -398,6 +398,3 @@ class Run(runs.Run):
         self.rounds = saved["rounds"]
         self.samples = [Samples(*samples) for samples in saved["samples"]]
         self.state[:] = saved["state"].contiguous().numpy().view(STATE)
-
-
-read_settings = Run.read_settings

@@ -226,7 +226,7 @@ class Run(runs.Run):
         self.env = SelfPlayVecEnv(
             self.game,
             [self.references["random"]] * settings.games,
-            settings.seed,
+            settings.seed << 32,  # no game is one of another seed's
             value_of(settings.credit, settings.rules),
         )
         self.model = make_model(settings, self.env)
@@ -277,8 +277,9 @@ class Run(runs.Run):
         self.model.ent_coef = entropy(self.settings, self.model.num_timesteps)
         # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
         rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
-        self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
         set_random_seed(int(rng.integers(1 << 32)))
+        if self.settings.past:
+            self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
         self.env.rng = rng
 
     def pass_milestone(self) -> None:
@@ -395,6 +396,3 @@ def _one_error() -> Iterator[None]:
         for thread in set(threading.enumerate()) - others:  # it is about to end
             thread.join(timeout=1)
         threading.excepthook = hook
-
-
-read_settings = Run.read_settings

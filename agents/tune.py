@@ -153,7 +153,7 @@ def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
     with alone(folder):
         going_on = replace(settings, resume=folder)
         begun = (folder / CHECKPOINT).exists()
-        if begun and (folder / RESULT).exists() and learner.read_settings(folder) == going_on:
+        if begun and (folder / RESULT).exists() and learner.Run.read_settings(folder) == going_on:
             counts = json.loads((folder / RESULT).read_text())
         else:
             run = learner.Run.resume(going_on) if begun else learner.Run.begin(settings)

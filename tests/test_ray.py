@@ -86,8 +86,8 @@ def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, mon
         there.train(lambda run: kill_one() if run.rounds == 2 else None)
     assert first.exists()
     assert test_td.same(alone, there)
-    assert td.read_settings(there.folder) == dataclasses.replace(
-        td.read_settings(alone.folder), resume=there.folder, folder=there.folder
+    assert td.Run.read_settings(there.folder) == dataclasses.replace(
+        td.Run.read_settings(alone.folder), resume=there.folder, folder=there.folder
     )
 
 

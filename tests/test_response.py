@@ -116,7 +116,7 @@ def test_the_command_measures_against_the_policy_and_goes_on(
     part.stop = True
     with pytest.raises(runs.Stopped):
         part.train(lambda run: None)
-    rest = Run.resume(td.read_settings(part.folder))
+    rest = Run.resume(td.Run.read_settings(part.folder))
     rest.train(lambda run: None)
     assert same(whole, rest)
 

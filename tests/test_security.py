@@ -148,7 +148,7 @@ def test_a_run_is_resumed_without_running_what_its_files_contain(
     for file in ("config.json", "curve.csv", "result.json"):
         (tmp_path / file).write_bytes(pickle.dumps(Payload(marker)))
     with pytest.raises(CheckpointError, match="damaged, or not of train"):
-        training.read_settings(tmp_path)
+        training.Run.read_settings(tmp_path)
     assert train.main(["--resume", str(tmp_path)]) == 2
     assert "Unpickl" in capsys.readouterr().err
     assert not marker.exists()

@@ -159,7 +159,7 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
     assert not same(whole, first)
     assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
     shutil.rmtree(first.folder)  # it is not needed any more
-    rest = Run.resume(td.read_settings(second.folder))
+    rest = Run.resume(td.Run.read_settings(second.folder))
     rest.train(lambda run: None)
     assert same(rest, whole)
 
@@ -204,7 +204,7 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert train.main(["--resume", str(folder)]) == 0
     assert rounds == TINY.rounds
     assert (folder / "result.json").exists()
-    rest = Run.resume(td.read_settings(folder))
+    rest = Run.resume(td.Run.read_settings(folder))
     assert same(whole, rest)
     assert all(map(np.array_equal, whole.value.network, learned.load(folder / "value.npz").network))
 
@@ -219,21 +219,21 @@ def test_rounds_are_forgotten(tmp_path: Path, replay: int):
 def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
     whole = trained(tmp_path / "whole")
     Run.begin(dataclasses.replace(TINY, folder=tmp_path / "run"))
-    run = Run.resume(td.read_settings(tmp_path / "run"))
+    run = Run.resume(td.Run.read_settings(tmp_path / "run"))
     run.train(lambda run: None)
     assert same(whole, run)
-    more = Run.resume(dataclasses.replace(td.read_settings(run.folder), rounds=8))
+    more = Run.resume(dataclasses.replace(td.Run.read_settings(run.folder), rounds=8))
     assert (more.rounds, more.done) == (6, 6 * 16 * 4)
     more.train(lambda run: None)
     assert (more.rounds, more.done, more.total) == (8, 8 * 16 * 4, 8 * 16 * 4)
-    assert td.read_settings(run.folder).rounds == 8
+    assert td.Run.read_settings(run.folder).rounds == 8
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 def test_every_variant_trains(tmp_path: Path, rules: Rules):
     run = trained(tmp_path / "run", rules=rules, rounds=2)
     assert run.curve[-1][0] == run.done
-    assert td.read_settings(run.folder).rules == rules
+    assert td.Run.read_settings(run.folder).rules == rules
     state = run.game.reset(50, seed=0)
     actions = make_policy(f"td:{run.folder}").act(run.game, state, np.random.default_rng(0))
     assert run.game.legal_actions(state)[np.arange(50), actions].all()
@@ -443,7 +443,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
     flip(folder / "checkpoint.pt")
     assert "checkpoint.pt is damaged" in refusal(folder, capsys)
     with pytest.raises(CheckpointError, match="is damaged"):
-        td.read_settings(folder)
+        td.Run.read_settings(folder)
     with pytest.raises(FileExistsError, match="goes on with it"):
         Run.begin(dataclasses.replace(TINY, folder=folder))
     assert contents(folder).keys() == contents(finished).keys()

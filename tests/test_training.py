@@ -441,7 +441,7 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert train.main(["--resume", str(folder)]) == 0
     assert steps == TINY.decisions // TINY.games
     assert (folder / "result.json").exists()
-    rest = Run.resume(dataclasses.replace(training.read_settings(folder)))
+    rest = Run.resume(dataclasses.replace(training.Run.read_settings(folder)))
     for name, tensor in weights(whole).items():
         np.testing.assert_array_equal(tensor, weights(rest)[name])
     np.testing.assert_array_equal(whole.env.state, rest.env.state)
@@ -478,17 +478,17 @@ def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
     run = trained(tmp_path / "run")
     run.finish()
     (run.folder / runs.RESULT).write_text("{}")
-    same = Run.resume(training.read_settings(run.folder))
+    same = Run.resume(training.Run.read_settings(run.folder))
     assert same.done == same.total
     assert all((run.folder / name).is_file() for name in runs.OF_THE_END)
-    longer = dataclasses.replace(training.read_settings(run.folder), decisions=2048)
+    longer = dataclasses.replace(training.Run.read_settings(run.folder), decisions=2048)
     more = Run.resume(longer)
     assert more.model.num_timesteps == 1024
     assert not any((run.folder / name).exists() for name in runs.OF_THE_END)  # they were of the shorter one
     more.train(lambda run: None)
     assert more.model.num_timesteps == 2048
     assert len(more.pool) > len(run.pool)
-    assert training.read_settings(run.folder).decisions == 2048
+    assert training.Run.read_settings(run.folder).decisions == 2048
 
 
 def test_shares_of_the_games_never_add_up_to_more_than_all(tmp_path: Path):
@@ -528,7 +528,7 @@ def test_a_folder_that_is_called_like_a_policy_is_the_policy_in_it(
 def test_every_variant_trains(tmp_path: Path, rules: Rules, settings: dict[str, Any]):
     run = trained(tmp_path / "run", rules=rules, decisions=512, **settings)
     assert run.curve[-1][0] == 512
-    assert training.read_settings(run.folder).rules == rules
+    assert training.Run.read_settings(run.folder).rules == rules
 
 
 def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -664,7 +664,7 @@ def test_a_checkpoint_that_cannot_be_read_is_named_and_nothing_is_changed(
     harm(folder / "checkpoint.pt")
     if (folder / "checkpoint.pt").is_dir():
         with pytest.raises(CheckpointError, match=words):
-            training.read_settings(folder)
+            training.Run.read_settings(folder)
     else:
         message = refusal(folder, capsys)
         assert words in message
@@ -905,32 +905,62 @@ def test_a_model_of_other_makers_plays_as_sb3_has_it_predict(tmp_path: Path, net
     assert policy.act(game, state[:0], np.random.default_rng(0)).shape == (0,)
 
 
-@pytest.mark.parametrize("players", [2, 3])
-def test_the_standing_at_the_ends_of_a_turn_is_that_of_the_positions_they_leave(players: int):
-    rules = Rules(players=players, spaces=2)
-    last, rng = rules.spaces + 5, np.random.default_rng(0)
-    at = rng.integers(last + 1, size=(200, players, 5))
-    free = rng.integers(2, size=(200, 5, 5))
-    mine = (at[:, 0, :, None] + np.arange(6)).clip(max=last)
+@pytest.mark.parametrize(
+    "rules",
+    [Rules(), Rules(players=3, powers="own", immunity=True, spaces=2), Rules(players=4, dead_pieces=5)],
+    ids=str,
+)
+def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules):
+    game, network = Game(rules, skip_forced=False), PathNetwork(rules, 16, planned=True)
+    state, rng = game.reset(300, seed=7), np.random.default_rng(0)
+    for _ in range(120):
+        going = np.flatnonzero(state["phase"] != Phase.OVER)
+        part = state[going]
+        game.step(part, RANDOM.act(game, part, rng))
+        state[going] = part
+    state = state[state["phase"] == Phase.MOVE]
+    afterstates, layout = network.afterstates, network.layout
+    of_path = th.randn(5, afterstates.path.in_features)
+    of_board = th.randn(afterstates.board.in_features)
 
-    def standing(pieces: np.ndarray) -> np.ndarray:
-        points = (pieces - rules.spaces).clip(min=0)
-        numbered, score = (points > 0).sum(2), points.sum(2)
-        lead = (score[:, 0] - score[:, 1:].max(1)).clip(-8, 8)
-        row: np.ndarray = (numbered[:, 0] * 6 + numbered[:, 1:].max(1)) * 17 + lead + 8
-        return row
+    def ends(states: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return what the ends are worth, which moves are free, and which pairs of pieces are still."""
+        count, observation = len(states), th.from_numpy(game.observe(states)).float()
+        pieces = observation[:, layout["pieces"]].reshape(count, rules.players, 5, -1)
+        free = network.free(pieces, observation[:, layout["dead"]].reshape(count, 5, -1))
+        at = (pieces @ network.space).long()
+        with th.no_grad():
+            worth = afterstates(at, of_path.expand(count, -1, -1), of_board.expand(count, -1), free)
+        still = network.still(pieces, observation[:, layout["colors"]])
+        return *(x.numpy() for x in worth), free.numpy(), still.numpy()
 
-    ends = []
-    for path, dice in itertools.product(range(5), range(1, 6)):
-        moved = at.copy()
-        moved[:, 0, path] = mine[:, path, dice]
-        ends.append(standing(moved))
-    advanced = at.copy()
-    advanced[:, 0] = np.where(free[:, :, 0], mine[:, :, 1], mine[:, :, 0])
-    expected = np.stack([*ends, standing(advanced), standing(at)], 1)
-    afterstates = PathNetwork(rules, 16, planned=True).afterstates
-    found = afterstates.standings(*(th.from_numpy(x) for x in (at, mine, free)))
-    np.testing.assert_array_equal(found, expected)
+    moved, swapped, advanced, passed, free, still = ends(state)
+    pairs, dragon = swapped.shape[2], 5
+    # Dice, an action, what its end is worth, where it is possible.
+    cases = [([0, 1, 2, 3, 4], 47, advanced[:, 0], free[:, :, 0].any(1))]
+    for path in range(5):
+        for count in range(1, 6):
+            dice = [path] * count + [dragon] * (5 - count)
+            cases.append((dice, 32 + path, moved[:, path, count - 1], free[:, path, count - 1] > 0))
+        for pair in range(pairs):
+            action = 55 + path * pairs + pair
+            cases.append(([path, *[dragon] * 4], action, swapped[:, path, pair], ~still[:, path, pair]))
+    for dice, action, worth, possible in cases:
+        shown = state.copy()
+        shown["dice"] = dice
+        np.testing.assert_array_equal(game.legal_actions(shown)[:, action] == 1, possible)
+        left = shown[possible]
+        game.decide(left, np.full(len(left), action))
+        there = state[possible]
+        there["pieces"] = left["pieces"]
+        np.testing.assert_allclose(worth[possible], ends(there)[3][:, 0], rtol=1e-4, atol=1e-4)
+    with th.no_grad():
+        afterstates.again += 1  # five dice earn a further turn, so those ends alone change
+    changed = np.abs(ends(state)[0] - moved) > 1e-3
+    assert changed[:, :, 4].any()
+    assert not changed[:, :, :4].any()
+    for now, before in zip(ends(state)[1:4], (swapped, advanced, passed), strict=True):
+        np.testing.assert_array_equal(now, before)
 
 
 def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path: Path):
@@ -985,7 +1015,7 @@ def test_a_start_cut_short_can_be_begun_again(tmp_path: Path, capsys: pytest.Cap
         Run.begin(dataclasses.replace(TINY, folder=folder))
 
     # Before it has learned anything, too, it can be resumed, to the same end.
-    other = Run.resume(training.read_settings(folder))
+    other = Run.resume(training.Run.read_settings(folder))
     other.train(lambda run: None)
     run.train(lambda run: None)
     for name, tensor in weights(run).items():

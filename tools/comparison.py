@@ -130,7 +130,7 @@ class Curve:
     def add(self, seconds: float, policy: Policy) -> None:
         """Grade what has been learnt after some processor time."""
         graded = analysis.grade(policy, self.table, self.games, opponent=f"oracle:{self.table.file}").all
-        self.points.append((seconds, 50 - 50 * graded.per_game, 50 * graded.per_game_error))
+        self.points.append((seconds, graded.share, graded.share_error))
         self.save()
 
     def save(self) -> None:
@@ -151,7 +151,7 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder):
         if (folder / CHECKPOINT).is_file():
-            if plain(begun := learner.read_settings(folder)) != plain(settings):
+            if plain(begun := learner.Run.read_settings(folder)) != plain(settings):
                 raise CheckpointError(f"{folder} was begun with other settings; remove it and {curve.file}")
             run = learner.Run.resume(begun)
         else:

@@ -174,7 +174,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
     assert 128 <= decisions < 300
     assert not (folder / "result.json").exists()
 
-    again = Run.resume(rllib.read_settings(folder))
+    again = Run.resume(rllib.Run.read_settings(folder))
     assert again.done == decisions
     for name, weights in again.network().state_dict().items():
         assert weights.equal(stopped[f"mlp_extractor.{name}"])

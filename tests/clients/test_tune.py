@@ -57,7 +57,7 @@ def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.Cap
 
     # One that is finished is not repeated, one that was interrupted goes on.
     shutil.copytree(one, again / one.name)
-    td.Run.begin(dataclasses.replace(td.read_settings(other), resume=None, folder=again / other.name))
+    td.Run.begin(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name))
     assert tune.main([*test_td.arguments(again), "--trials", "2"]) == 0
     assert {path.name for path in again.glob("learning_rate=*")} == {one.name, other.name}
     assert contents(again / one.name) == contents(one)
