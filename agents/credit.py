@@ -6,11 +6,14 @@ value. These credits are the reward of the game with the value as a potential, l
 
     credit = reward + value after - value before - luck
 
-The luck of a roll has mean zero, and what a potential adds to a game depends on its start alone. So the best policy is
-the one that it is without them, however wrong the value is: where the position at the end of a turn is worth more or
-less, once the next player's turn is worked out, than the value had said, that belongs to the credit too.
+The luck of a roll has mean zero, and with two players what a potential adds to a game depends on its start alone. So
+for the sum of all credits to come (a discount of 1) the best policy is the one that it is without them, however wrong
+the value is: where the position at the end of a turn is worth more or less, once the next player's turn is worked out,
+than the value had said, that belongs to the credit too.
 
-With more than two players the value of the seat that acts is what is known exactly; the others share its changes alike.
+With more than two players it is no potential: only what the seat that acts can expect is worked out, and the others are
+taken to share its changes alike. What each decision gives away by the value is as exact there, and with a discount of 0
+that is what is learnt from.
 """
 
 from __future__ import annotations
