@@ -64,7 +64,7 @@ docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebo
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
 
-comparison: .venv/.dev ## train in six ways, and write how they compare into docs/training.md (hours; ARGS="--quick" to try)
+comparison: .venv/.dev ## train in seven ways, and write how they compare into docs/training.md (hours; ARGS="--quick" to try)
 	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the code: tables and pictures

@@ -68,7 +68,10 @@ def _offers() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 MOVES, SWAPS = _offers()
-FIRST_END = NUM_KEEPS  # row of the ends, after those of the turn
+FIRST_END = NUM_KEEPS
+"""The row of the first end, after those of the turn."""
+
+MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 
 
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
@@ -160,20 +163,12 @@ def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
     for lane in range(lanes):
         for end in range(ENDS):
             work[FIRST_END + end, lane] = ends[first + lane, end]
-    end = np.uint64(FIRST_END)
     for roll in range(NUM_ROLLS):
-        a, b, c, d, e = MOVES[roll]
-        moves = (
-            end + np.uint64(a),
-            end + np.uint64(b),
-            end + np.uint64(c),
-            end + np.uint64(d),
-            end + np.uint64(e),
-        )
-        largest(work, roll, moves)
-        unless_impossible(work, roll, (np.uint64(roll), end + np.uint64(PASSED)))
+        moves, this = MOVE_ROWS[roll], np.uint64(roll)
+        largest(work, this, (moves[0], moves[1], moves[2], moves[3], moves[4]))
+        unless_impossible(work, this, (this, PASS_ROW))
         if SWAPS[roll] != NO_SWAP:
-            largest(work, roll, (np.uint64(roll), end + np.uint64(SWAPS[roll])))
+            largest(work, this, (this, np.uint64(FIRST_END + SWAPS[roll])))
 
 
 @kernel

@@ -80,7 +80,7 @@ class Settings(runs.Settings):
     """
 
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the others: quick and rules take 6 minutes of one core, standard an hour; rules has no credits."""
+    """Defaults of the others: quick and rules take 6 minutes of one core, standard an hour; rules learns by results."""
 
     decisions: int = 600_000
     """Decisions of the learner to train on."""
@@ -162,7 +162,6 @@ PRESETS = {
         milestones=20,
         steps=64,
         past=0.25,
-        greedy=0.25,
         planned=False,
         credit="none",
         gamma=1.0,

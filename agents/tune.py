@@ -189,6 +189,9 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
     if finished:
         best = folder / words_of(finished[0].config)
         console.print("The strongest is the run", str(best), soft_wrap=True)
+        console.print(
+            "Part of that is luck, as of the best of many: new games say more, as those of wotd arena."
+        )
     for error in results.errors:
         print(f"agents.tune: error: {error}", file=sys.stderr)
     if results.errors:

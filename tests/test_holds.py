@@ -45,7 +45,7 @@ def stopped(ends: np.ndarray, roll: int) -> float:
     elif counts[DRAGON] == DICE:
         swaps = [ends[SWAPPED]]
     possible = [move for move in moves if move != IMPOSSIBLE] or [ends[PASSED]]
-    return max(possible + swaps)
+    return float(max(possible + swaps))
 
 
 def means(rolls: np.ndarray) -> np.ndarray:

@@ -955,7 +955,7 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
         there["pieces"] = left["pieces"]
         np.testing.assert_allclose(worth[possible], ends(there)[3][:, 0], rtol=1e-4, atol=1e-4)
     with th.no_grad():
-        afterstates.again += 1  # five dice earn a further turn, so those ends alone change
+        afterstates.again.add_(1)  # five dice earn a further turn, so those ends alone change
     changed = np.abs(ends(state)[0] - moved) > 1e-3
     assert changed[:, :, 4].any()
     assert not changed[:, :, :4].any()

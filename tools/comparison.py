@@ -57,11 +57,12 @@ METHODS = {
         "PPO, self-play, credits by what TD(lambda) has learnt", "ppo", "quick", {"credit": "td"}
     ),
     "ppo-planner": Method("PPO, self-play, credits by `planner`", "ppo", "quick", {"credit": "planner"}),
-    "ppo-none": Method("PPO, self-play, results alone", "ppo", "rules", {}),
-    "ppo-greedy": Method("PPO against `greedy`, results alone", "ppo", "rules", GREEDY),
-    "ppo-unmasked": Method(
-        "PPO against `greedy`, results alone, no masks", "ppo", "rules", GREEDY, masked=False
+    "ppo-off": Method(
+        "PPO, self-play, no credits", "ppo", "quick", {"credit": "none", "gamma": 1.0, "gae_lambda": 0.9}
     ),
+    "ppo-none": Method("PPO, self-play, no credits, settings of `rules`", "ppo", "rules", {}),
+    "ppo-greedy": Method("PPO against `greedy`, no credits, settings of `rules`", "ppo", "rules", GREEDY),
+    "ppo-unmasked": Method("the same without masks", "ppo", "rules", GREEDY, masked=False),
 }
 
 
@@ -223,7 +224,8 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
         (
             f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
             "without grading; what TD(lambda) has taken to learn credits is counted there alone. The last column is "
-            "the widest 95 % interval of a single run.",
+            "the widest 95 % interval of a single run. A share is one half less half of what is given away in a game, "
+            "so it may fall below nothing where nearly every game is lost.",
             pages.table(head, rows, right=(1, 2, 3, 4, 5)),
             f"![Share against perfect play over processor time]({PICTURE})",
         )
