@@ -31,7 +31,7 @@ from tests.server import fewer, running, wait_until_ready
 from wotd_env import STATE, Game, Rules, notation
 from wotd_env.core.policy import Policy
 from wotd_env.core.state import States
-from wotd_env.web.limits import Rate, Refused, client_of
+from wotd_env.web.limits import Limits, Rate, Refused, client_of
 from wotd_env.web.review import advise
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
@@ -975,13 +975,43 @@ def test_the_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) ->
     assert "pip install 'wotd-env[web]'" in result.output
 
 
-def test_the_script_of_the_documentation_runs(client: httpx.Client) -> None:
+def run_the_script_of_the_documentation(client: httpx.Client) -> dict[str, Any]:
     page = Path(__file__).parents[1] / "docs" / "serve.md"
     (script,) = re.findall(r"^```py\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
-    exec(script.replace("http://127.0.0.1:8000", str(client.base_url)), names)
-    names["server"].close()
+    try:
+        exec(script.replace("http://127.0.0.1:8000", str(client.base_url)), names)
+    finally:
+        names["server"].close()
+    return names
+
+
+def test_the_script_of_the_documentation_plays_and_keeps_to_the_limits(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[float | str] = []
+    get = httpx.Client.get
+
+    def noted(self: httpx.Client, url: str, **how: Any) -> httpx.Response:
+        done.append(url)
+        return get(self, url, **how)
+
+    monkeypatch.setattr(httpx.Client, "get", noted)
+    monkeypatch.setattr("time.sleep", done.append)
+    names = run_the_script_of_the_documentation(client)
     assert names["view"]["status"] == "over"
+    *waiting, text = done
+    assert text == f"{names['table']}/text"
+    assert waiting[1::2] == [names["table"]] * (len(waiting) // 2)
+    assert all(isinstance(pause, float) and pause >= 1 / Limits().requests for pause in waiting[::2])
+
+
+def test_the_script_of_the_documentation_takes_no_refusal_for_a_view(tmp_path: Path) -> None:
+    with (
+        running(tmp_path / "tables", fewer(tables_per_address=0)) as client,
+        pytest.raises(httpx.HTTPStatusError, match="429"),
+    ):
+        run_the_script_of_the_documentation(client)
 
 
 # ---------------------------------------------------------------------------------------------------- hard times
