@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from tests.server import running
+from tests.server import fewer, running
 from wotd_env import Game, Rules, make_policy, notation
 
 CHROMIUM = os.environ.get("WOTD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -331,6 +331,36 @@ def test_a_lost_connection_comes_back(visit, tmp_path):
         expect(page.locator("#offline")).to_be_hidden()
         assert (at(page), played(page), board(page)) == before
         decide(page, Locator.click)
+
+
+def test_a_table_that_is_gone_is_said_to_be_gone(visit, tmp_path):
+    file = tmp_path / "tables.sqlite"
+    with running(file) as client:
+        page = visit()
+        page.goto(str(client.base_url))
+        set_up(page)
+    expect(page.locator("#offline")).to_contain_text("Connection lost")
+    file.unlink()
+    with running(file, port=client.base_url.port or 0):
+        expect(page.get_by_role("heading", level=1)).to_have_text("This table is no longer there.")
+        expect(page.locator("#offline")).to_be_hidden()
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("This table is not yours")
+
+
+def test_a_page_too_many_says_why_it_waits(visit, tmp_path):
+    with running(tmp_path / "tables.sqlite", fewer(sockets=1)) as client:
+        page = visit()
+        page.goto(str(client.base_url))
+        set_up(page)
+        other = page.context.new_page()
+        other.goto(page.url)
+        expect(other.locator("#offline")).to_have_text(
+            "1 sockets are open, which is the most. Trying again …"
+        )
+        page.close()
+        expect(other.locator("#offline")).to_be_hidden()
+        expect(other.locator(".play[data-at]")).to_be_visible()
 
 
 def test_agents_play_while_one_watches(visit):

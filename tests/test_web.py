@@ -133,6 +133,14 @@ def until_closed(socket: ClientConnection, message: str | None = None) -> None:
         socket.recv(timeout=60)
 
 
+def closed(at: At) -> tuple[int, str]:
+    """Open a socket that the server closes at once; return the code and the reason."""
+    with pytest.raises(ConnectionClosed) as told, at.socket() as socket:
+        until_closed(socket)
+    assert told.value.rcvd is not None
+    return told.value.rcvd.code, told.value.rcvd.reason
+
+
 def play(at: At, limit: int = 10_000) -> Any:
     """Play for whoever is mine until the game is over, or some decisions are taken; return the last view."""
     view = at.on(at.view)
@@ -545,8 +553,7 @@ def test_only_keys_of_a_table_open_it(client: httpx.Client) -> None:
             with pytest.raises(ConnectionClosed):
                 socket.recv(timeout=60)
     assert client.get("/api/tables/none", headers=at.headers).status_code == 404
-    with pytest.raises(InvalidStatus), At(client, "none", at.key).socket():
-        pass
+    assert closed(At(client, "none", at.key)) == (4404, "there is no such table, or it is gone")
     assert at.view["ply"] == 0
 
 
@@ -760,12 +767,12 @@ def test_there_are_limits(tmp_path: Path) -> None:
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 503
         with at.socket() as socket:
             socket.recv(timeout=60)
-            with pytest.raises(InvalidStatus) as refused, at.socket():
-                pass
-            assert refused.value.response.status_code == 429
+            assert closed(at) == (1013, "you have 1 sockets open, which is the most")
             with pytest.raises(ConnectionClosed):
                 until_closed(socket, "x")
         assert at.view["ply"] == 0
+    with running(tmp_path / "other", fewer(sockets=0)) as client:
+        assert closed(make(client, HERE, HERE)[0]) == (1013, "0 sockets are open, which is the most")
     with running(tmp_path / "more", fewer(tables_per_address=1, new_tables=1e-6, patience=0.3)) as client:
         at, _ = make(client, HERE, HERE)
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 429

@@ -56,7 +56,7 @@ _REVIEW = 60  # seconds that a review may take
 _WARMING_UP = 5  # seconds after which to ask again
 
 # Why a socket is closed, beside the codes that everybody knows.
-_TOO_FAST, _NOT_YOURS, _GONE, _IDLE = 1008, 4403, 4404, 4408
+_TOO_FAST, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1013, 4403, 4404, 4408
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -569,31 +569,38 @@ def _parse(text: str) -> RecordedGame:
 
 def _socket_of(server: _Server) -> Callable[[WebSocket], Awaitable[None]]:
     async def endpoint(socket: WebSocket) -> None:
-        client, limits = _client(socket), server.limits
         try:
-            table = server.tables.find(socket.path_params["table"])
-            if server.sockets.total() >= limits.sockets:
-                raise Refused(503, f"{limits.sockets} sockets are open, which is the most", wait=_WARMING_UP)
-            if server.sockets[client] >= limits.sockets_per_address:
-                raise Refused(
-                    429, f"you have {limits.sockets_per_address} sockets open; that is the most", wait=_SLOW
-                )
+            await socket.accept()  # pages are told nothing of why a handshake fails, but why a socket is closed
+            with _counted(server, _client(socket)):
+                await _serve(server, socket, server.tables.find(socket.path_params["table"]))
         except Refused as refused:
-            await socket.send_denial_response(_answer(refused))
-            return
-        server.sockets[client] += 1
-        try:
-            await socket.accept()
-            await _serve(server, socket, table)
+            await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN, refused.reason)
         except (WebSocketDisconnect, TimeoutError, OSError):
             pass  # it is gone, which is its right
         except RuntimeError as error:  # Starlette's for what is sent after the end
             _log.debug("a socket: %s", error)
-        finally:
-            server.sockets[client] -= 1
-            server.sockets += Counter()  # forgets those without any
 
     return endpoint
+
+
+@contextlib.contextmanager
+def _counted(server: _Server, client: str) -> Iterator[None]:
+    """Count a socket as long as it is open.
+
+    Raises:
+        Refused: if there are too many.
+    """
+    limits = server.limits
+    if server.sockets.total() >= limits.sockets:
+        raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
+    if server.sockets[client] >= limits.sockets_per_address:
+        raise Refused(429, f"you have {limits.sockets_per_address} sockets open, which is the most")
+    server.sockets[client] += 1
+    try:
+        yield
+    finally:
+        server.sockets[client] -= 1
+        server.sockets += Counter()  # forgets those without any
 
 
 async def _serve(server: _Server, socket: WebSocket, table: Table) -> None:

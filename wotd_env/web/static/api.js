@@ -100,7 +100,7 @@ export const keys = {
  * @param {string} table
  * @param {string} key
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
- *   lost: () => void, back: () => void, gone: (reason: string) => void}} hear
+ *   lost: (reason: string) => void, back: () => void, gone: (reason: string) => void}} hear
  */
 export function follow(table, key, hear) {
   /** @type {WebSocket|null} */
@@ -108,7 +108,7 @@ export function follow(table, key, hear) {
   let wait = 500;
   let timer = 0;
   let closed = false;
-  let interrupted = false;
+  let interrupted = ""; // why
 
   function open() {
     clearTimeout(timer);
@@ -120,17 +120,18 @@ export function follow(table, key, hear) {
       if (type === "view") {
         wait = 500;
         if (interrupted) hear.back();
-        interrupted = false;
+        interrupted = "";
         hear.view(message);
       } else if (type === "help") hear.help(message);
       else if (type === "error") hear.error(message.error, message.status);
     };
-    socket.onclose = ({ code }) => {
+    socket.onclose = ({ code, reason }) => {
       if (closed) return;
       if (code === 4403) return hear.gone("Your key does not open this table.");
       if (code === 4404) return hear.gone("This table is no longer there.");
-      if (!interrupted) hear.lost();
-      interrupted = true;
+      const why = (code === 1013 && reason) || "connection lost";
+      if (why !== interrupted) hear.lost(why);
+      interrupted = why;
       timer = setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };

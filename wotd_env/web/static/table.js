@@ -86,9 +86,9 @@ export function tablePage(main, id) {
       error.textContent = message;
       error.hidden = false;
     },
-    lost() {
+    lost(reason) {
       acted = -1; // whether it has arrived is seen when the connection is back
-      showBanner("Connection lost. Trying again …");
+      showBanner(`${capital(reason)}. Trying again …`);
     },
     back: () => showBanner(""),
     gone(reason) {
