@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import secrets
 import signal
@@ -32,7 +33,8 @@ from wotd_env import STATE, Game, Rules, notation
 from wotd_env.core.policy import Policy
 from wotd_env.core.state import States
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
-from wotd_env.web.review import advise
+from wotd_env.web.log import concerns
+from wotd_env.web.review import advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
@@ -412,6 +414,80 @@ def test_games_and_positions_as_text_are_shown(client: httpx.Client) -> None:
     for wrong in ("", "x", "[Position 3]", f'[Position "{LINE}"]\n\n12. A [wwfmd] nonsense'):
         assert client.post("/api/games", json={"text": wrong}).status_code == 400
     assert client.post("/api/games", json={"text": "x" * 70_000}).status_code == 413
+
+
+def test_a_review_of_a_table_is_counted_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path / "tables", fewer(games=1e-6)) as client:
+        at, other = (make(client, HERE, HERE, rules={"spaces": 0})[0] for _ in range(2))
+        for table in (at, other):
+            play(table)
+        told = at.get("/review")
+        for _ in range(9):
+            assert client.post("/api/games", json={"text": LINE}).status_code == 200
+        assert other.get("/review").status_code == 429
+        assert at.get("/review").content == told.content
+        at.post("/seat", seat=0, agent="greedy")
+        assert at.get("/review").status_code == 429  # it would name somebody else
+
+
+@pytest.fixture
+def long_reviews(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
+    """Let reviews from now on begin, and end when they are let go; gives the events of both."""
+    begun, go_on, ended = events = [Event() for _ in range(3)]
+
+    def long(recorded: notation.RecordedGame, graded: bool) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(60)
+        ended.set()
+        return replay(recorded, graded)
+
+    def begin() -> list[Event]:
+        monkeypatch.setattr("wotd_env.web.app.replay", long)
+        return events
+
+    yield begin
+    go_on.set()
+
+
+def test_a_review_counts_until_its_thread_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long_reviews: Callable[[], list[Event]]
+) -> None:
+    monkeypatch.setattr("wotd_env.web.app._REVIEW", 0.1)
+    with running(tmp_path / "tables", fewer(reviews=1)) as client:
+        _, go_on, _ = long_reviews()
+        late, next_ = (client.post("/api/games", json={"text": LINE}) for _ in range(2))
+        assert (late.status_code, late.json()["error"]) == (503, "the review takes too long")
+        assert (next_.status_code, next_.json()["error"].partition(";")[0]) == (
+            503,
+            "too many games wait for their review",
+        )
+        go_on.set()
+        monkeypatch.setattr("wotd_env.web.app._REVIEW", 60)
+        for _ in range(600):
+            if client.post("/api/games", json={"text": LINE}).status_code == 200:
+                break
+            Event().wait(0.1)
+        else:
+            pytest.fail("the review that has ended still counts")
+
+
+def test_a_review_does_not_keep_the_server_from_stopping(
+    tmp_path: Path, long_reviews: Callable[[], list[Event]], caplog: pytest.LogCaptureFixture
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        with running(tmp_path / "tables") as client:
+            begun, _, ended = long_reviews()
+            address = f"{client.base_url}/api/games"
+            asked = pool.submit(httpx.post, address, json={"text": LINE}, timeout=60)
+            begun.wait(60)
+        assert not ended.is_set()
+        assert (asked.result().status_code, asked.result().json()["error"]) == (
+            503,
+            "the server is being stopped",
+        )
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 # ---------------------------------------------------------------------------------------------------- what is kept
@@ -949,6 +1025,36 @@ def test_the_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")  # nothing of what clients do is in the log
     assert "Stopped" in output
+
+
+class Unready:
+    """A policy that never says what rules it plays."""
+
+    def check_rules(self, rules: Rules) -> None:
+        Event().wait()
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+
+def test_the_command_stops_while_it_warms_up(serve: Serve, tmp_path: Path) -> None:
+    process = serve(tmp_path / "tables", "--policy", "slow=tests.test_web:Unready")
+    assert process.stdout is not None
+    (address,) = re.findall(r"http://\S+/", process.stdout.readline())
+    assert not httpx.get(f"{address}api/setup", timeout=60).json()["ready"]
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert "Stopped" in output
+
+
+def test_the_log_says_nothing_of_what_clients_and_a_second_interrupt_cause() -> None:
+    for message, concern in {
+        "Invalid HTTP request received.": False,
+        "Traceback (most recent call last):\n  ...\nasyncio.exceptions.CancelledError\n": False,
+        "Traceback (most recent call last):\n  ...\nValueError: a mistake\n": True,
+    }.items():
+        assert concerns(logging.makeLogRecord({"msg": message})) == concern
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 
-__all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of"]
+__all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The policies that everybody may have at a table; whoever starts the server can add others."""
@@ -92,7 +92,7 @@ class Asked:
     async def _ask(self, rules: Rules, asked: list[tuple[States, asyncio.Future[Any]]]) -> None:
         states = np.concatenate([state for state, _ in asked])
         try:
-            answers = await _in_thread(lambda: self._answer(game_of(rules), states))
+            answers = await in_thread(lambda: self._answer(game_of(rules), states))
         except Exception as error:
             if len(asked) == 1:
                 _set(asked[0][1], error)
@@ -104,8 +104,8 @@ class Asked:
             _set(answered, answer)
 
 
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Return what is worked out in a new thread, which nobody waits for in the end."""
+async def in_thread(work: Callable[[], Any]) -> Any:
+    """Return what is worked out in a new thread, which does not keep the process from ending."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

@@ -31,7 +31,7 @@ from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, PATHS, POWER_
 from wotd_env.policies import make_policy
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import requests, views
-from wotd_env.web.agents import Agents, game_of
+from wotd_env.web.agents import Agents, game_of, in_thread
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
 from wotd_env.web.review import replay
 from wotd_env.web.store import Store
@@ -53,6 +53,8 @@ _HEADERS = {
 }
 _SLOW = 30  # seconds in which a client must take what it is sent
 _REVIEW = 60  # seconds that a review may take
+_AT_ONCE = 2  # reviews: each thread more that works keeps all others waiting a little longer
+_KEPT = 50  # reviews of games of tables, some hundred kB each
 _WARMING_UP = 5  # seconds after which to ask again
 
 # Why a socket is closed, beside the codes that everybody knows.
@@ -81,7 +83,9 @@ class _Server:
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies
         self.sockets: Counter[str] = Counter()
-        self.reviews = 0
+        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # by table, number and names
+        self._reviews = 0
+        self._reviewing = asyncio.Semaphore(_AT_ONCE)
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
@@ -102,9 +106,9 @@ class _Server:
                 await self._tables.close()
 
     async def _open(self) -> None:
-        agents = await asyncio.to_thread(Agents, self._policies, self.limits.thinking)
-        self.agents = await asyncio.to_thread(_able, agents)
-        await asyncio.to_thread(_compile)
+        agents = await in_thread(lambda: Agents(self._policies, self.limits.thinking))
+        self.agents = await in_thread(lambda: _able(agents))
+        await in_thread(_compile)
         tables = Tables(self._store, agents, self.limits)
         tables.resume()
         self._tables = tables
@@ -125,6 +129,35 @@ class _Server:
         if self._tables is None:
             raise Refused(503, "the server is warming up; try again in a few seconds", wait=_WARMING_UP)
         return self._tables
+
+    async def review(self, work: Callable[[], bytes]) -> bytes:
+        """Return what a review comes to, worked out beside what else goes on.
+
+        Raises:
+            Refused: if too many wait already, or it takes too long.
+            ValueError: as `work` does.
+        """
+        if self._reviews >= self.limits.reviews:
+            raise Refused(503, "too many games wait for their review; try again soon", wait=_WARMING_UP)
+
+        async def in_turn() -> bytes:
+            async with self._reviewing:
+                content: bytes = await in_thread(work)
+                return content
+
+        def over(task: asyncio.Task[bytes]) -> None:
+            self._reviews -= 1  # not before its thread has ended
+            if not task.cancelled():
+                task.exception()  # whoever asked may be gone, and then nobody looks at it
+
+        self._reviews += 1
+        reviewing = asyncio.create_task(in_turn())
+        reviewing.add_done_callback(over)
+        try:
+            async with asyncio.timeout(_REVIEW):
+                return await asyncio.shield(reviewing)
+        except TimeoutError:
+            raise Refused(503, "the review takes too long", wait=_REVIEW) from None
 
     def viewer(self, connection: HTTPConnection, table: Table, key: str) -> Viewer:
         """Return whose key it is; whoever tries many that are none has to wait.
@@ -383,7 +416,10 @@ _Answer = Callable[[_Server, Request], Awaitable[Any]]
 def _routes_of(server: _Server) -> Callable[[str, str, _Answer], Route]:
     def route(method: str, path: str, answer: _Answer) -> Route:
         async def endpoint(request: Request) -> Response:
-            content = await answer(server, request)
+            try:
+                content = await answer(server, request)
+            except asyncio.CancelledError:
+                raise Refused(503, "the server is being stopped", wait=_WARMING_UP) from None
             return content if isinstance(content, Response) else Json(content)
 
         return Route(path, endpoint, methods=[method], name=answer.__name__)
@@ -514,8 +550,16 @@ async def _review(server: _Server, request: Request) -> Any:
     number = _number(request, "game", table.number)
     if number == table.number and table.status != "over":
         raise Refused(409, "a game is reviewed when it is over", "game")
-    recorded = server.tables.played(table, number)
-    return await _replayed(server, recorded, graded=True)
+    which = table.id, number, tuple(table.names)
+    content = server.reviewed.get(which)
+    if content is None:
+        server.games.count(_client(request))
+        recorded = server.tables.played(table, number)
+        content = await server.review(lambda: _dumps(replay(recorded, graded=True)).encode())
+        server.reviewed[which] = content
+        if len(server.reviewed) > _KEPT:
+            del server.reviewed[next(iter(server.reviewed))]
+    return Response(content, media_type="application/json")
 
 
 async def _games(server: _Server, request: Request) -> Any:
@@ -527,32 +571,10 @@ async def _games(server: _Server, request: Request) -> Any:
     if not isinstance(graded, bool):
         raise Refused(400, "review must be true or false", "review")
     server.games.count(_client(request))
-    return await _replayed(server, text, graded)
-
-
-async def _replayed(server: _Server, game: RecordedGame | str, graded: bool) -> Response:
-    """Return the answer that steps through a game, worked out beside what else goes on.
-
-    Raises:
-        Refused: if the text is no game, or too many wait already.
-    """
-    if server.reviews >= server.limits.reviews:
-        raise Refused(503, "too many games wait for their review; try again soon", wait=_WARMING_UP)
-
-    def work_out() -> bytes:
-        recorded = _parse(game) if isinstance(game, str) else game
-        return _dumps(replay(recorded, graded)).encode()
-
-    server.reviews += 1
     try:
-        async with asyncio.timeout(_REVIEW):
-            content = await asyncio.to_thread(work_out)
-    except TimeoutError:
-        raise Refused(503, "the review takes too long", wait=_REVIEW) from None
+        content = await server.review(lambda: _dumps(replay(_parse(text), graded)).encode())
     except ValueError as error:
         raise Refused(400, str(error), "text") from None
-    finally:
-        server.reviews -= 1
     return Response(content, media_type="application/json")
 
 
@@ -577,6 +599,8 @@ def _socket_of(server: _Server) -> Callable[[WebSocket], Awaitable[None]]:
             await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN, refused.reason)
         except (WebSocketDisconnect, TimeoutError, OSError):
             pass  # it is gone, which is its right
+        except asyncio.CancelledError:
+            pass  # the server is being stopped
         except RuntimeError as error:  # Starlette's for what is sent after the end
             _log.debug("a socket: %s", error)
 

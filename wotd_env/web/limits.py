@@ -41,12 +41,12 @@ class Limits:
         text: bytes of a recorded game that is handed in.
         requests: HTTP requests.
         new_tables: tables set up.
-        games: recorded games handed in.
+        games: games handed in, and games of tables that are reviewed for the first time.
         wrong_keys: keys and invitations that are none.
         messages: messages of one socket.
         patience: seconds in which a request must have come in whole, and a socket's first message.
         thinking: seconds that an agent has for a decision.
-        reviews: games that wait for their review.
+        reviews: games that wait for their review, or are under review.
         days: that a table is kept after its last decision.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["set_up"]
+__all__ = ["concerns", "set_up"]
 
 _OF_CLIENTS = (
     "Invalid HTTP request received.",
@@ -16,7 +16,17 @@ _OF_CLIENTS = (
 """What uvicorn says of what clients do, some of it with a traceback."""
 
 
+_FORCED = "CancelledError"
+"""How the traceback ends that Starlette has uvicorn write where Ctrl-C comes again before all is closed."""
+
+
 def set_up() -> None:
-    """Write warnings and errors to the standard error stream, but for those that clients cause."""
+    """Write warnings and errors to the standard error stream, but for those that clients or Ctrl-C cause."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn.error").addFilter(lambda record: record.getMessage() not in _OF_CLIENTS)
+    logging.getLogger("uvicorn.error").addFilter(concerns)
+
+
+def concerns(record: logging.LogRecord) -> bool:
+    """Return whether what uvicorn says concerns whoever runs the server."""
+    message = record.getMessage()
+    return message not in _OF_CLIENTS and not message.rstrip().endswith(_FORCED)
