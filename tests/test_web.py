@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -25,13 +26,16 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
+from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.server import fewer, running, wait_until_ready
 from wotd_env import STATE, Game, Rules, notation
+from wotd_env.cli import app
 from wotd_env.core.policy import Policy
 from wotd_env.core.state import States
+from wotd_env.web.app import make_app
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
 from wotd_env.web.log import concerns
 from wotd_env.web.review import advise, replay
@@ -690,6 +694,17 @@ def test_pages_of_other_sites_and_other_names_are_refused(client: httpx.Client) 
         assert json.loads(socket.recv(timeout=60))["type"] == "view"
 
 
+def test_names_of_the_server_are_the_same_in_small_and_capital_letters(tmp_path: Path) -> None:
+    async def answers(*hosts: str) -> list[int]:
+        with contextlib.closing(Store(tmp_path / "tables")) as store:
+            made: Any = make_app(store, names=["Play.Example.org"])
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(made)) as client:
+                return [(await client.get(f"http://{host}/api/setup")).status_code for host in hosts]
+
+    asked = answers("play.example.org", "PLAY.example.org:8000", "example.org")
+    assert asyncio.run(asked) == [200, 200, 403]
+
+
 def test_every_answer_has_the_headers_that_protect_a_page(client: httpx.Client) -> None:
     for path in (
         "/",
@@ -1077,11 +1092,21 @@ def test_the_command_says_what_is_wrong(
     assert reason in errors
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["https://play.example.org", "play.example.org:80", "play.example.org/", "*.org", "müller.org", ""],
+)
+def test_the_command_takes_names_of_hosts_alone(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    result = CliRunner().invoke(
+        app, ["serve", "--name", "play.example.org", "--name", name, "--file", str(file)]
+    )
+    assert result.exit_code == 2
+    assert f"must be the name of a host alone, such as play.example.org, got {name!r}" in result.stderr
+    assert not file.exists()
+
+
 def test_the_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from typer.testing import CliRunner
-
-    from wotd_env.cli import app
-
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = CliRunner().invoke(app, ["serve"])
     assert result.exit_code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import socket
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 from wotd_env.cli.common import explained, ready_policies
 from wotd_env.cli.options import Trust
 
+_HOST = r"[\w-]+(\.[\w-]+)*"  # as browsers send it: without what may stand around it in an address
 _GRACE = 3  # seconds for open connections when the server is stopped
 
 
@@ -53,6 +55,11 @@ def command(
         if agent in named:
             raise ValueError(f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; every name once")
         named[agent] = spec
+    for each in name or ():
+        if not re.fullmatch(_HOST, each, re.ASCII):
+            raise ValueError(
+                f"--name must be the name of a host alone, such as play.example.org, got {each!r}"
+            )
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)

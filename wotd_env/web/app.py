@@ -193,7 +193,7 @@ def make_app(
         store: where tables are kept.
         policies: agents beside those that everybody may have at a table.
         limits: of what clients may ask.
-        names: that the server is reached by, beside numbers and localhost.
+        names: of hosts that the server is reached by, beside numbers and localhost.
     """
     server = _Server(store, policies or {}, limits or Limits())
     route = _routes_of(server)
@@ -220,7 +220,7 @@ def make_app(
     ]
     handlers: Any = {Refused: _refused, HTTPException: _http_error, Exception: _mistake}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=server.lifespan)
-    return _Guard(app, server, frozenset(names))  # around all of it, mistakes too
+    return _Guard(app, server, frozenset(map(str.lower, names)))  # around all of it, mistakes too
 
 
 # ---------------------------------------------------------------------------------------------- every request
@@ -592,7 +592,7 @@ def _parse(text: str) -> RecordedGame:
 def _socket_of(server: _Server) -> Callable[[WebSocket], Awaitable[None]]:
     async def endpoint(socket: WebSocket) -> None:
         try:
-            await socket.accept()  # pages are told nothing of why a handshake fails, but why a socket is closed
+            await socket.accept()  # a page is not told why a handshake fails, but why a socket is closed
             with _counted(server, _client(socket)):
                 await _serve(server, socket, server.tables.find(socket.path_params["table"]))
         except Refused as refused:
