@@ -567,6 +567,36 @@ def test_one_server_has_a_file_at_a_time(tmp_path: Path) -> None:
         Store(tmp_path / "other")
 
 
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path, journal: str) -> None:
+    file = tmp_path / "other"
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute(f"PRAGMA journal_mode = {journal}")
+        database.execute("CREATE TABLE tables (id)")
+    before = file.read_bytes()
+    with pytest.raises(
+        ValueError, match=r"other must be a file of tables .* it is a database of something else"
+    ):
+        Store(file)
+    assert (file.read_bytes(), [*tmp_path.iterdir()]) == (before, [file])
+
+
+def test_a_file_without_the_mark_of_the_application_is_gone_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with contextlib.closing(Store(file)) as store:
+        store.put_table("a", {})
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        (mark,) = database.execute("PRAGMA application_id").fetchone()
+        assert mark.to_bytes(4, "big") == b"wots"
+        database.execute("PRAGMA application_id = 0")
+    with contextlib.closing(Store(file)) as store:
+        assert [*store.tables()] == ["a"]
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 2")
+    with pytest.raises(ValueError, match="its format is 2, not 1"):
+        Store(file)
+
+
 def test_what_cannot_be_written_has_not_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")

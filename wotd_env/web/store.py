@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from wotd_env.core.state import STATE, States
 
 __all__ = ["Played", "Step", "Store"]
 
+_APPLICATION = 0x776F7473  # "wots": tells our files from other SQLite files
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -63,23 +65,26 @@ class Store:
     def __init__(self, file: str | Path) -> None:
         self.file = Path(file)
         os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
-        self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
         try:
-            self._open()
+            with closing(sqlite3.connect(self.file, timeout=1)) as database:
+                new = _is_new(database)
+            self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
+            try:
+                self._open(new)
+            except BaseException:
+                self._db.close()
+                raise
         except sqlite3.DatabaseError as error:
-            self._db.close()
             busy = "another server has it open" if "locked" in str(error) else f"it is none: {error}"
             raise ValueError(f"{file} must be a file of tables of this server alone; {busy}") from None
 
-    def _open(self) -> None:
+    def _open(self, new: bool) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
-        found = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if found == 0:
-            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
-        elif found != _FORMAT:
-            raise sqlite3.DatabaseError(f"its format is {found}, not {_FORMAT}")
+        if new:
+            marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
+            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
 
     def close(self) -> None:
         """Close the file; another process may then have it."""
@@ -150,6 +155,23 @@ class Store:
                 raise ValueError(f"decision {number} of game {game} is missing")
             steps.append(Step(action, _state(state), note))
         return Played(_state(found[0]), json.loads(found[1]), steps)
+
+
+def _is_new(database: sqlite3.Connection) -> bool:
+    """Return whether there is nothing yet in a file that is to become ours; nothing is written.
+
+    Raises:
+        sqlite3.DatabaseError: if it is not ours.
+    """
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    # The first files had no mark of the application.
+    if tables and application != _APPLICATION and (application or not tables >= {"tables", "games", "steps"}):
+        raise sqlite3.DatabaseError("it is a database of something else")
+    if tables and version != _FORMAT:
+        raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
+    return not tables
 
 
 def _bytes(state: States) -> bytes:
