@@ -239,6 +239,23 @@ def test_an_open_seat_is_in_the_list(visit):
     expect(host.locator(".seat .name")).to_have_text(["Olga", "Piet"])
 
 
+def test_an_open_seat_that_is_not_in_the_list_is_taken_by_its_link(visit, tmp_path):
+    with running(tmp_path / "tables.sqlite") as client:
+        seats = [{"kind": "here", "name": "Olga"}, {"kind": "open"}]
+        tables = [client.post("/api/tables", json={"seats": seats}).json()["table"] for _ in range(6)]
+        page = visit()
+        page.goto(str(client.base_url))
+        expect(page.get_by_role("link", name="Join Olga")).to_have_count(5)
+        page.goto(f"{client.base_url}/#/open/{tables[0]}")
+        expect(page.get_by_text("There is an open seat for you, with Olga.")).to_be_visible()
+        page.get_by_label("Your name").fill("Piet")
+        page.get_by_role("button", name="Take the seat").click()
+        expect(page.locator(".seat .name")).to_have_text(["Olga", "Piet"])
+        page.evaluate("localStorage.clear()")
+        page.goto(f"{client.base_url}/#/open/{tables[0]}")
+        expect(page.get_by_role("alert")).to_have_text("This table has no open seat any more.")
+
+
 def test_two_people_at_one_screen(visit):
     page = visit()
     page.get_by_label("name of seat A").fill("Ann")

@@ -292,6 +292,20 @@ def test_open_seats_are_listed_until_they_are_taken(client: httpx.Client) -> Non
     assert client.post(f"{host.url}/join", json={"name": "Eve"}).status_code == 409
 
 
+def test_nobody_fills_the_list_of_open_tables(tmp_path: Path) -> None:
+    with running(tmp_path / "tables") as client:
+        elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=client.base_url, transport=elsewhere, timeout=60) as stranger:
+            theirs = make(stranger, HERE, OPEN)[0].table
+        mine = [make(client, HERE, OPEN)[0].table for _ in range(60)]
+        listed = [entry["table"] for entry in client.get("/api/tables").json()["tables"]]
+        assert listed == [*mine[:-6:-1], theirs]
+        for table, entries in ((mine[0], [mine[0]]), (make(client, HERE, HERE)[0].table, [])):
+            asked = client.get("/api/tables", params={"table": table}).json()["tables"]
+            assert [entry["table"] for entry in asked] == entries
+        assert client.get("/api/tables", params={"table": "none"}).status_code == 404
+
+
 def test_a_seat_is_given_to_an_agent_by_whom_it_belongs_to(client: httpx.Client) -> None:
     host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3})
     guest = At(

@@ -445,7 +445,10 @@ def _at_table(server: _Server, request: Request) -> tuple[Table, Viewer]:
 
 
 async def _open_tables(server: _Server, request: Request) -> Any:
-    return {"tables": server.tables.open()}
+    if "table" not in request.query_params:
+        return {"tables": server.tables.open()}
+    table = server.tables.find(request.query_params["table"])
+    return {"tables": [table.entry()] if table.open else []}
 
 
 async def _create(server: _Server, request: Request) -> Any:

@@ -11,6 +11,7 @@ import logging
 import secrets
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from wotd_env.web.table import Seat, Table, Viewer
 __all__ = ["Keys", "Tables"]
 
 _DAY = 86400  # seconds
+_LISTED = 5  # open tables of a client, so that nobody fills the list
 _AGAIN = 5  # seconds until what could not be written is tried again
 
 _log = logging.getLogger("wotd_env.web")
@@ -110,9 +112,15 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self, most: int = 50) -> list[dict[str, Any]]:
-        """Return the tables that anybody may join, newest first."""
-        found = [table for table in self._tables.values() if table.open]
-        return [table.entry() for table in sorted(found, key=lambda table: -table.touched)[:most]]
+        """Return the tables that anybody may join, newest first; of those of one client the newest few."""
+        by: Counter[str] = Counter()
+        found = []
+        for table in sorted(self._tables.values(), key=lambda table: -table.touched):
+            if table.open:
+                by[table.by] += 1
+                if by[table.by] <= _LISTED or not table.by:  # of an earlier process: nobody knows whose
+                    found.append(table.entry())
+        return found[:most]
 
     # --------------------------------------------------------------------------------------------- what can be done
 

@@ -431,7 +431,7 @@ export function joinPage(main, table, invitation) {
     try {
       const { seat, table: entry } = invitation
         ? await ask(`/api/tables/${table}/invitation`, { body: { invitation } })
-        : { seat: null, table: (await ask("/api/tables")).tables.find((other) => other.table === table) };
+        : { seat: null, table: (await ask(`/api/tables?table=${encodeURIComponent(table)}`)).tables[0] };
       if (!entry) return fail(new Error("This table has no open seat any more."), true);
       const others = entry.seats
         .filter((other) => other.taken)
