@@ -570,6 +570,42 @@ def test_a_damaged_table_is_left_out(tmp_path: Path, damage: str, caplog: pytest
         assert all_rows(file) == rows  # what may still be saved by hand
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE games SET state = X'00' WHERE id = ? AND game = 1",
+        "UPDATE games SET roll_off = '' WHERE id = ? AND game = 1",
+        "UPDATE steps SET note = CAST(X'ff' AS TEXT) WHERE id = ? AND game = 1 AND ply = 1",
+        "UPDATE steps SET state = 3 WHERE id = ? AND game = 1 AND ply = 1",
+        "UPDATE steps SET state = (SELECT state FROM games) WHERE id = ? AND game = 1 AND ply = 3",
+        "UPDATE steps SET action = 'x' WHERE id = ? AND game = 1 AND ply = 1",
+        "DELETE FROM steps WHERE id = ? AND game = 1 AND ply = 1",
+    ],
+)
+def test_an_earlier_game_that_is_damaged_is_said_to_be(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, HERE, rules={"spaces": 0})
+        play(at)
+        at.post("/next", game=1)
+        play(at)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file, file:
+        assert file.execute(damage, (at.table,)).rowcount == 1
+    with running(tmp_path / "tables") as client:
+        at = At(client, at.table, at.key)
+        for path in ("/text", "/review"):
+            answer = at.get(path, game=1)
+            assert (answer.status_code, answer.json()["error"], answer.json()["field"]) == (
+                410,
+                "game 1 of this table is damaged on disk",
+                "game",
+            )
+            assert at.get(path, game=2).status_code == 200
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [message.partition(":")[0] for message in told] == [f"game 1 of table {at.table} is damaged"] * 2
+
+
 def test_one_server_has_a_file_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path / "tables")
     store.put_table("a", {})

@@ -32,6 +32,8 @@ __all__ = ["Keys", "Tables"]
 _DAY = 86400  # seconds
 _LISTED = 5  # open tables of a client, so that nobody fills the list
 _AGAIN = 5  # seconds until what could not be written is tried again
+_DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
+"""What reading something damaged raises."""
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -70,7 +72,7 @@ class Tables:
                 table = Table.from_settings(name, self._store.settings(name))
                 number = max(self._store.games(name), default=0)
                 table.show(self._store.game(name, number), number)
-            except (AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError) as error:
+            except _DAMAGE as error:
                 _log.error("table %s is damaged, and left out: %s: %s", name, type(error).__name__, error)
                 continue
             table.touched = touched
@@ -308,16 +310,24 @@ class Tables:
         """Return a game of a table as it went.
 
         Raises:
-            Refused: if there is none of this number.
+            Refused: if there is none of this number, or it is damaged.
         """
         if number == table.number and number:
             return table.recorded()
-        played = self._store.game(table.id, number)
-        if played is None:
-            raise Refused(404, f"this table has no game {number}", "game")
-        other = Table(table.id, table.rules, None, table.seats, False, 0, "", "")
-        other.show(played, number)
-        return other.recorded()
+        try:
+            played = self._store.game(table.id, number)
+            if played is None:
+                raise Refused(404, f"this table has no game {number}", "game")
+            other = Table(table.id, table.rules, None, table.seats, False, 0, "", "")
+            other.show(played, number)
+            recorded = other.recorded()
+            str(recorded)  # every position must follow from the one before
+        except _DAMAGE as error:
+            _log.error(
+                "game %d of table %s is damaged: %s: %s", number, table.id, type(error).__name__, error
+            )
+            raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
+        return recorded
 
     # --------------------------------------------------------------------------------------------- how it is done
 
