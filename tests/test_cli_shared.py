@@ -182,3 +182,28 @@ def test_the_traceback_of_a_broken_policy_is_shown():
     )
     assert "in _helper" in result.stderr
     assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["watch {} --spaces 0", "record {} --games 2 --quiet", "analyze {} --spaces 0 --games 2 --quiet"],
+)
+@pytest.mark.parametrize(
+    ("policy", "told", "traced"),
+    [
+        ("Broken", "ZeroDivisionError: nothing can be divided by it\n\nTraceback", "in _helper"),
+        ("Raises", "KeyError: 'turn four'\n\nTraceback", 'raise KeyError("turn four")'),
+        ("Nonsense", "game 0: action 999", None),
+        ("Malformed", "actions must", None),
+    ],
+)
+def test_a_policy_that_fails_is_named_and_its_own_traceback_shown(command, policy, told, traced):
+    pytest.importorskip("pyarrow")
+    name = f"tests.arena_policies:{policy}"
+    result = CliRunner().invoke(app, command.format(name).split())
+    assert result.exit_code == FAILED
+    *_, message = result.stderr.partition("Error: ")
+    assert message.startswith(f"policy {name!r} failed: {told}")
+    assert message.count("Traceback") == (traced is not None)
+    assert (traced or "") in message
+    assert "wotd_env/" not in message

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import wotd_env
 from wotd_env.analysis.equity import analyze, lost
+from wotd_env.arena.blocks import Blamed
 from wotd_env.arena.store import policy_digest
 from wotd_env.core import batch
 from wotd_env.core.actions import num_actions
@@ -138,6 +139,7 @@ def record(
     Raises:
         ValueError: for a wrong argument, or policies that do not play these rules.
         IllegalActionError: if a policy is wrong about what is legal.
+        BrokenPolicyError: if a policy fails otherwise; it is named.
         OSError: if the file cannot be written. What is done is kept in the folder FILE.parts.
     """
     rules = Rules() if rules is None else rules
@@ -147,12 +149,15 @@ def record(
         raise ValueError(
             f"policies must be one for each of the {rules.players} seats, or one for all, got {len(policies)}"
         )
-    game, players = Game(rules), [make_policy(policy, trust=trust) for policy in policies]
+    names = [_name(policy) for policy in policies]
+    game = Game(rules)
+    players = [
+        Blamed(name, make_policy(policy, trust=trust)) for name, policy in zip(names, policies, strict=True)
+    ]
     for player in players:
         check_rules(player, rules)
     if table is not None:
         analyze(game, game.new(1), table)  # so that a wrong table is known before games begin
-    names = [_name(policy) for policy in policies]
     about = {
         "format": _FORMAT,
         "version": wotd_env.__version__,

@@ -15,12 +15,13 @@ from wotd_env.core import engine
 from wotd_env.core.actions import describe_action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Configs
-from wotd_env.core.game import Game
-from wotd_env.core.policy import Policy, ask, play_out
+from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
 
 __all__ = [
+    "Blamed",
     "BrokenPolicyError",
     "Forfeit",
     "GameResults",
@@ -34,7 +35,45 @@ _NO_ACTION = -1
 
 
 class BrokenPolicyError(RuntimeError):
-    """A policy has failed in its first decision; the message ends with its own traceback."""
+    """A policy has failed; the message names it and, if it has raised, ends with its own traceback."""
+
+
+class Blamed:
+    """A policy whose name is told with all that it does wrong.
+
+    Args:
+        name: of the policy.
+        policy: what chooses.
+    """
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self._name, self._policy = name, policy
+
+    def check_rules(self, rules: Rules) -> None:
+        """Make sure that the policy plays certain rules, see `wotd_env.core.policy.check_rules`."""
+        check_rules(self._policy, rules)
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose as the policy does.
+
+        Raises:
+            BrokenPolicyError: if it raises, or returns no actions.
+            IllegalActionError: if it returns illegal ones.
+        """
+        before = state.copy()  # a policy may change what it is shown
+        try:
+            actions = self._policy.act(game, state, rng)
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}{_own_traceback(error)}"
+            raise BrokenPolicyError(f"policy {self._name!r} failed: {words}") from error
+        try:
+            game.check(before, actions)
+        except IllegalActionError as error:
+            words = f"policy {self._name!r} failed: {error}"
+            raise IllegalActionError(error.game, error.action, error.legal, words) from None
+        except (ValueError, TypeError) as error:
+            raise BrokenPolicyError(f"policy {self._name!r} failed: {error}") from None
+        return actions
 
 
 class Forfeit(NamedTuple):

@@ -61,6 +61,7 @@ def command(
     Regret is what a decision gives away against the best one, in results: 2 is the way from a sure win to a sure loss.
     """
     from wotd_env import analysis, solver
+    from wotd_env.arena.blocks import Blamed
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
@@ -84,8 +85,8 @@ def command(
         check_writable(out, ".json")
     if plot:
         check_writable(plot, *PICTURES)
-    players = ready_policies(what, trust)
-    opponent = ready_policies([against], trust)[against] if against else None
+    players = {name: Blamed(name, policy) for name, policy in ready_policies(what, trust).items()}
+    opponent = Blamed(against, ready_policies([against], trust)[against]) if against else None
     if table:
         solution = solver.load(table)
         if spaces not in (None, solution.spaces):

@@ -70,7 +70,11 @@ def explained(kept: str = "") -> Iterator[None]:
     except (typer.Exit, BrokenPipeError):
         raise
     except (ValueError, OSError, ImportError) as error:
-        fail(WRONG_USE, error)
+        from wotd_env.core.game import IllegalActionError
+
+        fail(
+            FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error
+        )  # that is a policy's fault
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
     except KeyboardInterrupt:

@@ -38,6 +38,7 @@ def command(
 ) -> None:
     """Watch policies play a game, move by move, in words."""
     from wotd_env import Game, notation
+    from wotd_env.arena.blocks import Blamed
     from wotd_env.core.game import check_seed
     from wotd_env.rendering import roll_off_text
 
@@ -55,7 +56,9 @@ def command(
         raise ValueError(
             f"policies must be one for each of the {seats} seats, or one for all, got {len(policies)}"
         )
-    made = ready_policies(policies, trust, game_rules)
+    made: dict[str, Policy] = {
+        name: Blamed(name, policy) for name, policy in ready_policies(policies, trust, game_rules).items()
+    }
     if record:
         check_writable(record, ".txt")
     game = Game(game_rules, skip_forced=False)
