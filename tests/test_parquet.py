@@ -165,6 +165,20 @@ def change(file: Path, column: str, make: Any) -> None:
             r"games\.parquet: the action of decision \d+ in game [1-9]\d* is illegal",
         ),
         ("policy", lambda names: ["other", *names[1:]], "policies must be among"),
+        *(
+            (column, lambda values: [*values[:9], 1 + values[9], *values[10:]], f"the {column} of decision 9")
+            for column in ("turn", "seat", "phase")
+        ),
+        (
+            "decision",
+            lambda numbers: [*numbers[:9], 10, *numbers[10:]],
+            "the number of decision 10 in game 0",
+        ),
+        (
+            "policy",
+            lambda names: [*({"greedy", "random"} - {names[0]}), *names[1:]],
+            "the policy of decision 0 in game 0",
+        ),
         ("equity", lambda values: [[0.5], *values[1:]], "equities must be those of the legal actions"),
     ],
 )

@@ -392,8 +392,8 @@ def verify(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the first decision of which the state, action, mask or reward is not what the seed and the
-            actions lead to.
+        ValueError: naming the first decision that has something in it that is not what the seed and the actions lead
+            to; equities and regrets are not worked out again.
     """
     games = rows = 0
     with _opened(file) as opened:
@@ -439,12 +439,17 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     expected.view(ROW)[inside] = after.view(ROW)[np.flatnonzero(inside) - 1]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    result = _rewards(game, after[ends])[np.searchsorted(ends, np.arange(rows)), decisions.state["player"]]
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # each row's game
+    result = _rewards(game, after[ends])[each, seat]
+    of_equals = np.array([decisions.policies.index(name) for name in decisions.policies])
+    sits = _seating(number, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     for what, right in (
         ("state", expected.view(ROW) == decisions.state.view(ROW)),
         ("action, after which the game must be over,", over),
         ("mask", (legal == decisions.mask).all(1)),
         ("reward", result == decisions.reward),
+        ("number", decisions.number == np.arange(rows) - starts[each]),
+        ("policy", decisions.policy == of_equals[sits]),
     ):
         if not right.all():
             return int(right.argmin()), what
@@ -515,6 +520,14 @@ def _decisions(about: tuple[Rules, tuple[str, ...]], table: pa.Table) -> Decisio
     mask = column["mask"].flatten().to_numpy().reshape(rows, size)
     if state.size and (state["player"].min() < 0 or state["player"].max() >= rules.players):
         raise ValueError("the seats to act must be those of the rules")
+    for name, field in (("turn", "turn"), ("seat", "player"), ("phase", "phase")):
+        wrong = np.flatnonzero(column[name].to_numpy() != state[field])
+        if wrong.size:
+            row = wrong[0].item()
+            decision = f"decision {column['decision'][row]} in game {column['game'][row]}"
+            raise ValueError(
+                f"the {name} of {decision} must be that of its state, {state[field][row]}, got {column[name][row]}"
+            )
     equity = np.full((rows, size), np.nan, np.float32)
     known = ~column["equity"].is_null().to_numpy(zero_copy_only=False)
     values = column["equity"].flatten().to_numpy(zero_copy_only=False)
