@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -141,6 +142,34 @@ def test_a_file_or_folder_without_permission_is_refused(powerless):
     for target in (file, folder / "new.json"):
         with pytest.raises(PermissionError, match=r"\.json cannot be written: Permission denied"):
             common.check_writable(target, ".json")
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name", "writer"),
+    [
+        ("arena first random --games 2 --workers 0", "--out", "a.json", "wotd_env.arena.show.write"),
+        ("arena first random --games 2 --workers 0", "--plot", "a.svg", "wotd_env.arena.show.draw"),
+        ("analyze first --games 2", "--out", "a.json", "pathlib.Path.write_text"),
+        ("analyze first --games 2", "--plot", "a.svg", "wotd_env.analysis.picture"),
+    ],
+)
+def test_results_for_which_the_disk_is_too_full_leave_the_old_ones(
+    tmp_path, monkeypatch, command, option, name, writer
+):
+    def half(*arguments):
+        (file,) = (each for each in arguments if isinstance(each, Path))
+        file.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = tmp_path / "results" / name
+    file.parent.mkdir()
+    file.write_text("old")
+    monkeypatch.setattr(writer, half)
+    result = CliRunner().invoke(app, [*command.split(), "--spaces", "0", "--quiet", option, str(file)])
+    assert result.exit_code == WRONG_USE
+    assert result.stderr == f"Error: {file} cannot be written: No space left on device\n"
+    assert [*file.parent.iterdir()] == [file]
+    assert file.read_text() == "old"
 
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies
+from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies, replacing
 from wotd_env.cli.options import Quiet, Seed, Trust
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
@@ -103,11 +103,12 @@ def command(
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     if out:
-        out.write_text(
-            json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1) + "\n"
-        )
+        told = json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1)
+        with replacing(out) as part:
+            part.write_text(told + "\n")
     if plot:
-        analysis.picture(grades, plot)
+        with replacing(plot) as part:
+            analysis.picture(grades, part)
 
 
 def _is_policy(name: str) -> bool:

@@ -16,6 +16,7 @@ from wotd_env.cli.common import (
     explained,
     progress_bar,
     ready_policies,
+    replacing,
 )
 from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
 from wotd_env.core.rules import Rules
@@ -112,9 +113,11 @@ def command(
         for table in show.tables(results):
             console.print(table)
         for target in out or []:
-            show.write(results, target)
+            with replacing(target) as part:
+                show.write(results, part)
         if plot:
-            show.draw(results, plot)
+            with replacing(plot) as part:
+                show.draw(results, part)
         if results.forfeits:
             typer.echo(_forfeits(tournament.rules, results.forfeits), err=True)
             raise typer.Exit(FORFEITS)

@@ -45,6 +45,7 @@ __all__ = [
     "narrate",
     "progress_bar",
     "ready_policies",
+    "replacing",
 ]
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
@@ -202,6 +203,24 @@ def check_writable(file: Path, *endings: str) -> None:
         if error.errno is None:  # one of those above
             raise
         raise type(error)(f"{file} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Give the name of a file beside one, whose place it takes when it has been written.
+
+    Raises:
+        OSError: naming the file, if it cannot be written; one that was there is as it was.
+    """
+    target = file.resolve()  # where a link leads
+    part = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
+    try:
+        yield part
+        part.replace(target)
+    except OSError as error:
+        raise OSError(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
