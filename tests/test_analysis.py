@@ -213,7 +213,11 @@ def test_a_recorded_game_is_annotated(table):
 
 def test_regret_is_drawn(table, tmp_path):
     grades = {name: analysis.grade(make_policy(name), table, games=20) for name in ("random", "greedy")}
-    analysis.picture(grades, tmp_path / "regret.png")
+    for ending in ("svg", "pdf", "png"):
+        for name in ("regret", "again"):
+            analysis.picture(grades, tmp_path / f"{name}.{ending}")
+        assert (tmp_path / f"regret.{ending}").read_bytes() == (tmp_path / f"again.{ending}").read_bytes()
+    assert "dc:date" not in (tmp_path / "regret.svg").read_text()
     assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 

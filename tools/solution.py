@@ -15,6 +15,7 @@ from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -148,7 +149,8 @@ class Findings:
         for axes in (value, turns):
             axes.set_xlabel("plain spaces")
         time.set_xlabel("positions")
-        figure.savefig(BOARDS_PLOT)
+        with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+            figure.savefig(BOARDS_PLOT, metadata={"Date": None})
 
     def precision(self) -> str:
         """Return how far tables in single precision are from solutions in double precision."""

@@ -13,7 +13,7 @@ __all__ = ["picture"]
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies by kind of decision and by stage of the game.
+    """Draw the regret of policies by kind of decision and by stage of the game; equal grades make equal files.
 
     Args:
         grades: name of a policy -> its grades.
@@ -23,6 +23,7 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
         ImportError: if matplotlib is not installed.
     """
     try:
+        import matplotlib as mpl
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise ImportError("pictures need matplotlib: pip install 'wotd-env[arena]'") from error
@@ -42,4 +43,6 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     right.set_ylim(bottom=0)
     right.set_title("by stage of the game")
     left.legend()
-    figure.savefig(Path(file), dpi=120)
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, dpi=120, metadata={dated: None} if dated else None)
