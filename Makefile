@@ -57,7 +57,7 @@ bench-check: .venv/.bench ## compare the ratios with those on record
 solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER" for boards solved there)
 	$(BIN)/python -m tools.solution $(ARGS)
 
-ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (ARGS="--games 1000" to try)
+ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (ARGS="--games 1000 --into FOLDER" to try)
 	$(BIN)/python -m tools.ladder $(ARGS)
 
 docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebooks when they have changed

@@ -1184,6 +1184,16 @@ def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
     assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page
 
 
+@pytest.mark.parametrize("option", ["--games 1000", "--players 2", "--policies first random"])
+def test_a_trial_of_the_ladder_does_not_replace_the_one_that_is_shipped(monkeypatch, capsys, option):
+    monkeypatch.setattr(ladder, "run", None)
+    with pytest.raises(SystemExit) as stopped:
+        ladder.main(option.split())
+    assert stopped.value.code == 2
+    told = f"{option.split()[0]} makes another page than the one that is shipped: say by --into FOLDER"
+    assert told in capsys.readouterr().err
+
+
 def test_the_ladder_has_learnt_policies_where_there_are_models_for_them(tmp_path, monkeypatch):
     rules = Rules(powers="own", colors="random")
     models_of = {"td": (Rules(), Rules(players=3)), "ppo": (Rules(),)}

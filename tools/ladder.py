@@ -38,6 +38,8 @@ GAMES = 12_800
 """Games of a matchup: shares of wins are known to half a point then."""
 
 SEED = 2026
+WHOLE = ("games", "players", "policies")
+"""Options of which the page that is shipped has the defaults."""
 
 HEAD = """# The ladder
 
@@ -69,13 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help=f"games of each matchup (default {GAMES})",
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
-    parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"default {' '.join(POLICIES)}")
-    parser.add_argument("--players", nargs="+", type=int, default=(2, 3, 4, 5), help="default 2 3 4 5")
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES), help=f"default {' '.join(POLICIES)}")
+    parser.add_argument("--players", nargs="+", type=int, default=[2, 3, 4, 5], help="default 2 3 4 5")
     parser.add_argument(
         "--workers", type=int, default=os.cpu_count(), help="processes (default: one for each core)"
     )
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
+    tried = [f"--{name}" for name in WHOLE if getattr(options, name) != parser.get_default(name)]
+    if tried and not options.into:
+        parser.error(
+            f"{' and '.join(tried)} makes another page than the one that is shipped: say by --into FOLDER where it goes"
+        )
 
     folder = options.into or ROOT / "docs"
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
