@@ -54,7 +54,7 @@ class Case:
 
 
 BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
-FUSED = "Game.advance: step, restart, observation, mask, rewards, done"
+FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
 PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
 
 CASES = [
@@ -67,7 +67,11 @@ CASES = [
         "game-8192-checked", f"{FUSED}; actions validated", "game", batch=8192, arguments={"validate": True}
     ),
     Case(
-        "game-8192-rules", "Game.advance: step and restart alone", "game", batch=8192, arguments={"fill": ()}
+        "game-8192-rules",
+        "Game.step_autoreset: step and restart alone",
+        "game",
+        batch=8192,
+        arguments={"fill": ()},
     ),
     Case("game-8192-mask", "the same with mask", "game", batch=8192, arguments={"fill": ("mask",)}),
     Case(
@@ -79,7 +83,7 @@ CASES = [
     ),
     Case("game-65536-2t", f"{FUSED}; two threads", "game", batch=65536, threads=2),
     Case("bytes-8192", "the limit: only the same bytes are written", "same_bytes", batch=8192),
-    Case("game-one", "Game.advance for one game, actions validated", "one_game"),
+    Case("game-one", "Game.step_autoreset for one game, actions validated", "one_game"),
     Case("vector-4096", "vector environment against greedy", "vector", batch=4096),
     Case(
         "vector-4096-random",

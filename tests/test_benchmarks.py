@@ -1,18 +1,27 @@
 """The benchmark measures what it says: its loops play, its ratios name its cases, its check can fail."""
 
 import json
+import re
 
 import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as bench
 from benchmarks.cases import CASES
+from wotd_env import Game
 
 
 def test_cases_have_names_of_their_own_and_ratios_name_them():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
     assert {name for pair in bench.RATIOS.values() for name in pair} <= set(names)
+
+
+def test_what_is_measured_is_called_by_its_name():
+    told = [*(case.what for case in CASES), bench.RESULTS.read_text(), bench.PAGE.read_text()]
+    methods = set(re.findall(r"\bGame\.(\w+)", "\n".join(told)))
+    assert "step_autoreset" in methods
+    assert [name for name in methods if not hasattr(Game, name)] == []
 
 
 @pytest.mark.parametrize(
