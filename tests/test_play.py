@@ -230,6 +230,21 @@ def test_files_are_numbered_and_none_is_overwritten(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"game.txt", "game-2.txt", "game-3.txt", "mine.txt"}
 
 
+@pytest.mark.parametrize(("letter", "most"), [("A", 495), ("é", 82), ("🐉", 41)])
+def test_names_are_short_enough_to_be_read_again(tmp_path, letter, most):
+    file = tmp_path / "game.txt"
+    for length, code in ((most + 1, WRONG_USE), (most, 0)):
+        name = f"me:{letter * length}"
+        result = play(name, "greedy", "--file", file)
+        assert result.exit_code == code
+        assert file.exists() == (code == 0)
+        assert ("the name of a seat must have at most 500 characters, got me:" in result.stderr) == bool(code)
+    assert notation.read_game(file).players == (name, "greedy")
+    resumed = play(f"me:{letter * 1100}", "greedy", "--resume", file)
+    assert resumed.exit_code == WRONG_USE
+    assert notation.read_game(file).players == (name, "greedy")
+
+
 @pytest.mark.parametrize("cut", [0, 1, 4, 9])
 def test_a_game_gone_on_with_is_the_same_as_in_one_go(tmp_path, cut):
     rules = ("me", "random", "random", "--spaces", 1, "--powers", "own", "--seed", 8)

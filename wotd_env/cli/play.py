@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import sys
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 PERSON = "me"
 """The name of a seat that a person plays; `me:Anna` is one by name."""
+
+LONGEST = 500
+"""Characters that the name of a seat has as the notation writes it: longer ones might not be read again."""
 
 MOST = 10
 """Choices that `equity` shows, and decisions of a seat that the review lists."""
@@ -139,6 +143,11 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
     if len(names) == 1:
         person, policy = (names[0], "planner") if _is_person(names[0]) else (PERSON, names[0])
         names = [person, *[policy] * (players - 1)]
+    for name in names:
+        if (length := len(json.dumps(name))) > LONGEST:
+            raise ValueError(
+                f"the name of a seat must have at most {LONGEST} characters, got {name[:20]}... of {length}"
+            )
     if len(names) != players:
         raise ValueError(f"seats must be one for each of the {players}, got {len(names)}: {', '.join(names)}")
     return tuple(names)
