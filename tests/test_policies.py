@@ -152,6 +152,15 @@ def test_finished_games_and_empty_batches_are_no_trouble(name):
     assert policy.act(game, state[:0], rng).shape == (0,)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_where_a_roll_is_due_there_is_no_action_and_no_trouble(name):
+    game = Game()
+    state = game.reset(2, roll=False)
+    assert not game.legal_actions(state).any()
+    actions = make_policy(name).act(game, state, np.random.default_rng(0))
+    assert actions.tolist() == [0, 0]
+
+
 def test_random_plays_every_legal_action_equally_often():
     game = Game(Rules(players=5))
     boards: dict[str, Any] = dict.fromkeys(("water", "fire", "wood"), ".abcde.|.....")

@@ -35,11 +35,13 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return a legal action that 64 random bits (uint64) select."""
+    """Return a legal action that 64 random bits (uint64) select, 0 where there is none: a roll is due."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
     first, second = count(actions), count(swaps)
+    if first + second == 0:
+        return np.int64(0)
     n = ((bits >> np.uint64(32)) * (first + second)) >> np.uint64(32)
     return np.int64(
         place(actions, n) if n < first else np.uint64(Action.FIRST_SWAP) + place(swaps, n - first)
