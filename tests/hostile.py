@@ -12,8 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.learnt import some_value
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.core.checks import faults
+from wotd_env.planning.values import hand_made
 
 SURVIVED = "survived\n"
 VARIANTS = (
@@ -40,6 +42,8 @@ def entries(game: Game) -> list[Callable[[np.ndarray], object]]:
         lambda state: game.step(state, np.full(len(state), 31)),
         lambda state: game.decide(state, np.full(len(state), 50)),
         lambda state: game.step_autoreset(state, np.full(len(state), 52)),
+        lambda state: hand_made(game, state),
+        lambda state: some_value(game.rules)(game, state),
     ]
     return actions + [lambda state, player=player: player.act(game, state, rng) for player in POLICIES]
 

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import hostile
+from tests.learnt import some_value
 from tests.test_properties import any_rules, decisions
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
 from wotd_env.core.checks import check_states
+from wotd_env.planning.values import hand_made
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 RULES = Rules(players=3, spaces=4, powers="own", dead_pieces=5)
@@ -112,6 +114,8 @@ CALLS: dict[str, Callable[[Game, np.ndarray], object]] = {
     name: lambda game, state, name=name: make_policy(name).act(game, state, np.random.default_rng(0))
     for name in ("random", "first", "greedy", "planner", "mcts:2")
 }
+CALLS["the hand-made value"] = hand_made
+CALLS["a learnt value"] = lambda game, state: some_value(game.rules)(game, state)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -134,6 +134,16 @@ class LearnedValue:
         """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1].
 
         Raises:
+            ValueError: if the game has other rules than the network is for, or for a record that is no game of these.
+        """
+        self.check_rules(game.rules)
+        game.check(afterstates)
+        return self.unchecked(game, afterstates)
+
+    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Do the same with records that are trusted, as `plan` and `play_turns` do with those that they have made.
+
+        Raises:
             ValueError: if the game has other rules than the network is for.
         """
         self.check_rules(game.rules)

@@ -32,7 +32,7 @@ from wotd_env.core.dice import COUNTS, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS,
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, Phase, Power, Rules
-from wotd_env.core.state import STATE, Record, Records, scratch
+from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning import turn
 
 __all__ = ["Value", "plan"]
@@ -123,12 +123,26 @@ def _valued(
     reached = _Reached(np.empty(most, np.int64), np.empty(most, np.int64))
     count = write(batch, game.config, *arguments, scratch(), afterstates, reached)
     afterstates = afterstates[:count]
-    valued = np.asarray(value(game, afterstates))
-    if valued.shape != (count, game.rules.players):
-        raise ValueError(f"value must return an array {(count, game.rules.players)}, got {valued.shape}")
+    valued = value_of(game, value, afterstates)
     worth = np.full((choices, len(batch)), -np.inf, np.float32)
     _collect(batch, game.config, afterstates, reached, valued, worth)
     return worth
+
+
+def value_of(game: Game, value: Value, afterstates: States) -> NDArray[np.floating[Any]]:
+    """Return the values (M, n) of afterstates that the planner has made.
+
+    A value that checks records from outside need not check these: it may have an attribute `unchecked`, a value that
+    trusts them.
+
+    Raises:
+        ValueError: if `value` returns an array of a wrong shape.
+    """
+    valued = np.asarray(getattr(value, "unchecked", value)(game, afterstates))
+    shape = len(afterstates), game.rules.players
+    if valued.shape != shape:
+        raise ValueError(f"value must return an array {shape}, got {valued.shape}")
+    return valued
 
 
 class _Reached(NamedTuple):

@@ -35,6 +35,7 @@ from wotd_env.planning.planner import (
     _slots,
     _stages,
     _write_slots,
+    value_of,
 )
 
 __all__ = ["Turns", "play_turns"]
@@ -121,9 +122,7 @@ def _value_ends(game: Game, value: Value, batch: Records, slots: _Slots, tiger_u
     reached = _Reached(np.empty(most, np.int64), np.empty(most, np.int64))
     count = _write_slots(batch, game.config, slots, tiger_used, scratch(), afterstates, reached)
     afterstates = afterstates[:count]
-    valued = np.array(value(game, afterstates), np.float32)
-    if valued.shape != (count, game.rules.players):
-        raise ValueError(f"value must return an array {(count, game.rules.players)}, got {valued.shape}")
+    valued = np.array(value_of(game, value, afterstates), np.float32)
     ends = _Ends(afterstates, valued, np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int64))
     _find_best(batch, game.config, reached, ends)
     return ends

@@ -48,10 +48,23 @@ BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 
 def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
-    """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1]."""
+    """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1].
+
+    Raises:
+        ValueError: for a record that is no game of the rules.
+    """
+    game.check(afterstates)
+    return _unchecked(game, afterstates)
+
+
+def _unchecked(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
+    """Do the same with records that are trusted."""
     values = np.empty((len(afterstates), game.rules.players), np.float32)
     _hand_made(afterstates, game.config, values)
     return values
+
+
+hand_made.unchecked = _unchecked  # type: ignore[attr-defined]  # for `plan` and `play_turns`, see `value_of`
 
 
 @kernel

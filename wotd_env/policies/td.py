@@ -42,8 +42,8 @@ class Td(Planner):
         super().__init__(self._value)
 
     def _value(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Value positions, see `LearnedValue`."""
-        return self.learned(game.rules)(game, afterstates)
+        """Value positions that the planner has made, see `LearnedValue`."""
+        return self.learned(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
         """Make sure that there is a learnt value for some rules.
