@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.learnt import some_value
 from tests.positions import board
 from tests.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules
-from wotd_env.planning.planner import plan
+from wotd_env.planning.learned import LearnedValue
+from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.playing import play_turns
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.planner import Planner
 
@@ -126,6 +129,75 @@ def test_a_value_of_a_wrong_shape_is_an_error():
     game = Game()
     with pytest.raises(ValueError, match=r"value must return an array \(\d+, 2\), got \(\d+,\)"):
         plan(game, game.reset(3), lambda game, afterstates: np.zeros(len(afterstates)))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("roll", [True, False])
+def test_a_value_that_is_no_finite_number_is_an_error(wrong, roll):
+    game = Game()
+    state = game.reset(3, roll=roll)
+    before = state.copy()
+
+    def value(game, afterstates):
+        values = np.zeros((len(afterstates), 2))
+        values[5, 1] = wrong
+        return values
+
+    words = r"value must return finite numbers for games that go on, got \[0.0, .*\] for afterstate 5"
+    with pytest.raises(ValueError, match=words):
+        plan(game, state, value)
+    if not roll:
+        with pytest.raises(ValueError, match=words):
+            play_turns(game, state, value)
+    assert (state == before).all()
+
+
+def test_a_learnt_value_whose_sums_overflow_is_an_error():
+    network = some_value(Rules()).network
+    value = LearnedValue(Rules(), network._replace(rows=np.full_like(network.rows, 3e38)))
+    game = Game()
+    for state in (game.reset(3), game.reset(3, roll=False)):
+        with pytest.raises(ValueError, match="value must return finite numbers"):
+            Planner(value).act(game, state, np.random.default_rng(0))
+
+
+def test_values_of_ended_games_are_not_used_whatever_they_are():
+    game = Game(Rules(spaces=0))
+    state = positions(game.rules)[-40:]
+    begun = game.reset(40, seed=1, roll=False)
+    begun["pieces"] = state["pieces"]
+
+    def value(ended: float) -> Value:
+        def of(game: Game, afterstates: np.ndarray) -> np.ndarray:
+            values = hand_made(game, afterstates)
+            values[afterstates["phase"] == Phase.OVER] = ended
+            return values
+
+        return of
+
+    results = []
+    for ended in (0, np.nan):
+        after = begun.copy()
+        turns = play_turns(game, after, value(ended))
+        results.append((*plan(game, state, value(ended)), after, *turns))
+    assert (results[0][2]["phase"] == Phase.OVER).any()
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", ">f4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_values_may_be_of_any_type_of_number(dtype, order):
+    game = Game()
+    state = game.reset(4, seed=2)
+
+    def signs(game, afterstates):
+        return np.sign(arbitrary(game, afterstates))
+
+    expected = plan(game, state, signs)
+    values = plan(game, state, lambda game, after: signs(game, after).astype(dtype, order=order))
+    for one, other in zip(values, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)

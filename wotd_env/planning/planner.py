@@ -61,7 +61,7 @@ def plan(
         float32 (N,): that of the best action, the mean over a roll that is due, or the reward of an ended game.
 
     Raises:
-        ValueError: if `value` returns an array of a wrong shape.
+        ValueError: if `value` returns an array of a wrong shape, or no finite numbers for games that go on.
     """
     action_values = np.full((len(state), game.num_actions), -np.inf, np.float32)
     values = np.zeros(len(state), np.float32)
@@ -125,12 +125,12 @@ def _valued(
     afterstates = afterstates[:count]
     valued = value_of(game, value, afterstates)
     worth = np.full((choices, len(batch)), -np.inf, np.float32)
-    _collect(batch, game.config, afterstates, reached, valued, worth)
+    check_found(_collect(batch, game.config, afterstates, reached, valued, worth), valued)
     return worth
 
 
-def value_of(game: Game, value: Value, afterstates: States) -> NDArray[np.floating[Any]]:
-    """Return the values (M, n) of afterstates that the planner has made.
+def value_of(game: Game, value: Value, afterstates: States) -> NDArray[np.float32]:
+    """Return the values, float32 (M, n), of afterstates that the planner has made.
 
     A value that checks records from outside need not check these: it may have an attribute `unchecked`, a value that
     trusts them.
@@ -138,11 +138,26 @@ def value_of(game: Game, value: Value, afterstates: States) -> NDArray[np.floati
     Raises:
         ValueError: if `value` returns an array of a wrong shape.
     """
-    valued = np.asarray(getattr(value, "unchecked", value)(game, afterstates))
+    valued = np.asarray(getattr(value, "unchecked", value)(game, afterstates), np.float32, order="C")
     shape = len(afterstates), game.rules.players
     if valued.shape != shape:
         raise ValueError(f"value must return an array {shape}, got {valued.shape}")
     return valued
+
+
+def check_found(wrong: int, valued: NDArray[np.float32]) -> None:
+    """Make sure that a kernel has found no afterstate, -1, of a game that goes on whose values are not finite.
+
+    No comparison holds for such a value: a choice would be open, but no afterstate would be the one that it leads to.
+
+    Raises:
+        ValueError: if it has found one.
+    """
+    if wrong >= 0:
+        raise ValueError(
+            f"value must return finite numbers for games that go on, got {valued[wrong].tolist()} for afterstate "
+            f"{wrong}"
+        )
 
 
 class _Reached(NamedTuple):
@@ -353,8 +368,11 @@ def _write_ends(
 @kernel
 def _collect(
     states: Records, config: Configs, afterstates: Records, reached: _Reached, valued: Any, worth: Any
-) -> None:
-    """Raise what choices are worth, (choices, N), to the values (M, n) of their afterstates for the seats to act."""
+) -> Any:
+    """Raise what choices are worth, (choices, N), to the values (M, n) of their afterstates for the seats to act.
+
+    Return -1 or, if there is one, the first afterstate whose values are used and not finite.
+    """
     reward = np.empty(config[0].players, np.float32)
     for i in range(afterstates.shape[0]):
         state, choice = reached.state[i], reached.choice[i]
@@ -363,8 +381,20 @@ def _collect(
             engine.rewards(afterstates[i], config[0], reward)
             value = reward[seat]
         else:
-            value = np.float32(valued[i, seat])
+            if not is_finite(valued[i]):
+                return i
+            value = valued[i, seat]
         worth[choice, state] = max(worth[choice, state], value)
+    return -1
+
+
+@kernel
+def is_finite(values: Any) -> Any:
+    """Return whether all values are finite."""
+    for value in values:  # noqa: SIM110  # compiled code knows no generators
+        if not np.isfinite(value):
+            return False
+    return True
 
 
 @kernel

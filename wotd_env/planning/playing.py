@@ -35,6 +35,8 @@ from wotd_env.planning.planner import (
     _slots,
     _stages,
     _write_slots,
+    check_found,
+    is_finite,
     value_of,
 )
 
@@ -61,7 +63,8 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
             allows; by default nowhere.
 
     Raises:
-        ValueError: if a game is not before the first roll of a turn, or `value` returns an array of a wrong shape.
+        ValueError: if a game is not before the first roll of a turn, or `value` returns an array of a wrong shape or
+            no finite numbers for games that go on.
     """
     if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
         raise ValueError("state must be games before the first roll of a turn")
@@ -122,22 +125,25 @@ def _value_ends(game: Game, value: Value, batch: Records, slots: _Slots, tiger_u
     reached = _Reached(np.empty(most, np.int64), np.empty(most, np.int64))
     count = _write_slots(batch, game.config, slots, tiger_used, scratch(), afterstates, reached)
     afterstates = afterstates[:count]
-    valued = np.array(value_of(game, value, afterstates), np.float32)
+    valued = value_of(game, value, afterstates).copy()  # the rewards of ended games are written into it
     ends = _Ends(afterstates, valued, np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int64))
-    _find_best(batch, game.config, reached, ends)
+    check_found(_find_best(batch, game.config, reached, ends), valued)
     return ends
 
 
 @kernel
-def _find_best(states: Records, config: Configs, reached: _Reached, ends: _Ends) -> None:
-    """Fill `worth` and `best`, and value ended games by their rewards."""
+def _find_best(states: Records, config: Configs, reached: _Reached, ends: _Ends) -> Any:
+    """Fill `worth` and `best`, and value ended games by their rewards; return what `_collect` does."""
     for i in range(ends.afterstates.shape[0]):
         state, slot = reached.state[i], reached.choice[i]
         if ends.afterstates[i].phase == Phase.OVER:
             engine.rewards(ends.afterstates[i], config[0], ends.valued[i])
+        elif not is_finite(ends.valued[i]):
+            return i
         value = ends.valued[i, states[state].player]
         if value > ends.worth[slot, state]:
             ends.worth[slot, state], ends.best[slot, state] = value, i
+    return -1
 
 
 @kernel
