@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -239,6 +240,26 @@ def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
         "assert np.array_equal(out, game.observe(state))\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_no_game_goes_on_after_a_call_has_failed(error):
+    game = Game(num_threads=2)
+    state = game.new(2000)
+    both_at_work = threading.Barrier(2)
+
+    def fail_or_go_on(states, config, number):
+        both_at_work.wait()
+        if number[0] == 0:
+            raise error("the first part fails")
+        for _ in range(20_000):
+            states["turn"] += 1
+
+    before = state["turn"].copy()
+    with pytest.raises(error, match="the first part fails"):
+        game.apply(fail_or_go_on, state, np.arange(2000))
+    assert (state["turn"][:1000] == before[:1000]).all()
+    assert (state["turn"][1000:] == before[1000:] + 20_000).all()
 
 
 def test_pairs_of_seats_follow_the_paths():

@@ -7,7 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -510,11 +510,15 @@ class Game:
         if self._threads(state) == 1:
             return [_call(kernel, state, self.config, arguments)]
         pool = _pool(self.num_threads, os.getpid())
-        calls = []
-        for part in self._parts(state):
-            sliced = tuple(_slice(each, part) for each in arguments)
-            calls.append(pool.submit(_call, kernel, state[part], self.config, sliced))
-        return [call.result() for call in calls]
+        calls: list[Future[Any]] = []
+        try:
+            for part in self._parts(state):
+                sliced = tuple(_slice(each, part) for each in arguments)
+                calls.append(pool.submit(_call, kernel, state[part], self.config, sliced))
+            return [call.result() for call in calls]
+        except BaseException:  # a call has failed, or Ctrl-C: no game changes any more once the caller knows
+            wait([call for call in calls if not call.cancel()])
+            raise
 
     def _parts(self, state: States) -> list[slice]:
         """Return the part of a batch that each thread works on."""
