@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -491,6 +493,22 @@ def test_files_that_are_no_games_are_named(tmp_path, content: bytes, message: st
     file.write_bytes(content)
     with pytest.raises(ValueError, match=rf"game\.txt:? .*{message}"):
         notation.read_game(file)
+
+
+def test_threads_may_write_one_file_at_once(tmp_path, monkeypatch):
+    file, played = tmp_path / "game.txt", random_game(Rules(), 2, most=12)
+    at_once, replace = threading.Barrier(2), Path.replace
+
+    def wait_for_the_other(part, target):
+        at_once.wait()  # both have written their parts, and none is the file yet
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", wait_for_the_other)
+    with ThreadPoolExecutor(2) as threads:
+        for call in [threads.submit(notation.write_game, file, played) for _ in range(2)]:
+            call.result()
+    assert str(notation.read_game(file)) == str(played)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):

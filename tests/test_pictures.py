@@ -8,9 +8,12 @@ import json
 import pickle
 import re
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -691,6 +694,20 @@ def test_an_mp4_has_a_picture_for_every_position(tmp_path):
     assert pictures[0].shape == (224, 300, 3)  # H.264 wants even sizes
     wanted = render_rgb(game, states[:1], None, actions[0], "dark", 301)[:224, :300]
     assert np.abs(pictures[0].astype(int) - wanted).mean() < 8
+
+
+def test_threads_may_save_one_file_at_once(tmp_path, monkeypatch):
+    saved, at_once, replace = Replay(*played(Rules(), most=2)), threading.Barrier(2), Path.replace
+
+    def wait_for_the_other(part, target):
+        at_once.wait()  # both have written their parts, and none is the file yet
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", wait_for_the_other)
+    with ThreadPoolExecutor(2) as threads:
+        for call in [threads.submit(saved.save, tmp_path / "game.html") for _ in range(2)]:
+            call.result()
+    assert [file.name for file in tmp_path.iterdir()] == ["game.html"]
 
 
 def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -266,7 +266,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
     """
     text = str(game)
     target = Path(file)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         part.write_text(text, "utf-8")
         part.replace(target)

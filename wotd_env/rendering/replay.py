@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
+import uuid
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from html import escape
@@ -130,7 +130,7 @@ class Replay:
         target = Path(file)
         if target.suffix not in WRITERS:
             raise ValueError(f"the name of a file to write here must end in {', '.join(WRITERS)}, got {file}")
-        part = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}{target.suffix}")
         try:
             WRITERS[target.suffix](self, part, theme, width, fps)
             part.replace(target)
