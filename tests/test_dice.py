@@ -133,6 +133,20 @@ def test_the_seed_decides_the_game() -> None:
     assert game.reset(8, seed=5).tobytes() != game.reset(8, seed=6).tobytes()
 
 
+@pytest.mark.parametrize("start", ["dragons", "loser", 1])
+def test_a_seed_begins_the_same_games_in_a_batch_that_is_restarted(start: str | int) -> None:
+    game = Game(Rules(players=3, spaces=1, start=start))
+    fresh, other = game.reset(40, seed=9), game.reset(40, seed=77)
+    state = play(game, game.reset(40, seed=2), 120)
+    where = np.arange(40) % 3 > 0
+    before = state.copy()
+    game.reset(state, seed=9, where=where)
+    assert state[where].tobytes() == fresh[where].tobytes()
+    assert state[~where].tobytes() == before[~where].tobytes()
+    game.reset(state, seed=77)
+    assert state.tobytes() == other.tobytes()
+
+
 def test_a_restarted_game_goes_on_with_its_stream() -> None:
     """Neither the first game again nor a game that depends on the others that restart."""
     game = Game(Rules())

@@ -157,8 +157,8 @@ class Game:
 
         Args:
             state: how many games to make, or a batch to restart in place.
-            seed: game i gets the stream of seed + i; without it new games use seed 0, and the streams of a batch
-                that is restarted go on.
+            seed: game i gets the stream of seed + i, and begins as the first game does (R1); without it new games use
+                seed 0, and the streams of a batch that is restarted go on.
             starting_player: seat, or seats (N,), that begin; by default as the rules have it (R1).
             where: bool (N,), the games to restart; all by default.
             roll: go on to the first decision; otherwise stop at the first roll.
@@ -173,7 +173,7 @@ class Game:
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh:
+        if fresh or seed is not None:  # the game of a seed follows from no other game
             starters[starters == engine.LOSER] = engine.DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
