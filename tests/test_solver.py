@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -269,6 +271,24 @@ def test_only_what_is_asked_for_is_read_and_no_damaged_value_is_returned(whole, 
         with pytest.raises(solver.TableError, match="do not match their checksum"):
             table.for_seats(Game(Rules(spaces=0)), before_roll(mine, theirs))
     assert table.value(start, start) == whole.value(start, start)
+
+
+def test_a_table_that_is_copied_or_sent_stays_its_file(whole, tmp_path, monkeypatch):
+    start = [[0] * 5]
+    monkeypatch.chdir(whole.file.parent)
+    table = solver.load(whole.file.name)
+    copied, opened, sent = copy.deepcopy(table), copy.copy(table), pickle.dumps(table)
+    assert np.shares_memory(copied.values, table.values)
+    assert len(sent) < 1000
+    monkeypatch.chdir("/")  # as the other process may be
+    for again in (copied, opened, pickle.loads(sent)):
+        assert again.value(start, start) == whole.value(start, start)
+    gone = tmp_path / "gone.wotd"
+    gone.write_bytes(whole.file.read_bytes())
+    sent = pickle.dumps(solver.load(gone))
+    gone.unlink()
+    with pytest.raises(FileNotFoundError, match="there is no table"):
+        pickle.loads(sent)
 
 
 def test_other_files_are_not_overwritten(whole, tmp_path):

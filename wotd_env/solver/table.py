@@ -143,6 +143,12 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({str(self.file)!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self.file.absolute(),)  # not the values, which may be gigabytes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Table:
+        return self  # a table is only read
+
     @property
     def spaces(self) -> int:
         """Plain spaces of the board."""
