@@ -186,8 +186,20 @@ def same(file: Path, other: Path) -> bool:
 def with_header(content: bytes, **changes) -> bytes:
     """Return the content of a file with another header whose checksum is right."""
     header = json.loads(content[len(MAGIC) : HEADER - DIGEST]) | changes
-    text = (MAGIC + json.dumps(header).encode()).ljust(HEADER - DIGEST)
+    return with_text(content, json.dumps(header).encode())
+
+
+def with_text(content: bytes, text: bytes) -> bytes:
+    """Return the content of a file with this in place of the JSON in its header, whose checksum is right."""
+    text = (MAGIC + text).ljust(HEADER - DIGEST)
     return text + f"{digest(text)}\n".encode() + content[HEADER:]
+
+
+def without(content: bytes, name: str) -> bytes:
+    """Return the content of a file whose header lacks an entry."""
+    header = json.loads(content[len(MAGIC) : HEADER - DIGEST])
+    del header[name]
+    return with_text(content, json.dumps(header).encode())
 
 
 def flipped(content: bytes, at: int, bit: int = 0) -> bytes:
@@ -216,6 +228,8 @@ DAMAGE = {
     "of no rules": (lambda good: with_header(good, rules=None), "cannot be read"),
     "of no board": (lambda good: with_header(good, rules={"spaces": 11}), "cannot be read"),
     "with wrong entries": (lambda good: with_header(good, layers=-1), "cannot be read"),
+    "with part of a layer": (lambda good: with_header(good, layers=1.5), "cannot be read"),
+    "nested without end": (lambda good: with_text(good, b"[" * 3500), "cannot be read"),
 }
 
 
@@ -391,6 +405,14 @@ def test_an_unfinished_file_may_be_empty_or_too_long(whole, half, tmp_path, cont
             "1 spaces.* remove it",
         ),
         (lambda half: with_header(half, compact_error=0.1), "left by `wotd solve --compact`: remove it"),
+        (lambda half: with_header(half, layers=1.5), "layers must be an integer .* got 1.5.*: remove it"),
+        (lambda half: with_header(half, layers=True), "layers must be an integer .* got True.*: remove it"),
+        (lambda half: with_header(half, seconds="x"), "seconds must be a float, got 'x'.*: remove it"),
+        (
+            lambda half: with_header(half, cpu_seconds=None),
+            "cpu_seconds must be a float, got None.*: remove it",
+        ),
+        (lambda half: without(half, "seconds"), "seconds must be a float, got None.*: remove it"),
     ],
 )
 def test_an_unfinished_file_of_something_else_is_left_alone(half, tmp_path, spoil, message):

@@ -142,6 +142,12 @@ def _read_part(part: Path, spaces: int) -> dict[str, Any]:
         )
     if is_compact(header):
         raise TableError(f"{part} was left by `wotd solve --compact`: {cure(part, spaces)}")
+    for name in ("seconds", "cpu_seconds"):  # they are added to
+        if not isinstance(header.get(name), float):
+            raise TableError(
+                f"the header of {part} cannot be read ({name} must be a float, got {header.get(name)!r}): "
+                f"{cure(part, spaces)}"
+            )
     return header
 
 

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
@@ -354,11 +355,12 @@ def read_header(file: Path) -> dict[str, Any]:
         raise TableError(f"the header of {file} is damaged: {cure(file)}")
     try:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
-        rulings, spaces, layers = header["rulings"], header["rules"]["spaces"], header["layers"]
+        rulings, spaces = header["rulings"], header["rules"]["spaces"]
         known = header["rules"] == rules_of(spaces)
-        if not (0 <= layers <= len(board_of(spaces).sizes) and header.keys() >= {"sha256", "compact_error"}):
+        check_integer("layers", header["layers"], 0, len(board_of(spaces).sizes))
+        if not header.keys() >= {"sha256", "compact_error"}:
             raise ValueError("it has wrong entries")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
     if not known:
         raise TableError(f"{file} is about other rules, {header['rules']}; only {rules_of(spaces)} are read")
