@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,25 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, wor
     assert "\n" not in str(error.value)
     with pytest.raises(FileNotFoundError, match="no file"):
         make_policy(f"td:{tmp_path / 'nowhere'}")
+
+
+def test_a_file_that_takes_more_memory_than_networks_do_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "value.npz"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in learned.Network._fields:
+            with packed.open(f"{name}.npy", "w") as stream:
+                for _ in range(60):
+                    stream.write(bytes(1_000_000))
+    assert file.stat().st_size < 1_000_000
+
+    def unpack(*arguments: Any) -> None:
+        raise AssertionError("it is unpacked")
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", unpack)
+    with pytest.raises(ValueError, match=r"its arrays take 300 MB, and those of a network at most 256 MB"):
+        learned.load(file)
 
 
 def test_damage_never_goes_unnoticed(tmp_path: Path):

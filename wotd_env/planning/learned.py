@@ -47,6 +47,8 @@ HIDDEN = BLOCK
 LEAD = 8  # points; larger leads look the same
 AHEAD = np.uint64(31)  # the next five spaces
 FORMAT = "wotd-env value 1"
+MOST_BYTES = 256_000_000
+"""Of a file when it is unpacked, or a small one could take any amount; enough for 5,000 columns under any rules."""
 
 
 class Features(NamedTuple):
@@ -190,6 +192,10 @@ def load(file: str | Path) -> LearnedValue:
         raise FileNotFoundError(f"no file {file} with a learnt value")
     try:
         with zipfile.ZipFile(file) as archive:
+            if (size := sum(member.file_size for member in archive.infolist())) > MOST_BYTES:
+                raise ValueError(
+                    f"its arrays take {size / 1e6:,.0f} MB, and those of a network at most {MOST_BYTES / 1e6:,.0f} MB"
+                )
             if damaged := archive.testzip():
                 raise ValueError(f"{damaged} does not match its checksum")
         with np.load(file, allow_pickle=False) as content:
