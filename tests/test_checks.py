@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 from tests import hostile
 from tests.learnt import some_value
 from tests.test_properties import any_rules, decisions
-from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, make_policy, way_of_the_dragon_v0
+from wotd_env import (
+    STATE,
+    Game,
+    IllegalActionError,
+    Phase,
+    Rules,
+    make_policy,
+    notation,
+    symmetry,
+    way_of_the_dragon_v0,
+)
 from wotd_env.core.checks import check_states
 from wotd_env.planning.values import hand_made
 
@@ -128,6 +138,33 @@ def test_every_entry_refuses_such_a_record_and_changes_nothing(call, threads):
     with pytest.raises(ValueError, match="game 411: player must be from 0 to 2, got 77"):
         CALLS[call](game, state)
     assert state.tobytes() == before.tobytes()
+
+
+BATCHES: dict[str, Callable[[Game, Any], object]] = {
+    **CALLS,
+    "check_states": lambda game, state: check_states(game.rules, state),
+    "permute_states": lambda game, state: symmetry.permute_states(game.rules, state, [0, 1, 2, 3, 4]),
+    "rotate_seats": lambda game, state: symmetry.rotate_seats(game.rules, state, 1),
+    "position": lambda game, state: notation.position(game.rules, state),
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "got"),
+    [
+        (np.zeros(1), r"float64 \(1,\)"),
+        (np.zeros(1, [("rng", "u8")]), r".* \(1,\)"),
+        (np.zeros((1, 1), STATE), r".* \(1, 1\)"),
+        ([7], r"\[7\]"),
+    ],
+    ids=["numbers", "other fields", "a table", "a list"],
+)
+@pytest.mark.parametrize("call", BATCHES)
+def test_every_entry_refuses_what_is_no_batch_of_games(call, state, got):
+    with pytest.raises(
+        ValueError, match=f"state must be a one-dimensional array of wotd_env.STATE, got {got}"
+    ):
+        BATCHES[call](Game(RULES), state)
 
 
 def test_records_of_five_players_are_no_games_of_two():

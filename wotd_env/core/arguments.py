@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_integer"]
+__all__ = ["check_choice", "check_integer", "kind_of"]
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
@@ -42,6 +42,11 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None, why:
 def _readable(limit: int) -> str:
     bits = limit.bit_length()
     return f"2**{bits} - 1" if bits > 32 and limit == (1 << bits) - 1 else str(limit)
+
+
+def kind_of(value: Any) -> str:
+    """Return what an argument is, for an error message."""
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:

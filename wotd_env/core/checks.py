@@ -11,12 +11,13 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
+from wotd_env.core.arguments import kind_of
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import BIT, Config, Configs
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
-from wotd_env.core.state import STATE, Record, Records
+from wotd_env.core.state import STATE, Record, Records, States
 
-__all__ = ["check_states", "describe_fault", "first_fault"]
+__all__ = ["check_states", "describe_fault", "first_fault", "plain"]
 
 CHECKS = (
     ("phase", "from 0 to 4"),
@@ -40,7 +41,20 @@ CHECKS = (
 ) = range(len(CHECKS))  # fmt: skip
 
 
-def check_states(rules: Rules, states: NDArray[np.void]) -> None:
+def plain(state: States) -> States:
+    """Return a batch, or a copy of it where it is no plain block of memory that can be written.
+
+    Raises:
+        ValueError: if it is no batch.
+    """
+    if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
+        return state
+    if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
+        raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
+    return np.array(state, STATE)
+
+
+def check_states(rules: Rules, states: States) -> None:
     """Make sure that records from outside are games of these rules.
 
     Args:
@@ -48,12 +62,11 @@ def check_states(rules: Rules, states: NDArray[np.void]) -> None:
         states: STATE (N,).
 
     Raises:
-        ValueError: naming the first game with a field that no such game can have.
+        ValueError: naming the first game with a field that no such game can have, or if they are no batch.
     """
-    config = engine.config(rules, True)
-    states = np.ascontiguousarray(states)
-    if (game := first_fault(states if states.flags.writeable else states.copy(), config)) >= 0:
-        raise describe_fault(rules, states, game)
+    work = plain(states)
+    if (game := first_fault(work, engine.config(rules, True))) >= 0:
+        raise describe_fault(rules, work, game)
 
 
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, engine
 from wotd_env.core.actions import Action, describe_action, num_actions
-from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.arguments import check_choice, check_integer, kind_of
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
 from wotd_env.core.rules import DICE, ELEMENTS, REROLLS, Phase, Rules
@@ -177,7 +177,7 @@ class Game:
             starters[starters == engine.LOSER] = engine.DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
-            raise ValueError(f"where must be bool {work.shape}, got {_kind(chosen)}")
+            raise ValueError(f"where must be bool {work.shape}, got {kind_of(chosen)}")
         if seed is not None or fresh:
             batch.seed(work, chosen, check_seed(0 if seed is None else seed))
         self._run(batch.reset, work, starters, chosen, bool(roll))
@@ -458,7 +458,7 @@ class Game:
             IllegalActionError: if an action is illegal or a roll is due.
             ValueError: for a record that is no game of these rules, or arrays of a wrong kind.
         """
-        work = self._plain(state)
+        work = checks.plain(state)
         if actions is None:
             found = self._run(checks.first_fault, work)
         else:
@@ -497,7 +497,7 @@ class Game:
         Raises:
             ValueError: for a record that is no game of these rules, or a `state` that is no batch.
         """
-        work = self._plain(state)
+        work = checks.plain(state)
         if validate:
             self.check(work)
         results = self._run(kernel, work, *arguments)
@@ -532,24 +532,16 @@ class Game:
             return 1
         return max(1, min(self.num_threads, len(state) // _MIN_SLICE))
 
-    def _plain(self, state: States) -> States:
-        """Return the batch, or a copy of it where it is no plain block of memory that can be written."""
-        if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
-            return state
-        if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
-            raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {_kind(state)}")
-        return np.array(state, STATE)
-
     def _readable(self, state: States, validate: bool) -> States:
         """Return the batch as kernels read it, checked."""
-        state = self._plain(state)
+        state = checks.plain(state)
         if validate:
             self.check(state)
         return state
 
     def _writable(self, state: States) -> States:
         """Return the batch to work on: itself, or a copy to be written back."""
-        work = self._plain(state)
+        work = checks.plain(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
         return work
@@ -573,7 +565,7 @@ class Game:
             return chosen
         whole = chosen.dtype.kind in "iu" or all(map(_is_whole, chosen.flat))
         if chosen.shape != state.shape or not whole:
-            raise ValueError(f"actions must be an integer array {state.shape}, got {_kind(chosen)}")
+            raise ValueError(f"actions must be an integer array {state.shape}, got {kind_of(chosen)}")
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
             chosen = np.array([min(max(-1, action), _BEYOND) for action in chosen.tolist()], np.int64)
         return np.array(chosen, np.int64)  # kernels are compiled for plain writable arrays
@@ -588,7 +580,7 @@ class Game:
         """Return the numbers of the rolls that show the given faces (N, 5)."""
         given = np.asarray(faces)
         if given.shape != (len(state), DICE) or given.dtype.kind not in "iu":
-            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {_kind(given)}")
+            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {kind_of(given)}")
         due = state["phase"] == Phase.CHANCE
         wrong = due & ((given < 0) | (given > dice.FACES - 1)).any(1)
         given = np.where((due & ~wrong)[:, None], given, 0)
@@ -646,12 +638,7 @@ def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: An
             return out
     except AttributeError:
         pass
-    raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {_kind(out)}")
-
-
-def _kind(value: Any) -> str:
-    """Return what an argument is, for an error message."""
-    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")
 
 
 def show_dice(faces: ArrayLike) -> str:

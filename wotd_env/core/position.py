@@ -38,9 +38,9 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     Raises:
         ValueError: for a record that is no game of these rules, or more than one.
     """
+    check_states(rules, state)
     if len(state) != 1:
         raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
-    check_states(rules, state)
     record = state[0]
     colors = letters(record["color"])
     playing, unused = colors[: rules.players], colors[rules.players :]
