@@ -276,6 +276,16 @@ def test_all_arrays_are_new_in_every_call():
         before = arrays(result)
 
 
+def test_the_mask_of_a_reset_stays_the_callers():
+    env = WayOfTheDragonVectorEnv(3)
+    env.reset(seed=0)
+    mask = np.array([True, False, True])
+    infos = env.reset(options={"reset_mask": mask})[1]
+    infos["_action_mask"][:] = False
+    assert mask.tolist() == [True, False, True]
+    assert not np.may_share_memory(infos["_action_mask"], mask)
+
+
 # ---------------------------------------------------------------------------------------------- Gymnasium around it
 
 

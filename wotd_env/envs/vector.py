@@ -296,7 +296,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             )
         if (self._learners["stage"][~where] == UNUSED).any():
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
-        return where
+        return where.copy()  # infos hold it
 
     def _begun(
         self,
