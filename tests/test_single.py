@@ -535,6 +535,15 @@ def test_observations_can_be_floats(mask_in):
         WayOfTheDragonEnv(observation_dtype="float64")
 
 
+@pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)])
+def test_a_seed_may_be_a_number_of_numpy(seed):
+    one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
+    one.reset(seed=seed)
+    other.reset(seed=7)
+    assert one.record == other.record
+    assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
+
+
 @pytest.mark.parametrize("action", [None, 1.0, "31", np.array([1, 2]), np.array([1.0])])
 def test_an_action_must_be_an_integer(action):
     env = WayOfTheDragonEnv()
@@ -600,6 +609,9 @@ def test_wrong_arguments_are_named(arguments, error, message):
     ("seed", "options", "message"),
     [
         (-1, None, "seed must be an integer from 0"),
+        (1.5, None, "seed must be an integer from 0"),
+        (True, None, "seed must be an integer from 0"),
+        (np.arange(1), None, "seed must be an integer from 0"),
         (None, {"starting_player": 2}, "starting_player must be from 0 to 1"),
         (None, {"state": 3}, "must be one record of wotd_env.STATE"),
     ],

@@ -286,6 +286,26 @@ def test_the_mask_of_a_reset_stays_the_callers():
     assert not np.may_share_memory(infos["_action_mask"], mask)
 
 
+@pytest.mark.parametrize(
+    ("seed", "plain"),
+    [
+        (np.int64(7), 7),
+        (np.array(7), 7),
+        (list(np.arange(3)), [0, 1, 2]),
+        (np.arange(3, dtype=np.uint8), [0, 1, 2]),
+        ((0, np.int32(4), None), [0, 4, None]),
+    ],
+)
+def test_seeds_may_be_numbers_of_numpy(seed, plain):
+    one, other = (WayOfTheDragonVectorEnv(3, opponents=First()) for _ in range(2))
+    for env in (one, other):
+        env.reset(seed=3)
+    one.reset(seed=seed)
+    other.reset(seed=plain)
+    assert (one.record == other.record).all()
+    assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
+
+
 # ---------------------------------------------------------------------------------------------- Gymnasium around it
 
 
@@ -388,6 +408,13 @@ def test_nothing_works_before_the_first_reset():
         ({"seed": -1}, Exception),
         ({"seed": [1, 2]}, ValueError),
         ({"seed": [1, -2, 3]}, ValueError),
+        ({"seed": 1.5}, ValueError),
+        ({"seed": True}, ValueError),
+        ({"seed": "one"}, ValueError),
+        ({"seed": {1, 2, 3}}, ValueError),
+        ({"seed": np.zeros(3)}, ValueError),
+        ({"seed": np.zeros((3, 1), int)}, ValueError),
+        ({"seed": [0, 1.0, 2]}, ValueError),
         ({"options": {"starting_player": 2}}, ValueError),
         ({"options": {"state": np.zeros(2, STATE)}}, ValueError),
         ({"options": {"reset_mask": [True, True, True]}}, TypeError),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, check_seed
 from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
@@ -127,6 +127,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
+        seed = None if seed is None else int(check_seed(seed))  # Gymnasium takes no number of NumPy
         state, chosen = begin(self.game, self._state, seed, options, self._seat, self._fixed_seat, self._lost)
         super().reset(seed=seed)
         self._state, self._seat, self._lost = state, chosen, False

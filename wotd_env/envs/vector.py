@@ -201,10 +201,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             ValueError: for a wrong seed or option; the running games go on.
             TypeError: for a `"reset_mask"` of another type.
         """
-        seed = int(seed) if isinstance(seed, np.integer) else seed
+        seeds = self._seeds(seed)
         where = self._reset_mask(options)
-        state, learners = self._begun(seed, options, where)
-        one = seed if isinstance(seed, int | None) else next((s for s in seed if s is not None), None)
+        state, learners = self._begun(seeds, options, where)
+        one = next((s for s in seeds if s is not None), None) if isinstance(seeds, list) else seeds
         super().reset(seed=one)
         self._state, self._learners["seat"][:] = state, learners
         self._learners["stage"][where] = OPENING
@@ -283,6 +283,18 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     # ------------------------------------------------------------------------------------------------ how games begin
 
+    def _seeds(self, seed: Any) -> int | list[int | None] | None:
+        """Return the seed that `reset` is given, or the list of seeds, in plain numbers."""
+        if seed is None:
+            return None
+        if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
+            return int(check_seed(seed))
+        if len(seed) != self.num_envs:
+            raise ValueError(
+                f"seed must be an integer or a list of {self.num_envs}, one for each environment, got {len(seed)}"
+            )
+        return [None if one is None else int(check_seed(one)) for one in seed]
+
     def _reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
         """Return which environments to reset."""
         where = (options or {}).get("reset_mask")
@@ -300,7 +312,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     def _begun(
         self,
-        seed: int | Sequence[int | None] | None,
+        seeds: int | list[int | None] | None,
         options: Mapping[str, Any] | None,
         where: NDArray[np.bool_],
     ) -> tuple[NDArray[np.void], NDArray[np.int8]]:
@@ -309,17 +321,14 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         starter, given = read_options(game.rules, options, "reset_mask")
         fresh = np.zeros(n, STATE)  # new games, by their streams
         seeded = np.zeros(n, np.bool_)
-        if isinstance(seed, int):
+        if isinstance(seeds, int):
             seeded = where
-            batch.seed(fresh, where, check_seed(seed))
-        elif seed is not None:
-            if len(seed) != n:
-                raise ValueError(
-                    f"seed must be an integer or a list of {n}, one for each environment, got {len(seed)}"
-                )
-            seeded = where & [one is not None for one in seed]
-            for i in np.flatnonzero(seeded).tolist():
-                batch.seed(fresh[i : i + 1], np.ones(1, np.bool_), check_seed(seed[i]))
+            batch.seed(fresh, where, np.uint64(seeds))
+        elif seeds is not None:
+            seeded = where & [one is not None for one in seeds]
+            for i, one in enumerate(seeds):
+                if one is not None:
+                    batch.seed(fresh[i : i + 1], seeded[i : i + 1], np.uint64(one))
         state, learners = self._state.view(ROW).copy().view(STATE), self._learners["seat"].copy()
         if given is not None:
             state[where] = given
