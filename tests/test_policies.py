@@ -288,6 +288,34 @@ def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
 
 
 @pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("x" * 5000, ValueError, "policy must be one of random, first, greedy"),
+        ("x" * 5000 + ":policy", ValueError, "is none of random, first, greedy"),
+        ("td:" + "x" * 5000, ValueError, "policy 'td:x.* cannot be made: .*too long"),
+        ("onnx:" + "x" * 5000, ValueError, "policy 'onnx:x.* cannot be made: .*too long"),
+        ("oracle:" + "x" * 5000, ValueError, "policy 'oracle:x.* cannot be made: .*too long"),
+        ("a\0b", ValueError, "policy must be one of random, first, greedy"),
+        (".players:best", ValueError, "policy must be one of random, first, greedy"),
+        (
+            "json:dumps",
+            ValueError,
+            "'json:dumps' must be a policy, or return one when called without arguments",
+        ),
+        ("fractions:Fraction.limit_denominator", ValueError, "must be a policy, or return one when called"),
+        ("oracle:{folder}", FileNotFoundError, "there is no table"),
+        ("onnx:{folder}", FileNotFoundError, "no ONNX file"),
+        ("td:{folder}", FileNotFoundError, "no file"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_no_name_of_a_policy_is_one_clear_error(tmp_path, name, error, message):
+    with pytest.raises(error, match=message) as caught:
+        make_policy(name.replace("{folder}", str(tmp_path)))
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("greedy:5", "policy 'greedy' takes nothing after a colon, got 'greedy:5'"),

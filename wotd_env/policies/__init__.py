@@ -8,6 +8,9 @@ write its file and its row in `POLICIES`. Those that compiled loops can play als
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
+from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,9 +104,10 @@ def full_name(name: str) -> str:
     Raises:
         ValueError: if it is a folder without a policy in it.
     """
-    folder = Path(name)
-    if not name or name in POLICIES or not folder.is_dir():
+    # It says no where a Path raises, as that does for a name that is too long for a file.
+    if not name or name in POLICIES or not os.path.isdir(name):
         return name
+    folder = Path(name)
     for file, kind in RUN_FILES.items():
         if (folder / file).is_file():
             return f"{kind}:{folder / file}"
@@ -137,8 +141,13 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
             raise ValueError(f"policy {kind!r} needs its {known.argument}: '{kind}:{known.argument}'")
         given = [argument] if argument else []
         consent = {"trust": trust} if known.needs_trust else {}
-        return check_policy(name, _find(known.maker)(*given, **consent))
-    if not argument:
+        try:
+            return check_policy(name, _find(known.maker)(*given, **consent))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise ValueError(f"policy {name!r} cannot be made: {error}") from error
+    if not argument or kind.startswith("."):  # a relative name has nothing here that it could be relative to
         raise ValueError(
             f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name!r}"
         )
@@ -147,7 +156,13 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     except (ModuleNotFoundError, AttributeError) as error:
         names = ", ".join(POLICIES)
         raise ValueError(f"policy {name!r} is none of {names}, nor 'module:object': {error}") from error
-    return check_policy(name, found() if callable(found) and not _acts(found) else found)
+    if callable(found) and not _acts(found):
+        if not _takes_nothing(found):
+            raise ValueError(
+                f"{name!r} must be a policy, or return one when called without arguments, got {found!r}"
+            )
+        found = found()
+    return check_policy(name, found)
 
 
 def check_policy(name: Any, candidate: Any) -> Policy:
@@ -176,6 +191,19 @@ _SCRIPTS = {known.maker: known.script for known in POLICIES.values()}
 
 def _acts(candidate: Any) -> bool:
     return isinstance(candidate, Policy) and not isinstance(candidate, type)
+
+
+def _takes_nothing(maker: Callable[..., Any]) -> bool:
+    """Return whether something can be called without arguments, as far as it says what it takes."""
+    try:
+        signature = inspect.signature(maker)
+    except ValueError:  # some written in C say nothing
+        return True
+    try:
+        signature.bind()
+    except TypeError:
+        return False
+    return True
 
 
 def _find(name: str) -> Any:

@@ -309,7 +309,7 @@ def load(file: str | Path) -> Table:
         TableError: if the file is no table, is unfinished, cut short or damaged, or was made by other rulings.
     """
     file = Path(file)
-    if not file.exists():
+    if not file.is_file():
         raise FileNotFoundError(f"there is no table {file}; make one with: {command(file, 'S')}")
     header = read_header(file)
     board = board_of(header["rules"]["spaces"])
