@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from wotd_env import STATE, Game, Phase, Rules
+from wotd_env.core.compilation import KERNELS
 
 POWERFUL = Rules(players=3, spaces=5, powers="any", immunity=True, dead_pieces=7, colors="random")
 
@@ -195,6 +196,33 @@ def test_a_game_in_progress_survives(way: str, rules: Rules) -> None:
     play(game, twin, 50)
     assert state.tobytes() == before, "the original is not touched"
     assert play(game, state, 50).tobytes() == twin.tobytes()
+
+
+@pytest.mark.parametrize("way", [way for way in ROUND_TRIPS if way != "bytes"])
+def test_games_that_have_been_kept_or_sent_are_played_where_they_stand(way: str) -> None:
+    """Neither copied in every call nor compiled for again."""
+    game = Game(POWERFUL)
+    state = play(game, game.reset(12, seed=21), 33)
+    twin = ROUND_TRIPS[way](state)
+    signatures = [len(kernel.signatures) for kernel in KERNELS]
+    addresses: set[int] = set()
+
+    def look(states: np.ndarray, config: np.ndarray) -> None:
+        addresses.add(states.ctypes.data)
+
+    game.apply(look, twin)
+    play(game, twin, 50)
+    assert addresses == {twin.ctypes.data}
+    assert twin.tobytes() == play(game, state, 50).tobytes()
+    assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
+
+
+def test_arrays_that_have_been_sent_are_filled() -> None:
+    game = Game(POWERFUL)
+    state = game.reset(3, seed=1)
+    out = pickle.loads(pickle.dumps(np.zeros((3, game.num_actions), np.int8)))
+    assert game.legal_actions(state, out=out) is out
+    assert out.any()
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])

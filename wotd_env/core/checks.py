@@ -47,11 +47,11 @@ def plain(state: States) -> States:
     Raises:
         ValueError: if it is no batch.
     """
-    if isinstance(state, np.ndarray) and state.dtype is STATE and state.ndim == 1 and state.flags.carray:
-        return state
+    # Not `is STATE`: a batch that has been pickled or kept in a file has an equal type of its own, and to kernels equal
+    # types are one.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
-    return np.array(state, STATE)
+    return state if state.flags.carray else np.array(state, STATE)
 
 
 def check_states(rules: Rules, states: States) -> None:

@@ -634,7 +634,7 @@ def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: An
     if out is None:
         return np.empty(shape, dtype) if default is None else default
     try:
-        if out.dtype is dtype and out.shape == shape and out.flags.carray:
+        if out.dtype == dtype and out.shape == shape and out.flags.carray:
             return out
     except AttributeError:
         pass
