@@ -403,7 +403,7 @@ def test_raw_env_refuses_an_illegal_action_and_nothing_changes():
         assert env.record == before
         assert env.agent_selection == agent
         assert not any(env.terminations.values())
-    for wrong in (None, 1.0, "31"):
+    for wrong in (None, 1.0, True, np.True_, "31"):
         with pytest.raises(TypeError, match="action must be an integer, got"):
             env.step(wrong)
         assert env.record == before

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,13 @@ def test_chance_outcomes_against_brute_force(dice: int) -> None:
     expected = [float(Fraction(ways[row], 6**dice)) for row in sorted(ways)]
     np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
     assert probabilities.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("dice", [-1, 6, 2.0, True, "2", None, np.array([2])])
+def test_only_whole_numbers_of_dice_have_outcomes(dice: Any) -> None:
+    with pytest.raises(ValueError, match="dice must be an integer from 0 to 5, got "):
+        Game.chance_outcomes(dice)
+    assert len(Game.chance_outcomes(np.int64(2))[0]) == 21  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kept", [[], [3], [0, 5], [1, 1, 4], [2, 2, 2, 5]])

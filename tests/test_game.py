@@ -5,11 +5,22 @@ import json
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
-from wotd_env import STATE, Action, Game, IllegalActionError, Phase, Power, Rules, make_policy
+from wotd_env import (
+    STATE,
+    Action,
+    Game,
+    IllegalActionError,
+    Phase,
+    Power,
+    Rules,
+    describe_action,
+    make_policy,
+)
 from wotd_env.core.actions import pairs
 from wotd_env.core.policy import ask, play_out
 from wotd_env.core.rules import ELEMENTS
@@ -260,6 +271,14 @@ def test_no_game_goes_on_after_a_call_has_failed(error):
         game.apply(fail_or_go_on, state, np.arange(2000))
     assert (state["turn"][:1000] == before[:1000]).all()
     assert (state["turn"][1000:] == before[1000:] + 20_000).all()
+
+
+@pytest.mark.parametrize("action", [32.5, 32.0, True, "32", None, np.array([32]), -1, 60])
+def test_only_numbers_of_actions_have_words(action):
+    with pytest.raises(ValueError, match="action must be an integer from 0 to 59 for 2 players, got "):
+        describe_action(action)
+    number: Any = np.int8(32)
+    assert describe_action(number) == "move on water"
 
 
 def test_pairs_of_seats_follow_the_paths():

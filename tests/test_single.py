@@ -535,6 +535,13 @@ def test_observations_can_be_floats(mask_in):
         WayOfTheDragonEnv(observation_dtype="float64")
 
 
+@pytest.mark.parametrize("seat", [1, np.int64(1)])
+def test_a_seat_may_be_a_number_of_numpy(seat):
+    env = WayOfTheDragonEnv(seat=seat)
+    env.reset(seed=0)
+    assert env.seat == 1
+
+
 @pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)])
 def test_a_seed_may_be_a_number_of_numpy(seed):
     one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
@@ -544,7 +551,9 @@ def test_a_seed_may_be_a_number_of_numpy(seed):
     assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
 
 
-@pytest.mark.parametrize("action", [None, 1.0, "31", np.array([1, 2]), np.array([1.0])])
+@pytest.mark.parametrize(
+    "action", [None, 1.0, True, "31", np.array([1, 2]), np.array([1.0]), np.array([True])]
+)
 def test_an_action_must_be_an_integer(action):
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
@@ -581,8 +590,15 @@ def test_refuses_a_step_after_the_end():
     [
         ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
         ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
-        ({"seat": 2}, ValueError, "seat must be one of 'random', 0, 1, got 2"),
-        ({"seat": "first"}, ValueError, "seat must be one of 'random', 0, 1, got 'first'"),
+        ({"seat": 2}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 2"),
+        ({"seat": "first"}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 'first'"),
+        ({"seat": True}, ValueError, "seat must be an integer from 0 to 1 or 'random', got True"),
+        ({"seat": 1.0}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 1.0"),
+        (
+            {"seat": np.zeros(1, int)},
+            ValueError,
+            "seat must be an integer from 0 to 1 or 'random', got array",
+        ),
         ({"mask_in": "both"}, ValueError, "mask_in must be one of 'obs', 'info', got 'both'"),
         ({"illegal": "ignore"}, ValueError, "illegal must be one of 'lose', 'raise', got 'ignore'"),
         (

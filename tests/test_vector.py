@@ -378,6 +378,8 @@ def test_render_returns_a_text_for_each_game():
         ({"num_threads": 0}, "num_threads must be"),
         ({"seat": 2}, "seat must be"),
         ({"seat": "first"}, "seat must be"),
+        ({"seat": True}, "seat must be"),
+        ({"seat": 1.0}, "seat must be"),
         ({"opponents": "gredy"}, "gredy"),
         ({"opponents": ["greedy", "greedy"]}, "opponents must be one policy, or 1"),
         ({"players": 6}, "players"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Power, Rules
 
 __all__ = ["Action", "describe_action", "num_actions", "power_of"]
@@ -115,11 +116,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
         ValueError: if there is no such action.
     """
     players = 2 if rules is None else rules.players
-    if not 0 <= action < num_actions(players):
-        raise ValueError(
-            f"action must be from 0 to {num_actions(players) - 1} for {players} players, got {action!r}"
-        )
-    action = int(action)
+    action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
     if action in _FIXED:
         return _FIXED[action]
     if action < Action.STOP_ROLLING:

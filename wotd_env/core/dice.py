@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, DRAGON
 
 __all__ = ["chance_outcomes"]
@@ -126,8 +127,7 @@ def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     Raises:
         ValueError: for any other number of dice.
     """
-    if dice not in range(DICE + 1):
-        raise ValueError(f"dice must be an integer from 0 to {DICE}, got {dice!r}")
+    dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [
         factorial(dice) / np.prod([factorial(throw.count(f)) for f in range(FACES)]) for throw in outcomes

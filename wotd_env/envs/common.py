@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from wotd_env.core import batch, engine
-from wotd_env.core.arguments import check_choice
+from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
@@ -46,8 +46,9 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
     Raises:
         ValueError: for a seat that does not play.
     """
-    check_choice("seat", seat, ("random", *range(rules.players)))
-    return ANY_SEAT if isinstance(seat, str) else int(seat)
+    if isinstance(seat, str) and seat == "random":
+        return ANY_SEAT
+    return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
 
 
 OBSERVATION_DTYPES = ("int8", "float32")
@@ -202,12 +203,13 @@ def as_integer(action: Any) -> int:
     Raises:
         TypeError: if it is none.
     """
+    one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
-        return operator.index(
-            action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
-        )
+        if not isinstance(one, bool):
+            return operator.index(one)
     except TypeError:
-        raise TypeError(f"action must be an integer, got {action!r}") from None
+        pass
+    raise TypeError(f"action must be an integer, got {action!r}")
 
 
 def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
