@@ -360,7 +360,8 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            game.reset(state, seed=seed, roll=False)
+            state["rng"] = seed  # of ties; a seed given to `reset` would leave out who has lost
+            game.reset(state, roll=False)
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
