@@ -9,7 +9,8 @@ kept, one for how many dice are kept in all, and one for how many different elem
 
 A *planned* network also scores it by what it leads to: the network says what each end of the turn is worth, and the
 turn planner, which is a layer of it (`agents.holds`), what every hold is worth then. Moves and swaps, an equilibrium
-and a pass are scored by the same ends.
+and a pass are scored by the same ends. Which ends are possible (R3, R5, R6, R14) is worked out of the observation here,
+because it is asked of all rolls to come; a test compares that with what the engine allows.
 """
 
 from __future__ import annotations

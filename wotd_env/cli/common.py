@@ -73,9 +73,8 @@ def explained(kept: str = "") -> Iterator[None]:
     except (ValueError, OSError, ImportError) as error:
         from wotd_env.core.game import IllegalActionError
 
-        fail(
-            FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error
-        )  # that is a policy's fault
+        # An illegal action is a policy's fault, not the user's.
+        fail(FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error)
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
     except KeyboardInterrupt:
