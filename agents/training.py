@@ -80,9 +80,9 @@ class Settings(runs.Settings):
     """
 
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the others: quick and rules take 6 minutes of one core, standard an hour; rules learns by results."""
+    """Defaults of the others: quick and rules take 5 minutes of one core, standard an hour; rules learns by results."""
 
-    decisions: int = 600_000
+    decisions: int = 400_000
     """Decisions of the learner to train on."""
 
     games: int = 256
