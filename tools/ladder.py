@@ -45,7 +45,8 @@ HEAD = """# The ladder
 
 How strong the policies are that ship with the package. Made by `make ladder` on {date},
 with {versions}; seed {seed}.
-The same seed gives the same numbers on machines of the same kind; on others `planner` and `td` may round differently.
+The same seed gives the same numbers on machines of the same kind; on others `planner`, `td` and `ppo` may round
+differently.
 
 - A *matchup* is a choice of policies, one for each seat; where there are fewer policies than seats, some have several.
   Every game is played from all seats with the same dice.

@@ -35,17 +35,21 @@ OWN = {
 
 HEAD = """# Models in the box
 
-Trained networks that come with the package. `make_policy("td")` and the others pick the one for the rules at hand; all
-rules but the players and the powers are those of `Rules()`, and `own` powers are for all colours. No file of them runs
+Trained networks that come with the package. `make_policy("td")` and the others pick the one for the rules at hand,
+and refuse rules that there is none for: these are for boards with 7 plain spaces, without immunity and without dead
+pieces, and `own` powers are for all colours. For other rules train one ([how](training.md)). No file of them runs
 code when it is read, and none needs torch.
 
 ```sh
 wotd arena td greedy planner --players 3
 ```
 
-Made by `python -m tools.models`. Shares of wins, with 95 % intervals, of games with every seat equally often, all other
-seats played by the opponent; with n players equals win 100/n %. The time is processor time on one machine, measurements
-of strength on the way included. Networks of `td` were measured as they were trained, and are kept in half precision.
+Made by `python -m tools.models`. Shares of wins, with 95 % intervals, of games with every seat equally often, all
+other seats played by the opponent; with n players equals win 100/n %. They are of 4,000 games with each opponent for
+`ppo` and of 10,000 for `td`; [the ladder](ladder.md) has more games, and other ones. The time is processor time on
+one machine, measurements of strength on the way included. Networks of `td` were measured as they were trained, and
+are kept in half precision. `ppo` has not learnt from results alone: it was paid by what the value of `td` expects,
+whose training is not in its time ([credits](training.md#what-the-presets-learn-from)).
 """
 
 

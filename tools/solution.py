@@ -311,7 +311,7 @@ class Findings:
                 )
         shown = ("greedy", "planner", *LEARNT)  # the others give away so much that these would look alike
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
-        return pages.table(
+        return f"Graded on {date.today()}.\n\n" + pages.table(
             (
                 "plain spaces",
                 "policy",

@@ -1,4 +1,4 @@
-"""Players that need no training, one file each, and the names they go by.
+"""Players that are ready to use, one file each, and the names they go by.
 
 A policy plays batches: it is given games that wait for decisions and returns one legal action for each. To add one,
 write its file and its row in `POLICIES`. Those that compiled loops can play also have a function over one record of
