@@ -27,6 +27,7 @@ from rich.progress import track
 from torch import nn
 
 from agents import checkpoint, report, runs
+from agents.evaluate import FINAL
 from agents.td import Network
 from wotd_env import Game, Phase, Rules
 from wotd_env.analysis import Grades, grade
@@ -171,7 +172,9 @@ def distil(settings: Settings, console: Console) -> Grades:
     checkpoint.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
         # Against perfect play what is given away is what is lost; of two imperfect players it is another number.
-        grades = grade(Planner(value), table, settings.final_games, opponent=f"oracle:{table.file}")
+        grades = grade(
+            Planner(value), table, settings.final_games, seed=FINAL, opponent=f"oracle:{table.file}"
+        )
     result = {"positions": len(positions.value), **grades.as_dict()}
     checkpoint.write(settings.folder / "result.json", (json.dumps(result, indent=2) + "\n").encode())
     return grades

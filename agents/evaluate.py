@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from wotd_env import Game
 from wotd_env.core.policy import Policy, ask, play_out
 
+MEASURING = 1 << 63
+"""Seed of the measurements at milestones; the games of a training have smaller ones."""
+
+FINAL = MEASURING + (1 << 32)
+"""Seed of the last measurement. It has games of its own, because those at milestones may say what is measured."""
+
 
 class Counts(NamedTuple):
     """How many games ended how."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.table import Table
 
-from agents.evaluate import Counts
+from agents.evaluate import FINAL, Counts
 from wotd_env import Rules
 from wotd_env.core.intervals import proportion_confint
 from wotd_env.policies import POLICIES
@@ -98,7 +98,9 @@ def grade(folder: Path, rules: Rules) -> str:
     if not solved(rules) or not _has_arena() or not (file := solver.cache_file(rules.spaces)).is_file():
         return ""
     try:
-        graded = analysis.grade(as_policy(folder), solver.load(file), GRADED, opponent=f"oracle:{file}").all
+        graded = analysis.grade(
+            as_policy(folder), solver.load(file), GRADED, seed=FINAL, opponent=f"oracle:{file}"
+        ).all
     except (ValueError, OSError) as error:  # the training is finished, and more important than an old table
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     return (

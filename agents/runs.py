@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 import wotd_env
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Counts, measure
+from agents.evaluate import FINAL, MEASURING, Counts, measure
 from wotd_env import Game, Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.intervals import proportion_confint
@@ -36,12 +36,6 @@ OF_THE_END = (RESULT, "model.onnx")
 
 REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against, the strongest last."""
-
-MEASURING = 1 << 63
-"""Seed of the measurements at milestones; the games of a training have smaller ones."""
-
-FINAL = MEASURING + (1 << 32)
-"""Seed of the last measurement. It has games of its own, because those at milestones may say what is measured."""
 
 S = TypeVar("S", bound="Settings")
 

@@ -177,10 +177,11 @@ PRESETS = {
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return a network that has learnt nothing, and the way in which it learns in `env`, see `Settings`.
 
-    From here on torch works by as many threads as are set: sums depend on their number.
+    The next `env.reset()` begins games that no other seed has. From here on torch works by as many threads as are set:
+    sums depend on their number.
     """
     th.set_num_threads(settings.threads)
-    return MaskablePPO(
+    model = MaskablePPO(
         PathPolicy,
         env,
         learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
@@ -195,6 +196,10 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device="cpu",
     )
+    env.seed(
+        settings.seed << 32
+    )  # SB3 has set the seed itself, by which game i + 1 of one is game i of the next one
+    return model
 
 
 def entropy(settings: Settings, decisions: int) -> float:
@@ -225,7 +230,7 @@ class Run(runs.Run):
         self.env = SelfPlayVecEnv(
             self.game,
             [self.references["random"]] * settings.games,
-            settings.seed << 32,  # no game is one of another seed's
+            settings.seed,
             value_of(settings.credit, settings.rules),
         )
         self.model = make_model(settings, self.env)

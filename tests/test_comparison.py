@@ -125,6 +125,22 @@ def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: p
     assert "was begun with other settings; remove it and" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("change", ["games", "settings"])
+def test_a_finished_run_of_other_settings_is_not_shown(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], change: str
+):
+    command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
+    assert comparison.main(command) == 0
+    before = (place / comparison.PAGE).read_text()
+    scale = QUICK._replace(games=QUICK.games + 1)
+    if change == "settings":
+        scale = QUICK._replace(changes={**QUICK.changes, "td": {**QUICK.changes["td"], "explore": 0.3}})
+    monkeypatch.setattr(comparison, "QUICK", scale)
+    assert comparison.main(command) == 2
+    assert "td-0.json is of other settings; remove it and " in capsys.readouterr().err
+    assert (place / comparison.PAGE).read_text() == before
+
+
 @pytest.mark.parametrize("less", [["--quick"], ["--methods", "td"], ["--spaces", "0"]], ids=str)
 def test_the_page_is_written_by_the_whole_comparison_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], less: list[str]
@@ -174,7 +190,7 @@ def test_training_without_masks_works_by_the_threads_that_are_set(
     before = th.get_num_threads()
     try:
         th.set_num_threads(settings.threads + 1)
-        comparison.train_unmasked(settings, comparison.Curve(tmp_path / "curve.json", no_table, 1))
+        comparison.train_unmasked(settings, comparison.Curve(tmp_path / "curve.json", no_table, 1, settings))
         assert th.get_num_threads() == settings.threads
     finally:
         th.set_num_threads(before)

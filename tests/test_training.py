@@ -28,7 +28,7 @@ from rich.progress import Progress
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
-from stable_baselines3.common.vec_env import VecMonitor
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from typer.testing import CliRunner
 
 import train
@@ -43,6 +43,7 @@ from agents.trained import player as trained_player
 from agents.training import Run, Settings
 from tests.learnt import some_value
 from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.cli import app as wotd
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
 from wotd_env.core.policy import check_rules
@@ -403,6 +404,27 @@ def arguments(folder: Path) -> list[str]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "games",
+    [
+        lambda game: SelfPlayVecEnv(game, [make_policy("random")] * 8, 0),
+        lambda game: SB3VecEnv(8, opponents="random", spaces=game.rules.spaces),
+    ],
+    ids=["self-play", "vector environment"],
+)
+def test_no_game_of_a_training_is_one_of_another_seed(games: Callable[[Game], VecEnv]):
+    rules = Rules(spaces=1)
+    streams: list[set[int]] = []
+    for seed in 0, 1:
+        env = games(Game(rules))
+        training.make_model(Settings(rules=rules, seed=seed, games=8, steps=32), env)
+        env.reset()
+        state = env.env.record if isinstance(env, SB3VecEnv) else env.state  # type: ignore[attr-defined]
+        streams.append(set(state["rng"].tolist()))
+    assert len(streams[0]) == len(streams[1]) == 8
+    assert not streams[0] & streams[1]
 
 
 def test_same_seed_same_weights(tmp_path: Path):

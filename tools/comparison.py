@@ -3,7 +3,8 @@
 Every point of a curve is a number of games against perfect play, in which what is given away is what is lost. Training
 goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays. Each
 training uses one core; commands with different --methods may run side by side, `td` before what learns by its value.
-The page is written by a command with all methods; others show their table.
+The page is written by a command with all methods; others show their table. A run of other settings is refused; after a
+change of the learner itself, remove runs/comparison.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from agents import checkpoint, training
 from agents.checkpoint import CheckpointError
+from agents.evaluate import FINAL
 from agents.runs import CHECKPOINT, Stopped, alone, plain
 from tools import pages
 from train import LEARNERS, stopping
@@ -106,9 +108,9 @@ def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Pa
     if changes.get("credit") == "td":
         # Trained here: the package may have no learnt value for this board.
         changes["credit"] = str(folder.with_name(f"td-{seed}"))
-    return replace(
-        preset, rules=Rules(spaces=spaces), seed=seed, folder=folder, milestone_games=100, **changes
-    )
+    rules = Rules(spaces=spaces)
+    # What the learner measures by itself is not used here, and would be counted as time to learn.
+    return replace(preset, rules=rules, seed=seed, folder=folder, milestone_games=rules.players, **changes)
 
 
 class Curve:
@@ -118,25 +120,34 @@ class Curve:
         file: where they are kept.
         table: what grades.
         games: games for each point.
+        settings: of the run.
+
+    Raises:
+        CheckpointError: if the file is of other settings.
     """
 
-    def __init__(self, file: Path, table: solver.Table, games: int) -> None:
+    def __init__(self, file: Path, table: solver.Table, games: int, settings: Any) -> None:
         self.file, self.table, self.games = file, table, games
-        kept: dict[str, Any] = {"points": [], "done": False}
+        self.made = json.loads(json.dumps({"games": games, "settings": plain(settings)}))
+        kept: dict[str, Any] = {"points": [], "done": False} | self.made
         if file.is_file():
             kept = json.loads(file.read_text())
+        if any(kept.get(name) != value for name, value in self.made.items()):
+            raise CheckpointError(f"{file} is of other settings; remove it and {settings.folder}")
         self.points: list[Point] = [(a, b, c) for a, b, c in kept["points"]]
         self.done = kept["done"]
 
     def add(self, seconds: float, policy: Policy) -> None:
         """Grade what has been learnt after some processor time."""
-        graded = analysis.grade(policy, self.table, self.games, opponent=f"oracle:{self.table.file}").all
+        graded = analysis.grade(
+            policy, self.table, self.games, seed=FINAL, opponent=f"oracle:{self.table.file}"
+        ).all
         self.points.append((seconds, graded.share, graded.share_error))
         self.save()
 
     def save(self) -> None:
         """Keep what there is."""
-        content = {"points": self.points, "done": self.done}
+        content = {"points": self.points, "done": self.done, **self.made}
         checkpoint.write(self.file, json.dumps(content).encode())
 
 
@@ -268,23 +279,27 @@ def compare(
     Raises:
         Stopped, KeyboardInterrupt: if it is interrupted.
         FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
-        CheckpointError: if a training was begun with other settings, or comes before the one that it learns from.
+        CheckpointError: if a training has other settings, or comes before the one that it learns from.
     """
     file = solver.cache_file(spaces)
     table = solver.solve(spaces, file) if spaces <= 1 else solver.load(file)
     folder.mkdir(parents=True, exist_ok=True)
+
+    def curve_of(name: str, seed: int) -> tuple[Curve, Any]:
+        settings = settings_of(METHODS[name], scale, spaces, seed, folder / f"{name}-{seed}")
+        return Curve(folder / f"{name}-{seed}.json", table, scale.games, settings), settings
+
     curves: dict[str, list[list[Point]]] = {}
     for seed in range(scale.seeds):
         for name in names:
             method = METHODS[name]
             if method.changes.get("credit") == "td":
-                learnt = folder / f"td-{seed}.json"
-                if not Curve(learnt, table, scale.games).done:
+                learnt, _ = curve_of("td", seed)
+                if not learnt.done:
                     raise CheckpointError(
-                        f"{name} learns from what td has learnt; {learnt} says that it has not"
+                        f"{name} learns from what td has learnt; {learnt.file} says that it has not"
                     )
-            settings = settings_of(method, scale, spaces, seed, folder / f"{name}-{seed}")
-            curve = Curve(folder / f"{name}-{seed}.json", table, scale.games)
+            curve, settings = curve_of(name, seed)
             if not curve.done:
                 say(f"{name}, seed {seed}")
                 if method.masked:
