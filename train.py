@@ -6,6 +6,7 @@ import errno
 import importlib
 import inspect
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ from rich.table import Column
 
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, RESULT, Stopped, alone, make_folder
+from agents.runs import CHECKPOINT, RESULT, Stopped, alone, make_folder, options_that_are_code
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a file that cannot be written has met where more room is the cure."""
@@ -51,7 +52,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
     """Return the learner, a module, and the settings that the command line asks for.
 
     Raises:
-        CheckpointError: if there is no run to resume where it says, or one of another learner.
+        CheckpointError: if there is no run to resume where it says, one of another learner, or one that names code.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and arguments[0] in LEARNERS else None
@@ -75,6 +76,12 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
         default=default or presets["quick"],
         config=(tyro.conf.OmitArgPrefixes,),
     )
+    given = {option.partition("=")[0] for option in options}
+    if origin.resume and (code := options_that_are_code(settings)) and not given >= set(code[::2]):
+        path, again = origin.resume / CHECKPOINT, shlex.join(code)
+        raise CheckpointError(
+            f"{path} names code to be run: {again}. If you trust it, say so again: add {again}"
+        )
     now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
     return learner, replace(settings, folder=settings.folder or Path("runs", now))
 
@@ -99,20 +106,23 @@ def work(learner: Any, settings: Any, console: Console) -> int:
     """Begin or resume a run, train, and say what comes next; return the exit code."""
     run = learner.Run.resume(settings) if settings.resume else learner.Run.begin(settings)
     console.print(f"Run folder {run.folder}", soft_wrap=True, markup=False)
-    cluster = ("--ray", settings.ray) if getattr(settings, "ray", None) else ()
-    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *cluster)
+    again = options_that_are_code(settings) + (
+        ["--ray", settings.ray] if getattr(settings, "ray", None) else []
+    )
+    resume = report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *again)
     try:
         train(run, console)
     except (Stopped, KeyboardInterrupt):
         console.print(f"Interrupted. This goes on: {resume}", soft_wrap=True, markup=False)
         return 130
     except OSError as error:
+        full = error.errno in NO_ROOM
         print(
             f"train.py: error: {error}. The last checkpoint in {run.folder} is intact; "
-            f"once there is room for files, this goes on from it: {resume}",
+            f"once {'there is room for files' if full else 'that is mended'}, this goes on from it: {resume}",
             file=sys.stderr,
         )
-        return 1
+        return 1 if full else 2
     rules = run.settings.rules
     lines = report.what_next(run.folder, rules)
     console.print("What comes next:", *lines, sep="\n  ", soft_wrap=True, markup=False)

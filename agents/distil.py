@@ -11,6 +11,7 @@ network is fitted to their exact values by cross-entropy on the chances to win. 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -91,8 +92,8 @@ class Settings:
         for name in ("explore", "share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate}")
         if self.width < 1 or self.width % BLOCK:
             raise ValueError(f"width must be a multiple of {BLOCK}, got {self.width}")
 

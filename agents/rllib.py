@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -105,9 +106,9 @@ class Settings(runs.Settings):
         for name in ("runners", "learners"):
             check_integer(name, getattr(self, name), 0)
         self.check_shares("gae_lambda", "clip")
-        self.check("learning_rate", self.learning_rate > 0, "must be positive")
-        self.check("entropy", self.entropy >= 0, "must not be negative")
-        if self.opponents != "itself":
+        self.check_positive("learning_rate")
+        self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
+        if self.opponents != "itself" and self.resume is None:
             policy_of("opponents", self.opponents, self.rules)
         each = self.rollout // max(self.learners, 1)
         self.check(
@@ -197,9 +198,9 @@ def make_config(settings: Settings, done: int = 0) -> PPOConfig:
 
 
 class Run(runs.Run):
-    """A training and its run folder, which has the files of PPO's, see `agents.training`.
+    """A training and its run folder, which has the files of PPO's but those for TensorBoard, see `agents.training`.
 
-    It is resumed with its network, but in new games.
+    Its network is the last one, not the best one of the milestones. It is resumed with its network, but in new games.
 
     Args:
         settings: the settings; `folder` is set.

@@ -7,6 +7,7 @@ is here for the rest: a run folder that is locked, begun, resumed and checked, m
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import time
@@ -28,6 +29,7 @@ from wotd_env import Game, Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.intervals import proportion_confint
 from wotd_env.core.policy import Policy, check_rules
+from wotd_env.policies import POLICIES
 
 CHECKPOINT, RESULT, LOCK = "checkpoint.pt", "result.json", ".lock"
 
@@ -43,6 +45,9 @@ S = TypeVar("S", bound="Settings")
 @dataclass(frozen=True)
 class Settings:
     """What every learner is set to."""
+
+    policies: ClassVar[tuple[str, ...]] = ()
+    """Names of the settings that name a policy which is made anew when a run is resumed."""
 
     resume: Path | None = None
     """Run folder to go on with; its settings are the defaults then."""
@@ -80,6 +85,11 @@ class Settings:
         for name in names:
             check_integer(name, getattr(self, name), 1)
 
+    def check_positive(self, *names: str) -> None:
+        """Raise ValueError unless these settings are positive numbers."""
+        for name in names:
+            self.check(name, 0 < getattr(self, name) < math.inf, "must be a positive number")
+
     def check_shares(self, *names: str) -> None:
         """Raise ValueError unless these settings are from 0 to 1."""
         for name in names:
@@ -98,6 +108,20 @@ def policy_of(setting: str, name: str, rules: Rules) -> Policy:
     except (ImportError, OSError, ValueError) as error:
         raise ValueError(f"{setting} must name a policy for the rules at hand: {error}") from error
     return policy
+
+
+def options_that_are_code(settings: Any) -> list[str]:
+    """Return the options of `train.py` for those settings that name a policy by MODULE:OBJECT.
+
+    To make such a policy runs that code, so `train.py` does not do it because a checkpoint says so.
+    """
+    named = {name: getattr(settings, name) for name in settings.policies}
+    code = {
+        name: value
+        for name, value in named.items()
+        if ":" in value and value.partition(":")[0] not in POLICIES and not os.path.isdir(value)
+    }
+    return [word for name, value in code.items() for word in (f"--{name}", value)]
 
 
 class Stopped(Exception):
@@ -349,10 +373,12 @@ class Run:
         run.restore(saved)
         if run.curve:
             run.milestone = run._milestones_reached()
+            if run.done >= run.total and run.curve[-1][0] < run.done:
+                run.milestone -= 1  # less is to be learnt than has been: the end is not measured yet
+        run.save()
         if run.done < run.total:
             for name in OF_THE_END:
                 (run.folder / name).unlink(missing_ok=True)  # of a shorter training
-        run.save()
         run.write_config()
         return run
 
@@ -445,12 +471,12 @@ class Run:
         checkpoint.check("seconds", saved["seconds"], 0.0)
         if saved["seconds"] < 0:
             raise CheckpointError(f"seconds must not be negative, got {saved['seconds']}")
-        self.check(saved)
         check_list("curve", saved["curve"], (0, 0.0, "", 0, 0, 0, 0), bool(saved["optimizer"]))
         for i, (done, seconds, opponent, games, *counts) in enumerate(saved["curve"]):
             right = min(done, seconds, *counts) >= 0 and opponent in self.references
             if not right or not 0 < games == sum(counts):
                 raise CheckpointError(f"curve[{i}] is no measurement: {saved['curve'][i]}")
+        self.check(saved)
 
 
 def check_list(name: str, saved: Any, like: Any, begun: bool) -> None:

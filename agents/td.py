@@ -51,6 +51,8 @@ class Settings(runs.Settings):
     Ctrl-C saves the run after the round in progress; --resume goes on with it.
     """
 
+    policies = ("against",)
+
     preset: Literal["quick", "standard"] = "quick"
     """Defaults of all other settings: for two players quick takes up to 5 minutes on two cores, standard an hour."""
 
@@ -104,7 +106,7 @@ class Settings(runs.Settings):
         self.check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
         self.check_counts("rounds", "games", "turns", "replay", "batches", "batch_size", "threads")
         self.check_shares("explore", "td_lambda", "average")
-        self.check("learning_rate", self.learning_rate > 0, "must be positive")
+        self.check_positive("learning_rate")
         if self.against != "itself":
             self.check("ray", self.ray is None, "must not be set where a best response is learnt")
             if self.resume is None:

@@ -19,6 +19,7 @@ anything else:
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,6 +80,8 @@ class Settings(runs.Settings):
     Ctrl-C saves the run after the update in progress; --resume goes on with it.
     """
 
+    policies = ("credit",)
+
     preset: Literal["quick", "standard", "rules"] = "quick"
     """Defaults of the others: quick and rules take 5 minutes of one core, standard an hour; rules learns by results."""
 
@@ -119,7 +122,7 @@ class Settings(runs.Settings):
     """Passes over the decisions between two updates."""
 
     gae_lambda: float = 0.0
-    """Lambda of generalized advantage estimation, counted in decisions."""
+    """Lambda of generalized advantage estimation, counted in decisions; without effect where gamma is 0."""
 
     entropy: float = 0.15
     """Weight of the entropy bonus at the start; it falls linearly to a thirtieth."""
@@ -139,8 +142,8 @@ class Settings(runs.Settings):
         self.check("preset", self.preset in presets, "must be quick, standard or rules")
         self.check_counts("decisions", "games", "steps", "width", "epochs", "threads")
         self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
-        self.check("learning_rate", self.learning_rate > 0, "must be positive")
-        self.check("entropy", self.entropy >= 0, "must not be negative")
+        self.check_positive("learning_rate")
+        self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
         if self.resume is None:
             value_of(self.credit, self.rules)
         why = (
@@ -292,6 +295,7 @@ class Run(runs.Run):
         super().pass_milestone()
         for *_, name, games, wins, _, _ in self.curve[-len(self.references) :]:
             self.model.logger.record(f"strength/wins_against_{name}", wins / games)
+        self.model.logger.dump(self.model.num_timesteps)
 
     def finish(self) -> dict[str, Counts]:
         """Measure the best snapshot of the finished training, and leave it as ONNX, for players without torch."""
@@ -337,6 +341,11 @@ class Run(runs.Run):
                 checkpoint.check(name, saved[name], own[name])
         runs.check_adam(saved["optimizer"], self.model.policy.parameters(), begun)
         runs.check_list("pool", saved["pool"], own["network"], begun)
+        for name in self.references:
+            if [row[2:3] for row in saved["curve"]].count((name,)) != len(saved["pool"]):
+                raise CheckpointError(
+                    f"curve must have a measurement against {name} for each snapshot in pool"
+                )
         for name in ("decisions", "updates"):
             if saved[name] < 0:
                 raise CheckpointError(f"{name} must not be negative, got {saved[name]}")

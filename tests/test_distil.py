@@ -12,6 +12,7 @@ import torch as th
 
 from agents import distil
 from agents.distil import Settings, gather
+from agents.evaluate import FINAL
 from wotd_env import Game, Phase, Rules, analysis, solver
 from wotd_env.planning import learned
 from wotd_env.planning.learned import Features
@@ -82,7 +83,7 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
     assert f"td:{folder}" in told
     assert told.rstrip().endswith("--spaces 0")
 
-    grades = analysis.grade(f"td:{folder}", table, games=100, opponent=f"oracle:{table.file}")
+    grades = analysis.grade(f"td:{folder}", table, games=100, seed=FINAL, opponent=f"oracle:{table.file}")
     result = json.loads((folder / "result.json").read_text())
     assert result["kinds"] == grades.as_dict()["kinds"]
     assert learned.load(folder / "value.npz").rules == Rules(spaces=0)
@@ -99,7 +100,7 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
         ("width", 33, "width must be a multiple of 32, got 33"),
         ("steps", 0, "steps must be an integer of at least 1, got 0"),
         ("share", 2.0, "share must be from 0 to 1, got 2.0"),
-        ("learning_rate", 0.0, "learning_rate must be positive, got 0.0"),
+        ("learning_rate", 0.0, "learning_rate must be a positive number, got 0.0"),
     ],
 )
 def test_wrong_settings_are_named(table: Table, name: str, value: float, words: str):

@@ -412,6 +412,7 @@ def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (put("another", "learner"), "is one of the learner another, not ppo or td"),
         (put("another", "settings", "preset"), "preset must be quick or standard"),
         (put({"players": 9}, "settings", "rules"), "players must be"),
+        (put("os:abort", "settings", "against"), "names code to be run: --against os:abort"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(
@@ -454,7 +455,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
     [
         (["--explore", "2"], "explore must be from 0 to 1, got 2"),
         (["--width", "33"], "width must be a multiple of 32, got 33"),
-        (["--learning-rate", "0"], "learning_rate must be positive"),
+        (["--learning-rate", "0"], "learning_rate must be a positive number"),
         (["--rounds", "0"], "rounds must be an integer of at least 1, got 0"),
         (["--against", "nobody"], "against must name a policy for the rules at hand"),
         (

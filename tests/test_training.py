@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import errno
 import io
 import itertools
 import json
@@ -29,6 +30,7 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
 import train
@@ -295,9 +297,10 @@ def test_sb3_finds_all_that_it_expects_of_a_vecenv():
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_the_network_knows_every_part_of_the_observation_and_every_action(rules: Rules):
+@pytest.mark.parametrize("planned", [False, True])
+def test_the_network_knows_every_part_of_the_observation_and_every_action(rules: Rules, planned: bool):
     game = Game(rules)
-    network = PathNetwork(rules, 16)
+    network = PathNetwork(rules, 16, planned)
     observation = th.from_numpy(game.observe(game.reset(40, seed=0))).float().requires_grad_()
     logits, value = network(observation)
     assert logits.shape == (40, game.num_actions)
@@ -325,9 +328,10 @@ def test_a_hold_is_scored_by_what_it_keeps():
             np.testing.assert_allclose(logits[i, hold], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_network_treats_all_paths_alike():
+@pytest.mark.parametrize("planned", [False, True])
+def test_the_network_treats_all_paths_alike(planned: bool):
     game = Game(Rules(players=3))
-    network = PathNetwork(game.rules, 16)
+    network = PathNetwork(game.rules, 16, planned)
     state = game.reset(300, seed=5)
     rng = np.random.default_rng(0)
     for _ in range(30):
@@ -511,6 +515,41 @@ def test_a_finished_run_can_be_given_more_decisions(tmp_path: Path):
     assert more.model.num_timesteps == 2048
     assert len(more.pool) > len(run.pool)
     assert training.Run.read_settings(run.folder).decisions == 2048
+
+
+def test_a_run_that_is_to_learn_less_than_it_has_is_measured_where_it_stands(tmp_path: Path):
+    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path / "run", milestones=1))
+    with pytest.raises(runs.Stopped):
+        run.train(lambda run: setattr(run, "stop", run.done > 0))
+    assert 0 < run.done < run.total
+    assert len(run.pool) == 1  # the network before it learns
+    less = Run.resume(dataclasses.replace(training.Run.read_settings(run.folder), decisions=run.done))
+    less.train(lambda run: None)
+    less.finish()
+    assert {row[0] for row in less.curve} == {0, run.done}
+    for name, tensor in load(run.folder).network.state_dict().items():
+        assert tensor.equal(less.pool[1][name]), name
+
+
+def test_results_are_there_as_long_as_the_run_that_they_are_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    run = trained(tmp_path / "run")
+    run.finish()
+    (run.folder / runs.RESULT).write_text("{}")
+    before = contents(run.folder)
+    with no_room(0):
+        code = train.main(["--resume", str(run.folder), "--decisions", "2048"])
+    assert code == 1
+    assert "checkpoint.pt" in capsys.readouterr().err
+    assert contents(run.folder) | {".lock": b""} == before | {".lock": b""}
+
+
+def test_tensorboard_shows_the_strength_at_every_milestone(tmp_path: Path):
+    run = trained(tmp_path / "run")
+    shown = EventAccumulator(str(run.folder)).Reload().Scalars("strength/wins_against_random")
+    expected = [(row[0], np.float32(row[4] / row[3])) for row in run.curve if row[2] == "random"]
+    assert [(point.step, point.value) for point in shown] == expected
 
 
 def test_shares_of_the_games_never_add_up_to_more_than_all(tmp_path: Path):
@@ -768,6 +807,11 @@ def put(value: Any, *where: Any) -> Callable[[dict[str, Any]], None]:
         (put((256, 1.0, "greedy", 0, 0, 0, 0), "curve", 0), "curve[0] is no measurement"),
         (put((256, 1.0, "nobody", 1, 1, 0, 0), "curve", 0), "curve[0] is no measurement"),
         (put((256, 1.0), "curve", 0), "curve[0] must be like"),
+        (lambda c: c["curve"].extend(c["curve"]), "curve must have a measurement against random for each"),
+        (
+            lambda c: c.update(curve=[row for row in c["curve"] if row[2] == "random"]),
+            "curve must have a measurement against greedy for each snapshot",
+        ),
         (lambda c: c.pop("starts"), "its content must have the keys"),
         (lambda c: c.pop("settings"), "settings must have the keys"),
         (put("many", "settings", "games"), "settings.games must be like 256, got 'many'"),
@@ -791,6 +835,37 @@ def test_every_part_of_a_checkpoint_is_checked_before_it_is_used(
     assert part in message
     assert "checkpoint.pt cannot be used: " in message
     assert "Put back a copy" in message
+
+
+def test_code_that_a_checkpoint_names_is_not_run_unless_the_user_names_it_too(
+    tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "of_a_stranger.py").write_text(
+        "from wotd_env.policies.planner import Planner\ndef go():\n    return Planner()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = shutil.copytree(finished, tmp_path / "run")
+    content = checkpoint.load(folder / "checkpoint.pt")
+    content["settings"]["credit"] = "of_a_stranger:go"
+    checkpoint.save(folder / "checkpoint.pt", content)
+    message = refusal(folder, capsys)
+    assert "names code to be run: --credit of_a_stranger:go" in message
+    assert "of_a_stranger" not in sys.modules
+    assert train.main(["--resume", str(folder), "--credit", "of_a_stranger:go"]) == 0
+    assert "of_a_stranger" in sys.modules
+
+
+def test_an_error_that_is_no_lack_of_room_is_not_called_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def refuse(self: Run) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "opponent.npz")
+
+    monkeypatch.setattr(Run, "pass_milestone", refuse)
+    assert train.main(arguments(tmp_path / "run")) == 2
+    message = capsys.readouterr().err
+    assert "opponent.npz" in message
+    assert "once that is mended, this goes on from it: " in message
 
 
 def test_what_was_made_from_the_checkpoint_is_not_needed_to_go_on(tmp_path: Path, finished: Path):
@@ -1149,7 +1224,9 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
         ),
         (["--credit", "td", "--spaces", "6"], "credit must name a policy for the rules at hand: no trained"),
         (["--credit", "none"], "gamma must be positive without credits"),
-        (["--learning-rate", "-1"], "learning_rate must be positive, got -1.0"),
+        (["--learning-rate", "-1"], "learning_rate must be a positive number, got -1.0"),
+        (["--learning-rate", "inf"], "learning_rate must be a positive number, got inf"),
+        (["--entropy", "inf"], "entropy must be a number that is not negative, got inf"),
         (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
         (
             ["--milestone-games", "1"],

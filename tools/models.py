@@ -29,7 +29,7 @@ PAGE, PICTURE = "models.md", "models.svg"
 
 OWN = {
     *("preset", "seed", "rules", "folder", "resume"),  # they have a place of their own, or none
-    *("milestone_games", "final_games"),  # they change no network
+    "final_games",  # it changes no network
 }
 """Settings that are not listed among those that differ from the preset."""
 
