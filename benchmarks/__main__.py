@@ -59,11 +59,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
     parser.add_argument("--repeats", type=int, default=5, help="measurements of every case (default 5)")
     parser.add_argument(
-        "--cases", nargs="*", metavar="NAME", help="only these cases, print the table, change no file"
+        "--cases", nargs="+", metavar="NAME", help="only these cases, print the table, change no file"
     )
     arguments = parser.parse_args()
     console = Console()
 
+    if arguments.repeats < 1 or not 0 < arguments.seconds < float("inf"):
+        parser.error("--repeats must be at least 1, and --seconds a positive number")
     names = set(arguments.cases or [])
     if unknown := names - {case.name for case in CASES}:
         parser.error(

@@ -1184,6 +1184,22 @@ def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
     assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--games 0", "games must be"),
+        ("--players 6", "players must be"),
+        ("--workers -1", "workers must be"),
+        ("--policies nobody", "policy must be one of"),
+    ],
+)
+def test_a_ladder_that_cannot_be_made_is_named(tmp_path, capsys, option, words):
+    with pytest.raises(SystemExit):
+        ladder.main([*option.split(), "--into", str(tmp_path)])
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("option", ["--games 1000", "--players 2", "--policies first random"])
 def test_a_trial_of_the_ladder_does_not_replace_the_one_that_is_shipped(monkeypatch, capsys, option):
     monkeypatch.setattr(ladder, "run", None)

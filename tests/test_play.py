@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
 from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app
+from wotd_env.cli import play as cli_play
 from wotd_env.cli.person import Decision, equities, hint
 
 EMPTY = "/".join([".......|....."] * 5)
@@ -382,6 +384,24 @@ def test_wrong_use_is_named_and_leaves_nothing(tmp_path, arguments, words):
     assert result.exit_code == WRONG_USE
     assert words in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
+    shutil.copy("game.txt", "before.txt")
+    play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")  # the game of another one, further on
+    keep = cli_play._Match._choose
+    further = Path("before.txt").read_bytes()
+
+    def choose(self, state):
+        Path("game.txt").write_bytes(further)
+        return keep(self, state)
+
+    monkeypatch.setattr(cli_play._Match, "_choose", choose)
+    result = play("--resume", "game.txt", typed="stop\n1\nleave\n")
+    assert result.exit_code == WRONG_USE
+    assert "another program has written game.txt since" in result.output
+    assert Path("game.txt").read_bytes() == further
 
 
 def test_a_policy_that_fails_costs_nothing(tmp_path):

@@ -22,8 +22,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import wotd_env
 from tools import pages
-from wotd_env import Rules, models
+from wotd_env import Rules, make_policy, models
 from wotd_env.arena import Estimate, Results, Tournament, run, show
+from wotd_env.core.arguments import check_integer
 
 ROOT = Path(__file__).parent.parent
 STORE = ROOT / "runs" / "ladder.sqlite"
@@ -79,6 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
+    try:
+        for players in options.players:
+            Tournament(tuple(options.policies), Rules(players=players), options.games, options.seed)
+        check_integer("workers", options.workers, 0)
+        for name in options.policies:
+            make_policy(name)
+    except ValueError as error:
+        parser.error(str(error))
     tried = [f"--{name}" for name in WHOLE if getattr(options, name) != parser.get_default(name)]
     if tried and not options.into:
         parser.error(

@@ -36,6 +36,7 @@ MADE_HERE = 2  # boards of up to this many plain spaces are solved if there is n
 GRADED = ("first", "random", "greedy", "planner")
 LEARNT = ("ppo", "td")
 """Graded too on the board of `Rules()`, for which the package has models."""
+GAMES = 20_000  # for every figure that is sampled
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
@@ -397,15 +398,22 @@ class Findings:
 def main() -> None:
     """Write the tables of the page anew."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("names", nargs="*", help="tables of the page to write anew; by default all")
+    known = re.findall(r"<!-- table: (\w+) -->", PAGE.read_text())
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"tables of the page to write anew: {', '.join(known)}; by default all",
+    )
     parser.add_argument("--tables", type=Path, help="folder with tables S.wotd; by default the cache folder")
-    parser.add_argument("--games", type=int, default=20_000, help="games for every figure that is sampled")
     options = parser.parse_args()
-    findings = Findings(options.tables, options.games)
-
-    page = PAGE.read_text()
-    names = options.names or re.findall(r"<!-- table: (\w+) -->", page)
-    PAGE.write_text(pages.renew(page, {name: getattr(findings, name) for name in names}))
+    if unknown := sorted(set(options.names) - set(known)):
+        parser.error(f"there is no table {', '.join(unknown)} on the page; there are {', '.join(known)}")
+    findings = Findings(options.tables, GAMES)
+    for name in options.names or known:
+        text = getattr(findings, name)()
+        # Each is kept at once, and the page is read when it is written: it may be edited meanwhile.
+        PAGE.write_text(pages.renew(PAGE.read_text(), dict.fromkeys([name], functools.partial(str, text))))
 
 
 if __name__ == "__main__":

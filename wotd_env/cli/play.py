@@ -183,6 +183,7 @@ class _Match:
 
         self.rules = Game(recorded.rules, skip_forced=False)
         self.recorded, self.file, self.players = recorded, file, players
+        self.on_disk = file.read_bytes()
         self.shown_names = [_shown(name) for name in recorded.players]
         self.names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self.shown_names)]
         self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
@@ -192,7 +193,6 @@ class _Match:
 
     def play(self) -> None:
         """Play on to the end, or until somebody leaves."""
-        from wotd_env import notation
         from wotd_env.rendering import roll_off_text
 
         if sys.stdin.isatty():
@@ -202,9 +202,8 @@ class _Match:
         if not state["rng"][0]:  # a game written by hand
             state["rng"] = secrets.randbits(64)
         self.rules.roll(state)  # such a one may end with what was decided
-        recorded = self.recorded._replace(states=np.concatenate([self.recorded.states[:-1], state]))
-        self.recorded = recorded
-        notation.write_game(self.file, recorded)
+        self._keep(self.recorded._replace(states=np.concatenate([self.recorded.states[:-1], state])))
+        recorded = self.recorded
         typer.echo(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
         if recorded.seed is not None and not len(recorded.actions):
             for line in roll_off_text(self.rules.roll_off(recorded.seed)):
@@ -215,13 +214,23 @@ class _Match:
                 typer.echo(self.kept)
                 return
             self.rules.step(state, [action])
-            recorded = self.recorded = recorded._replace(
-                states=np.concatenate([recorded.states, state]),
-                actions=np.append(recorded.actions, action),
-            )
-            notation.write_game(self.file, recorded)
+            recorded = self.recorded
+            states, actions = np.concatenate([recorded.states, state]), np.append(recorded.actions, action)
+            self._keep(recorded._replace(states=states, actions=actions))
         typer.echo(f"\n{self._text(state)}\n")
         self._review()
+
+    def _keep(self, recorded: RecordedGame) -> None:
+        """Have the game on disk; what another program has made of the file meanwhile is never overwritten."""
+        from wotd_env import notation
+
+        if self.file.exists() and self.file.read_bytes() != self.on_disk:
+            raise OSError(
+                f"another program has written {self.file} since, and this game ends here: "
+                f"wotd play --resume {self.file} goes on with what is in the file"
+            )
+        notation.write_game(self.file, recorded)
+        self.recorded, self.on_disk = recorded, self.file.read_bytes()
 
     def _choose(self, state: States) -> int | None:
         """Return what the seat to act decides, and tell it; None if it leaves."""
