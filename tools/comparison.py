@@ -226,7 +226,7 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
                 len(runs),
                 f"{minutes:.1f}",
                 f"{mean:.2f} %",
-                f"{min(shares):.2f}-{max(shares):.2f} %",
+                f"{min(shares):.2f} to {max(shares):.2f} %",
                 f"±{band:.2f}",
             )
         )
@@ -248,9 +248,9 @@ def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure((8, 5), layout="constrained")
+    figure = Figure((8, 5.5), layout="constrained")
     axes = figure.add_subplot(
-        xscale="log", xlabel="seconds of processor time", ylabel="share against perfect play, %", ylim=(0, 51)
+        xscale="log", xlabel="seconds of processor time", ylabel="share against perfect play, %", ylim=(-2, 51)
     )
     for color, (name, runs) in enumerate(curves.items()):
         for i, points in enumerate(runs):
@@ -261,7 +261,7 @@ def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
             axes.plot(seconds, shares, color=f"C{color}", linewidth=1.2, label=label)
     axes.axhline(50, color="grey", linewidth=0.8, linestyle=":")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="lower right")
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
         figure.savefig(file, metadata={"Date": None})
 
