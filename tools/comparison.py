@@ -250,7 +250,10 @@ def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
 
     figure = Figure((8, 5.5), layout="constrained")
     axes = figure.add_subplot(
-        xscale="log", xlabel="seconds of processor time", ylabel="share against perfect play, %", ylim=(-2, 51)
+        xscale="log",
+        xlabel="seconds of processor time",
+        ylabel="share against perfect play, %",
+        ylim=(-2, 51),
     )
     for color, (name, runs) in enumerate(curves.items()):
         for i, points in enumerate(runs):
