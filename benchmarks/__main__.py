@@ -98,7 +98,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     workers = {}
     for case in track(cases, "starting"):
         workers[case.name] = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", case.name],
+            [sys.executable, "-m", "benchmarks.worker", case.name, str(case.threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -283,22 +283,28 @@ def open_spiel(batch: int, players: int, threads: int, game: str) -> Chunk:
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
-        decisions = 0
-        start = perf_counter()
+        decisions, inside = 0, 0.0
         while decisions < 2000:
+            start = perf_counter()
             state = spiel.new_initial_state()
             while not state.is_terminal():
                 if state.is_chance_node():
-                    outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+                    chances = state.chance_outcomes()
+                    inside += perf_counter() - start
+                    outcomes, probabilities = zip(*chances, strict=True)
                     at = int(np.searchsorted(np.cumsum(probabilities), rng.random()))
-                    state.apply_action(outcomes[min(at, len(outcomes) - 1)])
-                    continue
-                state.observation_tensor(state.current_player())
-                state.legal_actions_mask()
-                legal = state.legal_actions()
-                state.apply_action(legal[int(rng.random() * len(legal))])
-                decisions += 1
-        return decisions, perf_counter() - start
+                    action = outcomes[min(at, len(outcomes) - 1)]
+                else:
+                    state.observation_tensor(state.current_player())
+                    state.legal_actions_mask()
+                    legal = state.legal_actions()
+                    inside += perf_counter() - start
+                    action = legal[int(rng.random() * len(legal))]
+                    decisions += 1
+                start = perf_counter()
+                state.apply_action(action)
+            inside += perf_counter() - start
+        return decisions, inside
 
     return chunk
 
@@ -310,7 +316,13 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
     from pgx.experimental.wrappers import auto_reset
 
     env = peer.make(game)
-    step = jax.jit(jax.vmap(auto_reset(env.step, env.init)))
+    step_all = jax.vmap(auto_reset(env.step, env.init))
+
+    @jax.jit
+    def step(state: Any, actions: Any, key: Any) -> Any:
+        key, sub = jax.random.split(key)
+        return step_all(state, actions, jax.random.split(sub, batch)), key
+
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(SEED), batch))
     choose, key = chooser(SEED), jax.random.key(SEED + 1)
     rounds = max(1, (CHUNK // 8) // batch)
@@ -321,8 +333,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
         for _ in range(rounds):
             actions = choose(np.asarray(state.legal_action_mask))
             start = perf_counter()
-            key, sub = jax.random.split(key)
-            state = step(state, actions.astype(np.int32), jax.random.split(sub, batch))
+            state, key = step(state, actions.astype(np.int32), key)
             np.asarray(state.observation)
             np.asarray(state.terminated)
             inside += perf_counter() - start

@@ -1,5 +1,6 @@
 """The benchmark measures what it says: its loops play, its ratios name its cases, its check can fail."""
 
+import itertools
 import json
 import re
 
@@ -7,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as bench
+from benchmarks import cases
 from benchmarks.cases import CASES
 from wotd_env import Game
+from wotd_env.cli import bench as cli_bench
 
 
 def test_cases_have_names_of_their_own_and_ratios_name_them():
@@ -32,6 +35,26 @@ def test_a_loop_counts_the_decisions_it_plays(name):
     decisions, inside = chunk()
     assert decisions > 1000
     assert inside > 0
+
+
+@pytest.mark.parametrize("name", ["game-one", "aec-raw", "aec", "single", "openspiel", "maedn", "tictactoe"])
+def test_the_clock_of_the_environment_stops_while_an_action_is_chosen(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    case = next(case for case in CASES if case.name == name)
+    if not case.installed:
+        pytest.skip(f"needs {case.needs}")
+    chunk = case.make()
+    ticks = itertools.count()
+    for module in (cases, cli_bench):
+        monkeypatch.setattr(module, "perf_counter", lambda: float(next(ticks)))
+    decisions, inside = chunk()
+    assert inside >= decisions > 0  # the clock ticks whenever it is read
+
+
+def test_what_is_published_has_every_case():
+    published = set(json.loads(bench.RESULTS.read_text())["cases"])
+    assert published == {case.name for case in CASES}
 
 
 def test_workers_are_measured_in_turns():

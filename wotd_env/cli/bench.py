@@ -200,14 +200,16 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
         for _ in range(40):
             start = perf_counter()
             _, info = env.reset(seed=decisions)
+            inside += perf_counter() - start
             over = False
             while not over:
                 legal = info["action_mask"].nonzero()[0]
                 action = legal[int(rng.random() * len(legal))]
+                start = perf_counter()
                 _, _, terminated, truncated, info = env.step(action)
+                inside += perf_counter() - start
                 over = terminated or truncated
                 decisions += 1
-            inside += perf_counter() - start
         return decisions, inside
 
     return chunk
@@ -218,19 +220,22 @@ def agent_loop(env: Any, games: int) -> Chunk:
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
-        decisions = 0
-        start = perf_counter()
+        decisions, inside = 0, 0.0
         for _ in range(games):
+            start = perf_counter()
             env.reset(seed=decisions)
             for _agent in env.agent_iter():
                 observation, _, terminated, truncated, _ = env.last()
-                if terminated or truncated:
-                    env.step(None)
-                    continue
-                legal = observation["action_mask"].nonzero()[0]
-                env.step(int(legal[int(rng.random() * len(legal))]))
-                decisions += 1
-        return decisions, perf_counter() - start
+                inside += perf_counter() - start
+                action = None
+                if not (terminated or truncated):
+                    legal = observation["action_mask"].nonzero()[0]
+                    action = int(legal[int(rng.random() * len(legal))])
+                    decisions += 1
+                start = perf_counter()
+                env.step(action)
+            inside += perf_counter() - start
+        return decisions, inside
 
     return chunk
 
