@@ -318,11 +318,11 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
     env = peer.make(game)
     step_all = jax.vmap(auto_reset(env.step, env.init))
 
-    @jax.jit
-    def step(state: Any, actions: Any, key: Any) -> Any:
+    def with_keys(state: Any, actions: Any, key: Any) -> Any:
         key, sub = jax.random.split(key)
         return step_all(state, actions, jax.random.split(sub, batch)), key
 
+    step = jax.jit(with_keys)
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(SEED), batch))
     choose, key = chooser(SEED), jax.random.key(SEED + 1)
     rounds = max(1, (CHUNK // 8) // batch)
