@@ -199,9 +199,8 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device="cpu",
     )
-    env.seed(
-        settings.seed << 32
-    )  # SB3 has set the seed itself, by which game i + 1 of one is game i of the next one
+    # SB3 has seeded it by the seed itself, and then game i + 1 of one seed would be game i of the next.
+    env.seed(settings.seed << 32)
     return model
 
 
