@@ -183,7 +183,7 @@ class _Match:
 
         self.rules = Game(recorded.rules, skip_forced=False)
         self.recorded, self.file, self.players = recorded, file, players
-        self.on_disk = file.read_bytes()
+        self.on_disk = file.read_text("utf-8")
         self.shown_names = [_shown(name) for name in recorded.players]
         self.names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self.shown_names)]
         self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
@@ -224,13 +224,13 @@ class _Match:
         """Have the game on disk; what another program has made of the file meanwhile is never overwritten."""
         from wotd_env import notation
 
-        if self.file.exists() and self.file.read_bytes() != self.on_disk:
+        if self.file.exists() and self.file.read_text("utf-8") != self.on_disk:
             raise OSError(
                 f"another program has written {self.file} since, and this game ends here: "
                 f"wotd play --resume {self.file} goes on with what is in the file"
             )
         notation.write_game(self.file, recorded)
-        self.recorded, self.on_disk = recorded, self.file.read_bytes()
+        self.recorded, self.on_disk = recorded, str(recorded)
 
     def _choose(self, state: States) -> int | None:
         """Return what the seat to act decides, and tell it; None if it leaves."""
