@@ -395,6 +395,11 @@ class Findings:
         )
 
 
+def renew(name: str, text: str) -> None:
+    """Write a table into the page as it is now: it may have been edited while the table was measured."""
+    PAGE.write_text(pages.renew(PAGE.read_text(), {name: lambda: text}))
+
+
 def main() -> None:
     """Write the tables of the page anew."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -411,9 +416,7 @@ def main() -> None:
         parser.error(f"there is no table {', '.join(unknown)} on the page; there are {', '.join(known)}")
     findings = Findings(options.tables, GAMES)
     for name in options.names or known:
-        text = getattr(findings, name)()
-        # Each is kept at once, and the page is read when it is written: it may be edited meanwhile.
-        PAGE.write_text(pages.renew(PAGE.read_text(), dict.fromkeys([name], functools.partial(str, text))))
+        renew(name, getattr(findings, name)())
 
 
 if __name__ == "__main__":
