@@ -249,7 +249,7 @@ class PathNetwork(nn.Module):
 
     def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
         """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""
-        up_to = (dice @ self.number).cumsum(1)[:, None]
+        up_to = (dice @ self.number).long().cumsum(1)[:, None]
         faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
         return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)
 
@@ -260,7 +260,8 @@ class PathNetwork(nn.Module):
             dice: (N, 6, 6), how many dice show each face, one-hot.
             scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
         """
-        up_to = (dice @ self.number).cumsum(1)[:, None]  # (N, 1, 6): dice that show this face or a lower one
+        # Sums of whole numbers do not depend on the order in which a GPU adds.
+        up_to = (dice @ self.number).long().cumsum(1)[:, None]  # (N, 1, 6): dice that show this face or lower
         lower = (up_to > self.die).to(
             dice.dtype
         )  # (N, 5, 6): whether each die shows this face or a lower one

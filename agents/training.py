@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,6 +72,21 @@ def value_of(name: str, rules: Rules) -> Value | None:
     if not isinstance(policy, Planner):
         raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
     return policy.value
+
+
+def device_of(name: str) -> th.device:
+    """Return a device that is known to work.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    try:
+        number = th.zeros((), device=name)
+        number.item()
+    except Exception as error:  # torch has a kind of its own for every cause
+        why = str(error).splitlines()[0]
+        raise ValueError(f"device must be cpu or one that torch can use here, got {name!r}: {why}") from error
+    return number.device
 
 
 @dataclass(frozen=True)
@@ -136,6 +152,9 @@ class Settings(runs.Settings):
     threads: int = 1
     """Threads of the network's arithmetic; with another number its sums, and so the network, are other ones."""
 
+    device: str = "cpu"
+    """Where the network learns: cpu, cuda or what else torch has; on another device it becomes another network."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         presets = ("quick", "standard", "rules")
@@ -146,6 +165,7 @@ class Settings(runs.Settings):
         self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
         if self.resume is None:
             value_of(self.credit, self.rules)
+            device_of(self.device)
         why = (
             "must be positive without credits, because only the end of a game pays then (preset rules has 1)"
         )
@@ -180,10 +200,16 @@ PRESETS = {
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return a network that has learnt nothing, and the way in which it learns in `env`, see `Settings`.
 
-    The next `env.reset()` begins games that no other seed has. From here on torch works by as many threads as are set:
-    sums depend on their number.
+    The next `env.reset()` begins games that no other seed has. From here on torch works by as many threads as are set,
+    because sums depend on their number, and on a GPU in an order that does not change.
     """
     th.set_num_threads(settings.threads)
+    device = device_of(settings.device)
+    if device.type != "cpu":
+        os.environ.setdefault(
+            "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+        )  # without it products of matrices are refused
+        th.use_deterministic_algorithms(True)
     model = MaskablePPO(
         PathPolicy,
         env,
@@ -197,7 +223,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         clip_range=settings.clip,
         policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.planned},
         seed=settings.seed,
-        device="cpu",
+        device=device,
     )
     # SB3 has seeded it by the seed itself, and then game i + 1 of one seed would be game i of the next.
     env.seed(settings.seed << 32)
@@ -290,7 +316,7 @@ class Run(runs.Run):
 
     def pass_milestone(self) -> None:
         """Add the network to the pool, and measure it."""
-        self.pool.append(copy.deepcopy(self.model.policy.state_dict()))
+        self.pool.append(self.weights())
         super().pass_milestone()
         for *_, name, games, wins, _, _ in self.curve[-len(self.references) :]:
             self.model.logger.record(f"strength/wins_against_{name}", wins / games)
@@ -312,19 +338,24 @@ class Run(runs.Run):
 
     def save_network(self) -> None:
         """Write the best snapshot."""
-        now = copy.deepcopy(self.model.policy.state_dict())
+        now = self.weights()
         if self.pool:
             self.model.policy.load_state_dict(self.pool[self.best])
         trained.save(self.folder / "model.zip", self.model)
         self.model.policy.load_state_dict(now)
 
+    def weights(self) -> dict[str, th.Tensor]:
+        """Return a copy of the network's weights, in main memory whatever the device."""
+        return {name: weights.cpu().clone() for name, weights in self.model.policy.state_dict().items()}
+
     def parts(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of this learner alone."""
+        """Return what a checkpoint holds of this learner alone, in main memory."""
+        moments = self.model.policy.optimizer.state_dict()["state"]
         return {
             "decisions": self.model.num_timesteps,
             "updates": self.model._n_updates,
-            "network": self.model.policy.state_dict(),
-            "optimizer": self.model.policy.optimizer.state_dict()["state"],
+            "network": self.weights(),
+            "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
             "pool": self.pool,
             "state": th.from_numpy(self.env.state.view(np.uint8)),
             "seat": th.from_numpy(self.env.seat),
@@ -338,7 +369,7 @@ class Run(runs.Run):
         for name in self.part_names:
             if name not in ("optimizer", "pool"):
                 checkpoint.check(name, saved[name], own[name])
-        runs.check_adam(saved["optimizer"], self.model.policy.parameters(), begun)
+        runs.check_adam(saved["optimizer"], map(th.Tensor.cpu, self.model.policy.parameters()), begun)
         runs.check_list("pool", saved["pool"], own["network"], begun)
         for name in self.references:
             if [row[2:3] for row in saved["curve"]].count((name,)) != len(saved["pool"]):

@@ -474,6 +474,31 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     assert [row[:1] + row[2:] for row in whole.curve] == [row[:1] + row[2:] for row in rest.curve]
 
 
+def test_on_another_device_a_network_learns_and_is_kept_alike(tmp_path: Path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    changes = {"decisions": 512, "milestones": 1, "games": 8, "milestone_games": 2, **CREDITED}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in changes.items() if name != "planned"]
+    command = [sys.executable, "-m", "tests.pretended_device", *arguments(there), *words, "--planned"]
+    done = subprocess.run(
+        [*command, "--device", "pretended"], capture_output=True, text=True, cwd=Path(__file__).parent.parent
+    )
+    assert done.returncode == 0, done.stderr
+    trained(here, **changes)
+    saved, same = (checkpoint.load(folder / "checkpoint.pt") for folder in (here, there))
+    for name in ("network", "optimizer", "pool", "state"):
+        checkpoint.check(name, same[name], saved[name])  # also that it lies in main memory
+    for name, tensor in saved["network"].items():
+        assert tensor.equal(same["network"][name]), name
+        assert tensor.equal(load(there).network.state_dict()[name]), name
+
+    more = dataclasses.replace(Run.read_settings(there), decisions=640)
+    with pytest.raises(CheckpointError, match="device must be cpu or one that torch can use here"):
+        Run.resume(more)
+    run = Run.resume(dataclasses.replace(more, device="cpu"))
+    run.train(lambda run: None)
+    assert run.done == 640
+
+
 @pytest.mark.parametrize(
     ("wins", "kept"),
     [
@@ -1218,6 +1243,11 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
         (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
         (["--past", "0.25", "--greedy", "0.9"], "greedy must leave room for past = 0.25, got 0.9"),
         (["--credit", "greedy"], "credit must be a policy that plans"),
+        (
+            ["--device", "gpu"],
+            "device must be cpu or one that torch can use here, got 'gpu': Expected one of",
+        ),
+        (["--device", "meta"], "device must be cpu or one that torch can use here, got 'meta'"),
         (
             ["--credit", "td:nowhere.npz"],
             "credit must name a policy for the rules at hand: no file nowhere.npz",
