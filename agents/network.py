@@ -249,9 +249,15 @@ class PathNetwork(nn.Module):
 
     def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
         """Return the numbers of rolls, int64 (N,); dice (N, 6, 6) as in `holds`."""
-        up_to = (dice @ self.number).long().cumsum(1)[:, None]
-        faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
+        faces = (self.up_to(dice) <= self.die).sum(2).clamp(max=DRAGON)
         return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)
+
+    def up_to(self, dice: th.Tensor) -> th.Tensor:
+        """Return how many dice show each face or a lower one, int64 (N, 1, 6); dice (N, 6, 6) as in `holds`.
+
+        Whole numbers are added up, because their sums do not depend on the order in which a GPU adds.
+        """
+        return (dice @ self.number).long().cumsum(1)[:, None]
 
     def holds(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the logits of the holds, (N, 32).
@@ -260,11 +266,8 @@ class PathNetwork(nn.Module):
             dice: (N, 6, 6), how many dice show each face, one-hot.
             scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
         """
-        # Sums of whole numbers do not depend on the order in which a GPU adds.
-        up_to = (dice @ self.number).long().cumsum(1)[:, None]  # (N, 1, 6): dice that show this face or lower
-        lower = (up_to > self.die).to(
-            dice.dtype
-        )  # (N, 5, 6): whether each die shows this face or a lower one
+        lower = self.up_to(dice) > self.die  # (N, 5, 6): whether each die shows this face or a lower one
+        lower = lower.to(dice.dtype)
         shows = th.cat([lower[..., :1], lower[..., 1:] - lower[..., :-1]], 2)
         kept = self.held @ shows  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)

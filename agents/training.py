@@ -206,10 +206,8 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     th.set_num_threads(settings.threads)
     device = device_of(settings.device)
     if device.type != "cpu":
-        os.environ.setdefault(
-            "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-        )  # without it products of matrices are refused
         th.use_deterministic_algorithms(True)
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA asks for it then
     model = MaskablePPO(
         PathPolicy,
         env,
