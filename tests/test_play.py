@@ -386,12 +386,13 @@ def test_wrong_use_is_named_and_leaves_nothing(tmp_path, arguments, words):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, monkeypatch):
+@pytest.mark.parametrize("other", [b"", b"\xff no text"], ids=["a game", "no text"])
+def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, monkeypatch, other):
     play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
     shutil.copy("game.txt", "before.txt")
     play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")  # the game of another one, further on
     keep = cli_play._Match._choose
-    further = Path("before.txt").read_bytes()
+    further = other or Path("before.txt").read_bytes()
 
     def choose(self, state):
         Path("game.txt").write_bytes(further)

@@ -224,7 +224,7 @@ class _Match:
         """Have the game on disk; what another program has made of the file meanwhile is never overwritten."""
         from wotd_env import notation
 
-        if self.file.exists() and self.file.read_text("utf-8") != self.on_disk:
+        if self.file.exists() and self.file.read_text("utf-8", "replace") != self.on_disk:
             raise OSError(
                 f"another program has written {self.file} since, and this game ends here: "
                 f"wotd play --resume {self.file} goes on with what is in the file"
