@@ -257,6 +257,12 @@ def test_a_missing_file_comes_with_the_command_that_makes_it(tmp_path):
         solver.load(tmp_path / "missing.wotd")
 
 
+def test_a_folder_is_no_table(tmp_path):
+    for use in (solver.load, solver.verify, lambda file: solver.solve(0, file)):
+        with pytest.raises(IsADirectoryError, match=r"is a folder; name a table in it, such as .*\.wotd"):
+            use(tmp_path)
+
+
 def test_no_flipped_bit_goes_unnoticed(whole, tmp_path):
     good = whole.file.read_bytes()
     used = [*range(HEADER + 4 * whole.layout.blocks), *range(whole.layout.bytes, len(good))]

@@ -508,8 +508,9 @@ async def _invitation(server: _Server, request: Request) -> Any:
 async def _hand_over(server: _Server, request: Request) -> Any:
     table, viewer = _at_table(server, request)
     body = await _read(server, request, "seat", "agent")
-    server.tables.hand_over(table, viewer, requests.whole(body, "seat"), requests.word(body, "agent"))
-    return table.view(_at_table(server, request)[1])
+    return table.view(
+        server.tables.hand_over(table, viewer, requests.whole(body, "seat"), requests.word(body, "agent"))
+    )
 
 
 async def _act(server: _Server, request: Request) -> Any:

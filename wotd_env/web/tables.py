@@ -210,8 +210,8 @@ class Tables:
                 return number
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
-    def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> None:
-        """Let an agent play a seat from now on.
+    def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
+        """Let an agent play a seat from now on; return what the viewer has left, a last look for who had no other seat.
 
         Raises:
             Refused: unless it is the viewer's, or nobody is there and the viewer is the host; for no such agent.
@@ -228,6 +228,7 @@ class Tables:
             )
         self._check_agent(agent, table.rules, "agent")
         self._put_seat(table, seat, Seat("agent", agent, agent))
+        return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
         """Take a decision.
