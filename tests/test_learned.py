@@ -19,6 +19,7 @@ from tests.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import Tournament, run
 from wotd_env.planning import learned
+from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.learned import Features
 from wotd_env.planning.planner import plan
 from wotd_env.planning.playing import play_turns
@@ -373,5 +374,14 @@ def test_wrong_arguments_of_play_turns_are_named():
     before = state.copy()
     with pytest.raises(ValueError, match=r"value must return an array \(\d+, 2\), got \(\d+,\)"):
         play_turns(game, state, lambda game, afterstates: np.zeros(len(afterstates)))
+    wrong: Any
+    for wrong in (np.zeros((3, 2)), state[0], [state], None):
+        with pytest.raises(ValueError, match=r"state must be a one-dimensional array of wotd_env\.STATE"):
+            play_turns(game, wrong, arbitrary)
+        with pytest.raises(ValueError, match=r"state must be a one-dimensional array of wotd_env\.STATE"):
+            Deeper(arbitrary)(game, wrong)
+    for wrong in (np.ones(2, np.bool_), np.ones(3), True):
+        with pytest.raises(ValueError, match=r"at_random must be bool \(3,\), got"):
+            play_turns(game, state, arbitrary, wrong)
     assert (state == before).all()
     assert state.dtype == STATE

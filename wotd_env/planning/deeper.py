@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.checks import plain
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
@@ -30,9 +31,11 @@ class Deeper:
         """Return the value of every state for each seat, float32 (M, n), 0 for ended games.
 
         Raises:
-            ValueError: if a game is neither ended nor before the first roll of a turn, or by the value.
+            ValueError: if they are no batch, a game is neither ended nor before the first roll of a turn, or by the
+                value.
         """
-        values = np.zeros((len(afterstates), game.rules.players), np.float32)
-        goes_on = afterstates["phase"] != Phase.OVER
-        values[goes_on] = play_turns(game, afterstates[goes_on], self.value).before
+        given = plain(afterstates)
+        values = np.zeros((len(given), game.rules.players), np.float32)
+        goes_on = given["phase"] != Phase.OVER
+        values[goes_on] = play_turns(game, given[goes_on], self.value).before
         return values

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.actions import Action
+from wotd_env.core.arguments import kind_of
+from wotd_env.core.checks import plain
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.engine import Configs
@@ -63,14 +65,17 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
             allows; by default nowhere.
 
     Raises:
-        ValueError: if a game is not before the first roll of a turn, or `value` returns an array of a wrong shape or
-            no finite numbers for games that go on.
+        ValueError: if `state` is no batch, a game is not before the first roll of a turn, `at_random` is of a wrong
+            kind, or `value` returns an array of a wrong shape or no finite numbers for games that go on.
     """
-    if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
+    given = plain(state)
+    if (given["phase"] != Phase.CHANCE).any() or (given["dice"] >= 0).any():
         raise ValueError("state must be games before the first roll of a turn")
     shape = len(state), game.rules.players
     turns = Turns(np.empty(shape, np.float32), np.empty(shape, np.float32))
-    drawn = np.zeros(len(state), np.bool_) if at_random is None else at_random
+    drawn = np.zeros(len(state), np.bool_) if at_random is None else np.asarray(at_random)
+    if drawn.dtype != np.bool_ or drawn.shape != state.shape:
+        raise ValueError(f"at_random must be bool {state.shape}, got {kind_of(drawn)}")
     game.apply(functools.partial(_play_part, game, value), state, drawn, turns)
     return turns
 
