@@ -37,7 +37,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.policy import check_made_for
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States
-from wotd_env.planning.vectors import BLOCK, dot, relu_of_product, relu_of_rows
+from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 
 __all__ = ["HIDDEN", "Features", "LearnedValue", "Network", "load", "save", "shapes"]
 
@@ -290,31 +290,39 @@ def _write_features(states: Records, config: Configs, features: Features, out: A
 @kernel
 def _value(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
     """Write the values of a batch."""
-    rules = config[0]
-    n = rules.players
     width = network.rows.shape[1]
     active = np.empty(features.active, np.int64)
-    x = np.empty(width, np.float32)
-    y = np.empty(HIDDEN, np.float32)
-    for i in range(states.shape[0]):
-        s = states[i]
-        _features(s, rules, features, active)
-        for first in range(0, width, BLOCK):
-            relu_of_rows(network.rows, active, first, x)
-        relu_of_product(network.hidden_bias, x, network.hidden, y)
-        largest = np.float32(-np.inf)
-        seat = np.int64(s.player)
-        for k in range(n):
-            logit = network.output_bias[k] + dot(network.output, k, width, y, 0)
+    x = np.zeros((ABREAST, width), np.float32)
+    y = np.empty((ABREAST, HIDDEN), np.float32)
+    for start in range(0, states.shape[0], ABREAST):
+        count = min(ABREAST, states.shape[0] - start)
+        for j in range(count):
+            _features(states[start + j], config[0], features, active)
             for first in range(0, width, BLOCK):
-                logit += dot(network.output, k, first, x, first)
-            values[i, seat] = logit
-            largest = max(largest, logit)
-            seat = _next(seat, n)
-        total = np.float32(0)
-        for _ in range(n):  # in the order of the turns, so that it is the same whoever has which seat
-            values[i, seat] = math.exp(values[i, seat] - largest)
-            total += values[i, seat]
-            seat = _next(seat, n)
-        for k in range(n):
-            values[i, k] = (n * values[i, k] / total - 1) / (n - 1)
+                relu_of_rows(network.rows, active, first, x, j)
+        relu_of_products(network.hidden_bias, x, network.hidden, y)
+        for j in range(count):
+            _write_values(states[start + j], config[0], network, x, y, j, values[start + j])
+
+
+@inlined
+def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
+    """Write the values of a position, (n,), by row j of what the layers give."""
+    n = rules.players
+    width = network.rows.shape[1]
+    largest = np.float32(-np.inf)
+    seat = np.int64(s.player)
+    for k in range(n):
+        logit = network.output_bias[k] + dot(network.output, k, width, y, j, 0)
+        for first in range(0, width, BLOCK):
+            logit += dot(network.output, k, first, x, j, first)
+        values[seat] = logit
+        largest = max(largest, logit)
+        seat = _next(seat, n)
+    total = np.float32(0)
+    for _ in range(n):  # in the order of the turns, so that it is the same whoever has which seat
+        values[seat] = math.exp(values[seat] - largest)
+        total += values[seat]
+        seat = _next(seat, n)
+    for k in range(n):
+        values[k] = (n * values[k] / total - 1) / (n - 1)

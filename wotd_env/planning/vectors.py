@@ -14,9 +14,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "dot", "relu_of_product", "relu_of_rows"]
+__all__ = ["ABREAST", "BLOCK", "dot", "relu_of_products", "relu_of_rows"]
 
 BLOCK = 32
+ABREAST = 2
+"""Vectors that a matrix is multiplied with at once: alone, each sum would wait for the one before."""
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
@@ -68,56 +70,61 @@ def _store_relu(builder: Any, vector: Any, block: Any) -> None:
 
 
 @_compiled
-def relu_of_rows(typing: Any, rows: Any, active: Any, first: Any, out: Any) -> Any:
-    """Set out[first:first + BLOCK] to relu(rows[active].sum(0))[first:first + BLOCK]."""
+def relu_of_rows(typing: Any, rows: Any, active: Any, first: Any, out: Any, number: Any) -> Any:
+    """Set out[number, first:first + BLOCK] to relu(rows[active].sum(0))[first:first + BLOCK]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table, chosen, at, target = _arrays(context, builder, signature, arguments)
+        table, chosen, at, target, line = _arrays(context, builder, signature, arguments)
         total = cgutils.alloca_once_value(builder, _ZERO)  # type: ignore[no-untyped-call]
         builder.store(_ZERO, total)
         with cgutils.for_range(builder, chosen.shape[0]) as loop:
             row = builder.load(chosen.pointer(loop.index))
             builder.store(builder.fadd(builder.load(total), table.load(row, at)), total)
-        _store_relu(builder, builder.load(total), target.block(at))
+        _store_relu(builder, builder.load(total), target.block(line, at))
         return context.get_dummy_value()
 
-    return types.void(rows, active, types.int64, out), emit
+    return types.void(rows, active, types.int64, out, types.int64), emit
 
 
 @_compiled
-def relu_of_product(typing: Any, bias: Any, vector: Any, matrix: Any, out: Any) -> Any:
-    """Set out, BLOCK numbers, to relu(bias + vector @ matrix)."""
+def relu_of_products(typing: Any, bias: Any, vectors: Any, matrix: Any, out: Any) -> Any:
+    """Set out, (ABREAST, BLOCK), to relu(bias + vectors @ matrix)."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start, factors, table, target = _arrays(context, builder, signature, arguments)
         zero = ir.Constant(ir.IntType(64), 0)
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
-        total = cgutils.alloca_once_value(builder, _ZERO)  # type: ignore[no-untyped-call]
-        builder.store(start.load(zero), total)
-        with cgutils.for_range(builder, factors.shape[0]) as loop:
-            factor = builder.insert_element(
-                _ZERO, builder.load(factors.pointer(loop.index)), ir.Constant(ir.IntType(32), 0)
-            )
-            factor = builder.shuffle_vector(factor, _ZERO, lanes)
-            product = builder.fmul(factor, table.load(loop.index, zero), flags=_FUSED)
-            builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
-        _store_relu(builder, builder.load(total), target.block(zero))
+        numbers = [ir.Constant(ir.IntType(64), number) for number in range(ABREAST)]
+        totals = [cgutils.alloca_once_value(builder, _ZERO) for _ in numbers]  # type: ignore[no-untyped-call]
+        for total in totals:
+            builder.store(start.load(zero), total)
+        with cgutils.for_range(builder, factors.shape[1]) as loop:
+            row = table.load(loop.index, zero)
+            for number, total in zip(numbers, totals, strict=True):
+                factor = builder.insert_element(
+                    _ZERO, builder.load(factors.pointer(number, loop.index)), ir.Constant(ir.IntType(32), 0)
+                )
+                factor = builder.shuffle_vector(factor, _ZERO, lanes)
+                product = builder.fmul(factor, row, flags=_FUSED)
+                builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
+        for number, total in zip(numbers, totals, strict=True):
+            _store_relu(builder, builder.load(total), target.block(number, zero))
         return context.get_dummy_value()
 
-    return types.void(bias, vector, matrix, out), emit
+    return types.void(bias, vectors, matrix, out), emit
 
 
 @_compiled
-def dot(typing: Any, matrix: Any, row: Any, first: Any, vector: Any, at: Any) -> Any:
-    """Return the sum of matrix[row, first:first + BLOCK] * vector[at:at + BLOCK]."""
+def dot(typing: Any, matrix: Any, row: Any, first: Any, vectors: Any, number: Any, at: Any) -> Any:
+    """Return the sum of matrix[row, first:first + BLOCK] * vectors[number, at:at + BLOCK]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table, i, j, factors, k = _arrays(context, builder, signature, arguments)
-        products = builder.fmul(table.load(i, j), factors.load(k))
+        table, i, j, factors, line, k = _arrays(context, builder, signature, arguments)
+        products = builder.fmul(table.load(i, j), factors.load(line, k))
         kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
         name = f"llvm.vector.reduce.fadd.v{BLOCK}f32"
         add_up = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
         return builder.call(add_up, [ir.Constant(_FLOAT, 0.0), products], fastmath=("reassoc",))
 
     index = types.int64
-    return types.float32(matrix, index, index, vector, index), emit
+    return types.float32(matrix, index, index, vectors, index, index), emit
