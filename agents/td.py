@@ -21,11 +21,10 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch as th
-from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -33,12 +32,12 @@ from agents import checkpoint, runs
 from agents.checkpoint import CheckpointError
 from agents.response import Against
 from agents.runs import policy_of
+from agents.targets import Play, Samples, self_play
 from wotd_env import STATE, Game, Phase, Rules
 from wotd_env.core.checks import check_states
-from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
-from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.planning.playing import play_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
@@ -173,60 +172,6 @@ class Network(nn.Module):
         rows, hidden, hidden_bias, output, output_bias = map(th.from_numpy, weights)
         names = {"rows.weight": rows, "hidden.weight": hidden.T, "hidden.bias": hidden_bias}
         self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
-
-
-# ----------------------------------------------------------------------------------------------------------- self-play
-
-
-class Samples(NamedTuple):
-    """What a round of self-play teaches: M positions before a turn; n players, K features."""
-
-    active: th.Tensor
-    """int32 (M, K): their features"""
-    chances: th.Tensor
-    """float32 (M, n): the chances to win that the network should give, for the seat to act, the next, ..."""
-
-
-Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
-"""What plays one turn in every game, in place, as `play_turns` does."""
-
-
-def self_play(
-    game: Game,
-    state: States,
-    value: LearnedValue,
-    at_random: NDArray[np.bool_],
-    td_lambda: float,
-    play: Play = play_turns,
-) -> Samples:
-    """Play turns in all games, in place, and say what they teach.
-
-    Args:
-        game: the rules.
-        state: STATE (N,), games before the first roll of a turn; where one ends, the next begins.
-        value: what plays, and makes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a move at random.
-        td_lambda: lambda.
-        play: plays a turn in every game; may clear `at_random` where it does not end so.
-    """
-    n, turns = game.rules.players, len(at_random)
-    active = np.empty((turns, len(state), value.features.active), np.int32)
-    player = np.empty((turns, len(state)), np.int64)
-    goes_on = np.empty((turns, len(state), 1), np.float32)
-    after, target = np.empty((2, turns, len(state), n), np.float32)
-    for t in range(turns):
-        active[t] = value.features.write(game, state)
-        player[t] = state["player"]
-        played = play(game, state, value, at_random[t])
-        over = state["phase"] == Phase.OVER
-        game.reset(state, where=over, roll=False)
-        goes_on[t, :, 0] = ~(over | at_random[t])
-        target[t], after[t] = played
-    for t in range(turns - 2, -1, -1):
-        target[t] += td_lambda * goes_on[t] * (target[t + 1] - after[t])
-    from_player = (player[:, :, None] + np.arange(n)) % n
-    chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
-    return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 
 # ------------------------------------------------------------------------------------------------------------- the run

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import train
 from agents import checkpoint, evaluate, report, runs, td
 from agents.checkpoint import CheckpointError
-from agents.td import Network, Run, Samples, Settings, self_play
+from agents.targets import Samples, self_play
+from agents.td import Network, Run, Settings
 from tests.learnt import some_value
 from tests.test_policies import positions
 from tests.test_training import contents, flip, put, refusal
