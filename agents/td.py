@@ -52,8 +52,9 @@ class Settings(runs.Settings):
 
     policies = ("against",)
 
-    preset: Literal["quick", "standard"] = "quick"
-    """Defaults of all other settings: for two players quick takes up to 5 minutes on two cores, standard an hour."""
+    preset: Literal["quick", "standard", "many"] = "quick"
+    """Defaults of all other settings: for two players quick takes up to 5 minutes on two cores, standard an hour; many
+    is for three to five players and for powers, which it learns in up to 5 minutes."""
 
     rounds: int = 600
     """Rounds of self-play and learning."""
@@ -102,7 +103,8 @@ class Settings(runs.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
+        presets = ("quick", "standard", "many")
+        self.check("preset", self.preset in presets, "must be quick, standard or many")
         self.check_counts("rounds", "games", "turns", "replay", "batches", "batch_size", "threads")
         self.check_shares("explore", "td_lambda", "average")
         self.check_positive("learning_rate")
@@ -128,7 +130,13 @@ def weights_of(name: str, rules: Rules) -> learned.Network:
     return policy.learned(rules).network
 
 
-PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", rounds=7000, milestones=40)}
+PRESETS = {
+    "quick": Settings(),
+    "standard": Settings(preset="standard", rounds=7000, milestones=40),
+    # With more seats and longer games, more turns lie between a position and what it leads to. So what happens is
+    # carried back over many turns, and old targets, made by a network that knew less, are soon forgotten.
+    "many": Settings(preset="many", rounds=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
+}
 
 
 # ------------------------------------------------------------------------------------------------------------- network

@@ -411,7 +411,7 @@ def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
         (put("ppo", "learner"), "settings must have the keys"),
         (put("another", "learner"), "is one of the learner another, not ppo or td"),
-        (put("another", "settings", "preset"), "preset must be quick or standard"),
+        (put("another", "settings", "preset"), "preset must be quick, standard or many"),
         (put({"players": 9}, "settings", "rules"), "players must be"),
         (put("os:abort", "settings", "against"), "names code to be run: --against os:abort"),
     ],
@@ -474,6 +474,27 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
     assert stop.value.code == 2
     output = capsys.readouterr()
     assert words in " ".join((output.out + output.err).replace("│", "").split())
+
+
+@pytest.mark.parametrize("preset", td.PRESETS)
+def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
+    own = [
+        "--players",
+        "3",
+        "--rounds",
+        "1",
+        "--milestones",
+        "1",
+        "--milestone-games",
+        "3",
+        "--final-games",
+        "3",
+    ]
+    train.main(["td", "--preset", preset, *own, "--games", "8", "--folder", str(tmp_path / "run")])
+    settings = Run.read_settings(tmp_path / "run")
+    named = td.PRESETS[preset]
+    for name in ("preset", "turns", "td_lambda", "replay", "batches"):
+        assert getattr(settings, name) == getattr(named, name)
 
 
 def test_help_names_the_learners_and_explains_every_setting(
