@@ -53,8 +53,7 @@ class Settings(runs.Settings):
     policies = ("against",)
 
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of all other settings: for two players quick takes up to 5 minutes on two cores, standard an hour; many
-    is for three to five players and for powers, which it learns in up to 5 minutes."""
+    """Defaults of the others: quick takes 5 minutes, standard an hour; many is for 3 to 5 players and for powers."""
 
     rounds: int = 600
     """Rounds of self-play and learning."""

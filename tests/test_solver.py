@@ -259,7 +259,9 @@ def test_a_missing_file_comes_with_the_command_that_makes_it(tmp_path):
 
 def test_a_folder_is_no_table(tmp_path):
     for use in (solver.load, solver.verify, lambda file: solver.solve(0, file)):
-        with pytest.raises(IsADirectoryError, match=r"is a folder; name a table in it, such as .*\.wotd"):
+        with pytest.raises(
+            FileNotFoundError, match=r"that is a folder; name a table in it, such as .*\.wotd"
+        ):
             use(tmp_path)
 
 

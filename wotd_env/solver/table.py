@@ -306,12 +306,13 @@ def load(file: str | Path) -> Table:
 
     Raises:
         FileNotFoundError: if there is no such file; the message says how to make one.
-        IsADirectoryError: if it is a folder.
         TableError: if the file is no table, is unfinished, cut short or damaged, or was made by other rulings.
     """
     file = Path(file)
     if file.is_dir():
-        raise IsADirectoryError(f"{file} is a folder; name a table in it, such as {file / 'table.wotd'}")
+        raise FileNotFoundError(
+            f"there is no table {file}: that is a folder; name a table in it, such as {file / 'table.wotd'}"
+        )
     if not file.is_file():
         raise FileNotFoundError(f"there is no table {file}; make one with: {command(file, 'S')}")
     header = read_header(file)
