@@ -53,7 +53,7 @@ class Settings(runs.Settings):
     policies = ("against",)
 
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of the others: quick takes 5 minutes, standard an hour; many is for 3 to 5 players and for powers."""
+    """Defaults of the rest: with two players quick takes 5 minutes, standard an hour; many is for more, and powers."""
 
     rounds: int = 600
     """Rounds of self-play and learning."""

@@ -13,7 +13,7 @@ are numbered by `Features`, and every feature has a row of learnt numbers:
     chances to win = softmax(concatenate(x, y) @ output + output_bias), for the player to act, the next, ...      (n,)
 
 All paths share their rows, so the value stays the same where paths are exchanged. To add up rows takes no matrix
-product: that is why hundreds of thousands of positions a second are valued on one core. Turns played are not looked at,
+product: that is why millions of positions a second are valued on one core. Turns played are not looked at,
 so a value knows nothing of a turn limit that is near (R16).
 """
 
