@@ -478,19 +478,8 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
 
 @pytest.mark.parametrize("preset", td.PRESETS)
 def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
-    own = [
-        "--players",
-        "3",
-        "--rounds",
-        "1",
-        "--milestones",
-        "1",
-        "--milestone-games",
-        "3",
-        "--final-games",
-        "3",
-    ]
-    train.main(["td", "--preset", preset, *own, "--games", "8", "--folder", str(tmp_path / "run")])
+    small = "--players 3 --games 8 --rounds 1 --milestones 1 --milestone-games 3 --final-games 3"
+    train.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
     settings = Run.read_settings(tmp_path / "run")
     named = td.PRESETS[preset]
     for name in ("preset", "turns", "td_lambda", "replay", "batches"):

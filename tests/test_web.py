@@ -324,7 +324,7 @@ def test_a_seat_is_given_to_an_agent_by_whom_it_belongs_to(client: httpx.Client)
         assert (gone.status_code, gone.json()["mine"], gone.json()["host"]) == (200, [], False)
         with pytest.raises(ConnectionClosed):
             until_closed(socket)
-    assert guest.get().status_code == 403  # his key went with the seat
+    assert guest.get().status_code == 403  # the key went with the seat
     assert host.view["seats"][1]["agent"] == "greedy"
 
 

@@ -211,7 +211,7 @@ class Tables:
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
     def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
-        """Let an agent play a seat from now on; return what the viewer has left, a last look for who had no other seat.
+        """Let an agent play a seat from now on; return the viewer without that seat.
 
         Raises:
             Refused: unless it is the viewer's, or nobody is there and the viewer is the host; for no such agent.
