@@ -31,6 +31,7 @@ from rich.table import Column
 
 from agents import checkpoint, report
 from agents.checkpoint import CheckpointError
+from agents.evaluate import Counts
 from agents.runs import CHECKPOINT, RESULT, Stopped, alone, make_folder, options_that_are_code
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -178,15 +179,29 @@ def train(run: Any, console: Console) -> None:
         finally:
             picture = report.draw_curve(run.curve, run.unit, run.settings.rules.players)
             checkpoint.write(run.folder / "curve.png", picture)
-    opponents = ", ".join(run.references)
-    with console.status(f"playing {run.final_games:,} games against each of {opponents}"):
-        results = run.finish()
+    results = measure(run, console)
     content = {name: counts._asdict() for name, counts in results.items()}
     checkpoint.write(run.folder / RESULT, (json.dumps(content, indent=2) + "\n").encode())
     console.print(report.table(results, run.settings.rules.players))
     with console.status("comparing with perfect play"):
         if exact := report.grade(run.folder, run.settings.rules):
             console.print(exact, soft_wrap=True, markup=False)
+
+
+def measure(run: Any, console: Console) -> dict[str, Counts]:
+    """Measure the result, with progress."""
+    with Progress(*columns(), console=console, expand=True, transient=True) as progress:
+        tasks = {
+            name: progress.add_task(name, start=False, total=run.final_games, text=f"games against {name}")
+            for name in run.references
+        }
+
+        def show(name: str, over: int) -> None:
+            progress.start_task(tasks[name])
+            progress.update(tasks[name], completed=over)
+
+        results: dict[str, Counts] = run.finish(show)
+        return results
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,14 @@ class Counts(NamedTuple):
     losses: int
 
 
-def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
+def measure(
+    game: Game,
+    policy: Policy,
+    opponent: Policy,
+    games: int,
+    seed: int,
+    progress: Callable[[int], None] = lambda over: None,
+) -> Counts:
     """Let a policy play against an opponent on all other seats; the policy has every seat equally often.
 
     Args:
@@ -35,6 +43,7 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
         opponent: the policy of all other seats.
         games: games to play, rounded up to a multiple of the number of players.
         seed: the result depends on it alone.
+        progress: called on the way with how many games are over, at last with all.
 
     Returns:
         How many games ended how. A game is won with the whole prize, tied with a share of it or if it is truncated, and
@@ -49,8 +58,9 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         return ask((policy, opponent)[player], game, state[games], rng)
 
-    for _ in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
-        pass
+    for actions in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
+        progress(int((actions < 0).sum()))
+    progress(len(state))
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())

@@ -260,10 +260,10 @@ class Run(runs.Run):
         network.load_state_dict({name.removeprefix("network."): th.tensor(w) for name, w in weights.items()})
         return network
 
-    def finish(self) -> dict[str, Counts]:
+    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
         """Measure the result of the training, and leave it as ONNX, for players without torch."""
         export_onnx(self.folder, self.folder / "model.onnx")
-        return super().finish()
+        return super().finish(progress)
 
     # ------------------------------------------------------------------------------------------------ the folder
 

@@ -6,6 +6,7 @@ is here for the rest: a run folder that is locked, begun, resumed and checked, m
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -432,11 +433,20 @@ class Run:
     def _milestones_reached(self) -> int:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
-    def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least so many games against each of the references."""
+    def measure(
+        self,
+        games: int,
+        seed: int = MEASURING,
+        progress: Callable[[str, int], None] = lambda name, over: None,
+    ) -> dict[str, Counts]:
+        """Play at least so many games against each of the references.
+
+        Calls `progress` with the name of the reference and how many games against it are over.
+        """
         player = self.player()
         return {
-            name: measure(self.game, player, other, games, seed) for name, other in self.references.items()
+            name: measure(self.game, player, other, games, seed, functools.partial(progress, name))
+            for name, other in self.references.items()
         }
 
     @property
@@ -444,9 +454,9 @@ class Run:
         """Games that the result is measured by, against each of the references, at least."""
         return int(self.settings.final_games)
 
-    def finish(self) -> dict[str, Counts]:
-        """Measure the result of the training."""
-        return self.measure(self.final_games, FINAL)
+    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
+        """Measure the result of the training, see `measure`."""
+        return self.measure(self.final_games, FINAL, progress)
 
     # ---------------------------------------------------------------------------------------------- the checkpoint
 

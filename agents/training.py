@@ -320,11 +320,11 @@ class Run(runs.Run):
             self.model.logger.record(f"strength/wins_against_{name}", wins / games)
         self.model.logger.dump(self.model.num_timesteps)
 
-    def finish(self) -> dict[str, Counts]:
+    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
         """Measure the best snapshot of the finished training, and leave it as ONNX, for players without torch."""
         self.model.policy.load_state_dict(self.pool[self.best])
         export_onnx(self.folder, self.folder / "model.onnx")
-        return super().finish()
+        return super().finish(progress)
 
     @property
     def best(self) -> int:
