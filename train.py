@@ -56,7 +56,10 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
         CheckpointError: if there is no run to resume where it says, one of another learner, or one that names code.
         SystemExit: for `--help` and for wrong arguments.
     """
-    named = arguments[0] if arguments and arguments[0] in LEARNERS else None
+    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    if named and named not in LEARNERS:
+        print(f"train.py: error: there is no learner {named!r}, but {', '.join(LEARNERS)}", file=sys.stderr)
+        raise SystemExit(2)
     options = arguments[1:] if named else arguments
     origin, _ = tyro.cli(_Origin, args=options, add_help=False, return_unknown_args=True)
     name = named or next(iter(LEARNERS))

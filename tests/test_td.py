@@ -486,6 +486,13 @@ def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
         assert getattr(settings, name) == getattr(named, name)
 
 
+def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["dqn", "--rounds", "9"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "train.py: error: there is no learner 'dqn', but ppo, td, rllib\n"
+
+
 def test_help_names_the_learners_and_explains_every_setting(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
