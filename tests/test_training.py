@@ -8,6 +8,7 @@ import errno
 import io
 import itertools
 import json
+import re
 import shlex
 import shutil
 import signal
@@ -1293,6 +1294,14 @@ def test_help_lists_and_explains_every_setting(
             assert found, name
             rest = rest.removeprefix(f", --no-{name}")
             assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"
+
+
+def test_the_last_measurement_shows_how_far_it_is_with_every_opponent(tmp_path: Path):
+    run = trained(tmp_path / "run")
+    out = io.StringIO()
+    train.measure(run, Console(file=out, width=80, force_terminal=True, color_system=None))
+    for name in run.references:
+        assert re.search(rf"100 % .*games against {name} ", out.getvalue()), name
 
 
 def test_the_line_of_progress_says_everything_in_80_characters():
