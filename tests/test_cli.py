@@ -310,6 +310,7 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
         ("watch greedy oracle:missing.wotd", "missing.wotd"),
         ("watch greedy --position nonsense", "a position must begin with board, colours"),
         ("watch oracle --players 3", "players must be 2, got 3"),
+        ("watch td --spaces 3", "no trained model of td"),
         ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
         ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
         ("bench --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
@@ -386,6 +387,24 @@ def test_solve_makes_a_compact_table(table, tmp_path):
     assert "largest difference" in result.stdout
     assert wotd("solve", "--compact", table, "--quiet").exit_code == WRONG_USE
     assert wotd("solve", "--compact", table, "--spaces", 1, "--quiet").exit_code == WRONG_USE
+
+
+@pytest.mark.parametrize(
+    "command", ["arena td greedy", "watch td greedy", "record td greedy --out games.parquet"]
+)
+def test_rules_that_a_policy_does_not_play_are_refused_before_anything_is_shown(command):
+    result = wotd(*command.split(), "--spaces", "3")
+    assert result.exit_code == WRONG_USE
+    assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("more", [["td"], ["--against", "td"]])
+def test_grading_refuses_a_policy_of_other_rules_before_it_grades_another(table, more):
+    result = wotd("analyze", "greedy", *more, "--table", table)
+    assert result.exit_code == WRONG_USE
+    assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
+    assert result.stdout == ""
 
 
 def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypatch):

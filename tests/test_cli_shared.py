@@ -31,7 +31,7 @@ def interrupt(*arguments, **options):
         ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
         ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
         ("watch first", "wotd_env.cli.watch.narrate", "Interrupted.\n"),
-        ("analyze first --quiet", "wotd_env.cli.analyze.ready_policies", "Interrupted.\n"),
+        ("analyze first --table a.wotd --quiet", "wotd_env.solver.load", "Interrupted.\n"),
         ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),
         (
             "solve --spaces 0 --quiet",

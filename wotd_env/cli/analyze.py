@@ -85,14 +85,17 @@ def command(
         check_writable(out, ".json")
     if plot:
         check_writable(plot, *PICTURES)
-    players = {name: Blamed(name, policy) for name, policy in ready_policies(what, trust).items()}
-    opponent = Blamed(against, ready_policies([against], trust)[against]) if against else None
     if table:
         solution = solver.load(table)
         if spaces not in (None, solution.spaces):
             raise ValueError(f"--spaces is {spaces}, but {table} is for {solution.spaces} plain spaces")
     else:
         solution = Oracle().table(Game(Rules(spaces=7 if spaces is None else spaces)))
+    graded_rules = Rules(spaces=solution.spaces)
+    players = {
+        name: Blamed(name, policy) for name, policy in ready_policies(what, trust, graded_rules).items()
+    }
+    opponent = Blamed(against, ready_policies([against], trust, graded_rules)[against]) if against else None
     grades = {}
     for name, player in players.items():
         with progress_bar(f"games of {name}", quiet) as progress:

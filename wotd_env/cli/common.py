@@ -88,10 +88,11 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
     Args:
         names: of the policies.
         trust: see `wotd_env.make_policy`.
-        rules: of the games that they will play. A table that `oracle` lacks for them is missed here, and not in the
-            middle of a game.
+        rules: of the games that they will play. A policy that is made for others is refused here, and a table that
+            `oracle` lacks is missed here, and not in the middle of a game.
     """
     from wotd_env import Game, make_policy
+    from wotd_env.core.policy import check_rules
     from wotd_env.policies.oracle import Oracle
 
     made = {}
@@ -102,9 +103,11 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
             raise
         except Exception as error:
             raise ValueError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from error
-    for policy in made.values():
-        if rules is not None and isinstance(policy, Oracle):
-            policy.table(Game(rules))
+    if rules is not None:
+        for policy in made.values():
+            check_rules(policy, rules)
+            if isinstance(policy, Oracle):
+                policy.table(Game(rules))
     return made
 
 

@@ -74,8 +74,6 @@ def command(
     Type help for what can be typed. Every decision is on disk at once; a review follows the end of the game.
     """
     with explained():
-        from wotd_env.core.policy import check_rules
-
         if resume:
             check_no_rules(context, rules, "--resume")
             for option, value in (("--file", file), ("--seed", seed), ("--position", position)):
@@ -90,8 +88,6 @@ def command(
             raise ValueError("one of the seats must be me; wotd watch shows games of policies alone")
         names = [name for name in recorded.players if not _is_person(name)]
         players = ready_policies(names, trust, recorded.rules)
-        for player in players.values():
-            check_rules(player, recorded.rules)
         game = _Match(recorded, resume or _free(file), players)
     with explained(game.kept):
         game.play()
