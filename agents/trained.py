@@ -70,7 +70,9 @@ def player(network: PathNetwork) -> Trained:
 
 
 def load(run: Path | str) -> Trained:
-    """Return the player of a run folder, or of its `model.zip`; no code in the file is run.
+    """Return the player of a run folder of PPO, or of its `model.zip`; no code in the file is run.
+
+    Runs of TD(lambda) have none: their values are policies by the folder's name, see `wotd_env.make_policy`.
 
     Raises:
         FileNotFoundError: if there is no model.
@@ -79,7 +81,10 @@ def load(run: Path | str) -> Trained:
     file = Path(run)
     file = file / "model.zip" if file.is_dir() else file
     if not file.is_file():
-        raise FileNotFoundError(f"there is no model {file}: name a run folder of train.py, or its model.zip")
+        raise FileNotFoundError(
+            f"there is no model {file}: name a run folder of PPO, or its model.zip; "
+            "a run folder of train.py td is a policy by its name, without torch"
+        )
     parts = checkpoint.members(str(file), file.read_bytes())
     if missing := {ABOUT, WEIGHTS} - parts.keys():
         raise CheckpointError(
