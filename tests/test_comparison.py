@@ -16,7 +16,7 @@ from sb3_contrib import MaskablePPO
 
 from agents import td
 from tools import comparison
-from wotd_env import analysis, solver
+from wotd_env import analysis
 
 QUICK = comparison.QUICK
 
@@ -25,7 +25,7 @@ QUICK = comparison.QUICK
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the page and, when it is needed, the table."""
     shutil.copy(comparison.ROOT / "docs" / comparison.PAGE, tmp_path)
-    monkeypatch.setattr(solver, "cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
     return tmp_path
 
 
@@ -198,4 +198,4 @@ def test_training_without_masks_works_by_the_threads_that_are_set(
 
 def test_a_missing_table_is_named(place: Path, capsys: pytest.CaptureFixture[str]):
     assert comparison.main(["--quick", "--spaces", "2", "--into", str(place)]) == 2
-    assert "wotd solve" in capsys.readouterr().err
+    assert "wotd solve --spaces 2 " in capsys.readouterr().err

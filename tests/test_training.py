@@ -646,7 +646,7 @@ def test_the_command_leaves_a_complete_run_folder(tmp_path: Path, capsys: pytest
         assert actions.dtype == np.int64
         assert game.legal_actions(state)[np.arange(50), actions].all()
     with pytest.raises(
-        FileNotFoundError, match="no model .*: name a run folder of PPO, .* td is a policy by its name"
+        FileNotFoundError, match=r"no model .*: name a run folder of PPO, .* td is a policy by its name"
     ):
         load(tmp_path)
 

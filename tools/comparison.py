@@ -30,9 +30,10 @@ from agents.evaluate import FINAL
 from agents.runs import CHECKPOINT, Stopped, alone, plain
 from tools import pages
 from train import LEARNERS, stopping
-from wotd_env import Rules, analysis, solver
+from wotd_env import Game, Rules, analysis, solver
 from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.core.policy import Policy
+from wotd_env.policies.oracle import Oracle
 from wotd_env.policies.sb3 import Trained
 
 ROOT = Path(__file__).parent.parent
@@ -284,8 +285,7 @@ def compare(
         FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
         CheckpointError: if a training has other settings, or comes before the one that it learns from.
     """
-    file = solver.cache_file(spaces)
-    table = solver.solve(spaces, file) if spaces <= 1 else solver.load(file)
+    table = Oracle().table(Game(Rules(spaces=spaces)))
     folder.mkdir(parents=True, exist_ok=True)
 
     def curve_of(name: str, seed: int) -> tuple[Curve, Any]:
