@@ -160,7 +160,7 @@ def _grades(name: str, grades: Grades) -> Table:
         table.add_row(
             grade.kind,
             f"{grade.decisions:,}",
-            f"{grade.regret:.4f} ±{grade.regret_error:.4f}",
+            f"{grade.regret:.6f} ±{grade.regret_error:.6f}",
             f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
             f"{grade.errors:.1%}",
             f"{grade.blunders:.1%}",
