@@ -18,8 +18,9 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from tests.server import fewer, running
+from tests.server import dice_of, fewer, running
 from wotd_env import Game, Rules, make_policy, notation
+from wotd_env.web.tables import Tables
 
 CHROMIUM = os.environ.get("WOTD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [
@@ -37,6 +38,12 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium, and WOTD_CHROMIUM names none"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def dice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the dice of each test follow from its name."""
+    monkeypatch.setattr(Tables, "random", staticmethod(dice_of(request.node.name)))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +31,7 @@ from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.server import fewer, running, wait_until_ready
+from tests.server import dice_of, fewer, running, wait_until_ready
 from wotd_env import STATE, Game, Rules, notation
 from wotd_env.cli import app
 from wotd_env.core.policy import Policy
@@ -58,8 +57,7 @@ VARIANTS: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def dice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the dice of each test follow from its name."""
-    rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))
-    monkeypatch.setattr(Tables, "random", staticmethod(lambda: int(rng.integers(1 << 64, dtype=np.uint64))))
+    monkeypatch.setattr(Tables, "random", staticmethod(dice_of(request.node.name)))
 
 
 @pytest.fixture(scope="module")
