@@ -361,6 +361,16 @@ def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
     assert "policy 'broken_policy:Policy' cannot be made: ZeroDivisionError" in result.stderr
 
 
+def test_a_policy_that_cannot_say_which_rules_it_plays_is_explained(monkeypatch, tmp_path):
+    (tmp_path / "unsure_policy.py").write_text(
+        "class Policy:\n    def check_rules(self, rules): 1 / 0\n    def act(self, game, state, rng): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = wotd("watch", "unsure_policy:Policy")
+    assert result.exit_code == WRONG_USE
+    assert "policy 'unsure_policy:Policy' cannot be asked for its rules: ZeroDivisionError" in result.stderr
+
+
 def test_without_its_extra_the_command_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from wotd_env.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)

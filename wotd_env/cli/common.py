@@ -104,8 +104,14 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
         except Exception as error:
             raise ValueError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from error
     if rules is not None:
-        for policy in made.values():
-            check_rules(policy, rules)
+        for name, policy in made.items():
+            try:
+                check_rules(policy, rules)
+            except ValueError:
+                raise
+            except Exception as error:
+                told = f"cannot be asked for its rules: {type(error).__name__}: {error}"
+                raise ValueError(f"policy {name!r} {told}") from error
             if isinstance(policy, Oracle):
                 policy.table(Game(rules))
     return made
