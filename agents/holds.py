@@ -4,7 +4,7 @@ A turn ends in one of `ENDS` ways: a piece has moved by 1 to 5 dice on a path, o
 dragons; an equilibrium; a swap with five dragons; a pass, where no move is possible (R5). A network says what each is
 worth, and the planner's exact passes over the 252 rolls and 462 keeps say what every hold is worth then. The layer is
 differentiable: what a hold is worth is the mean over the ends that the best further play leads to, so its gradient is
-their distribution.
+their distribution. What powers allow besides is not among these ends.
 """
 
 from __future__ import annotations

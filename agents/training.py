@@ -120,7 +120,7 @@ class Settings(runs.Settings):
     """Units of the network's hidden layers."""
 
     planned: bool = True
-    """Score holds and moves by the ends of the turn, with the turn planner as a layer of the network."""
+    """Score holds and moves by the ends of the turn: the turn planner is a layer of the network, without powers."""
 
     credit: str = "auto"
     """Policy by whose value decisions are paid at once; none: by the result; auto: td if the package has a model."""
