@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env import Game
-from wotd_env.core.policy import Policy, ask, play_out
+from wotd_env.policy import Policy, ask, play_out
 
 MEASURING = 1 << 63
 """Seed of the measurements at milestones; the games of a training have smaller ones."""

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from agents.evaluate import FINAL, Counts
 from wotd_env import Rules
-from wotd_env.core.intervals import proportion_confint
+from wotd_env.intervals import proportion_confint
 from wotd_env.policies import POLICIES
 
 COLUMNS = ("cpu_seconds", "opponent", "games", "wins", "ties", "losses")

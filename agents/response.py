@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env import Game, Phase
-from wotd_env.core.policy import Policy, ask
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.policy import Policy, ask
 
 
 @dataclass

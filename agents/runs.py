@@ -28,9 +28,9 @@ from agents.checkpoint import CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, measure
 from wotd_env import Game, Rules, make_policy
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.intervals import proportion_confint
-from wotd_env.core.policy import Policy, check_rules
+from wotd_env.intervals import proportion_confint
 from wotd_env.policies import POLICIES
+from wotd_env.policy import Policy, check_rules
 
 CHECKPOINT, RESULT, LOCK = "checkpoint.pt", "result.json", ".lock"
 

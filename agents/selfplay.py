@@ -23,8 +23,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from agents.credit import Creditor
 from wotd_env import STATE, Game, Phase
-from wotd_env.core.policy import Policy, ask
 from wotd_env.planning.planner import Value
+from wotd_env.policy import Policy, ask
 
 
 class SelfPlayVecEnv(VecEnv):

@@ -45,10 +45,10 @@ from agents.selfplay import SelfPlayVecEnv
 from wotd_env import STATE, Phase, Rules, models
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
-from wotd_env.core.policy import Policy
 from wotd_env.planning.planner import Value
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.sb3 import Trained
+from wotd_env.policy import Policy
 
 LEAST_ENTROPY = 1 / 30
 """What is left of the entropy bonus at the end."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wotd_env.core.intervals import LEVEL, Z, margin_of_error, proportion_confint
+from wotd_env.intervals import LEVEL, Z, margin_of_error, proportion_confint
 
 
 def test_the_quantile_belongs_to_the_level():

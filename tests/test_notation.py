@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.positions import board
-from tests.test_properties import any_rules, decisions
+from tests.core.test_properties import any_rules, decisions
+from tests.helpers import ROOT
+from tests.helpers.positions import board
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, notation
 from wotd_env.core.position import read_position
 
@@ -325,7 +326,7 @@ def test_a_game_can_be_written_by_hand():
 
 
 def test_the_examples_of_the_page_are_what_they_say():
-    page = (Path(__file__).parents[1] / "docs" / "notation.md").read_text()
+    page = (ROOT / "docs" / "notation.md").read_text()
     line, game = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
     assert notation.position(*notation.parse_position(line)) == line.rstrip()
     assert notation.parse_game(game).seed == 11

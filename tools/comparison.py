@@ -32,9 +32,9 @@ from tools import pages
 from train import LEARNERS, stopping
 from wotd_env import Game, Rules, analysis, solver
 from wotd_env.adapters.sb3 import SB3VecEnv
-from wotd_env.core.policy import Policy
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policies.sb3 import Trained
+from wotd_env.policy import Policy
 
 ROOT = Path(__file__).parent.parent
 PAGE, PICTURE = "training.md", "comparison.svg"

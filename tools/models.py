@@ -21,8 +21,8 @@ from agents import checkpoint, export, report
 from agents.runs import CHECKPOINT, RESULT
 from tools import pages
 from wotd_env import Rules, models
-from wotd_env.core.policy import check_made_for
 from wotd_env.planning import learned
+from wotd_env.policy import check_made_for
 
 ROOT = Path(__file__).parent.parent
 PAGE, PICTURE = "models.md", "models.svg"

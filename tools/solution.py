@@ -23,8 +23,8 @@ from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
-from wotd_env.core.policy import ask, play_out
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
+from wotd_env.policy import ask, play_out
 from wotd_env.solver.families import new_block, solve_families
 from wotd_env.solver.positions import board_of
 from wotd_env.solver.table import layout_of

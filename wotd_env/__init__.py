@@ -13,11 +13,10 @@ from wotd_env.core.rules import Phase, Power, Rules
 from wotd_env.core.state import STATE
 
 if TYPE_CHECKING:
-    from wotd_env import way_of_the_dragon_v0
-    from wotd_env.core import notation, symmetry
+    from wotd_env import notation, symmetry, way_of_the_dragon_v0
     from wotd_env.core.game import Game, GameSpec, IllegalActionError
-    from wotd_env.core.policy import Policy
     from wotd_env.policies import make_policy
+    from wotd_env.policy import Policy
 
 __version__ = "0.1.0"
 
@@ -54,12 +53,12 @@ _LAZY = {
     "Game": "wotd_env.core.game",
     "GameSpec": "wotd_env.core.game",
     "IllegalActionError": "wotd_env.core.game",
-    "Policy": "wotd_env.core.policy",
+    "Policy": "wotd_env.policy",
     "make_policy": "wotd_env.policies",
 }
 _LAZY_MODULES = {
-    "notation": "wotd_env.core.notation",
-    "symmetry": "wotd_env.core.symmetry",
+    "notation": "wotd_env.notation",
+    "symmetry": "wotd_env.symmetry",
     "way_of_the_dragon_v0": "wotd_env.way_of_the_dragon_v0",
 }
 

@@ -1,7 +1,7 @@
 """Gymnasium's three ways to many games play the same ones, and its wrappers go around one game and around many.
 
-What one environment promises is in tests/test_single.py, what the native vector environment does in
-tests/test_vector.py.
+What one environment promises is in tests/envs/test_single.py, what the native vector environment does in
+tests/envs/test_vector.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from open_spiel.python import policy, rl_environment
 from open_spiel.python.algorithms import best_response, exploitability, generate_playthrough, mcts, minimax
 from open_spiel.python.tests import games_sim_test
 
-from tests.exact import before_roll, random_positions
+from tests.helpers.exact import before_roll, random_positions
 from wotd_env import Action, Game, IllegalActionError, Phase, Rules, notation
 from wotd_env.adapters.openspiel import NAME, position
 from wotd_env.core.dice import KEEPS, NUM_ROLLS

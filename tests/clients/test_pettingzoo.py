@@ -1,7 +1,7 @@
 """PettingZoo's tools and wrappers take the game as its users write it.
 
 Its suite (`api_test`, `seed_test`, `render_test`, `state_test`) and the game for all seats at once are in
-tests/test_aec.py.
+tests/envs/test_aec.py.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from ray.tune.registry import register_env
 import train
 from agents import checkpoint, rllib, runs, trained
 from agents.rllib import Run, Settings
-from tests.test_training import flip, refusal
+from tests.agents.test_training import flip, refusal
 from wotd_env import Game, Rules
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 

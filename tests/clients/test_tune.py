@@ -16,9 +16,9 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 import ray
 
 from agents import td, tune
-from tests import test_td
-from tests.learnt import some_value
-from tests.test_training import contents
+from tests.agents import test_td
+from tests.agents.test_training import contents
+from tests.helpers.learned import some_value
 from wotd_env.planning import learned
 
 pytestmark = [

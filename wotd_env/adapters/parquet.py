@@ -31,11 +31,11 @@ from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import source_digest
 from wotd_env.core.game import Game
-from wotd_env.core.notation import RecordedGame, record_game
-from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import ROW, STATE, States
+from wotd_env.notation import RecordedGame, record_game
 from wotd_env.policies import make_policy
+from wotd_env.policy import Policy, ask, check_rules, play_out
 from wotd_env.solver import Table
 
 try:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, show_dice
-from wotd_env.core.intervals import margin_of_error
-from wotd_env.core.notation import position
-from wotd_env.core.policy import Policy, ask, check_rules, play_out
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
+from wotd_env.intervals import margin_of_error
+from wotd_env.notation import position
 from wotd_env.policies import make_policy
+from wotd_env.policy import Policy, ask, check_rules, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 

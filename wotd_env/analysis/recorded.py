@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from wotd_env.analysis.advice import Advisor
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
 from wotd_env.core.game import Game, show_dice
-from wotd_env.core.notation import RecordedGame
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
+from wotd_env.notation import RecordedGame
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wotd_env.arena.blocks import Forfeit, GameResults
 from wotd_env.arena.tournament import Matchup, Tournament
-from wotd_env.core.intervals import LEVEL, Z
+from wotd_env.intervals import LEVEL, Z
 
 try:  # as early as this, so that nobody plays for hours to learn that ratings cannot be fitted
     from scipy.special import expit, stdtrit

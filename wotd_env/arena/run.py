@@ -16,8 +16,8 @@ from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Matchup, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.policy import Policy, check_rules
 from wotd_env.policies import check_policy, make_policy
+from wotd_env.policy import Policy, check_rules
 
 __all__ = ["run"]
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from wotd_env.arena.blocks import PlayedBlock, play_block
 from wotd_env.arena.luck import make_equity
 from wotd_env.arena.tournament import Block, Tournament
-from wotd_env.core.policy import Policy
 from wotd_env.policies import make_policy
+from wotd_env.policy import Policy
 
 __all__ = ["Here", "Pool", "Processes", "Worker"]
 

@@ -126,7 +126,7 @@ def command(
 def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
     """Say which games were forfeited, how to see the first of them again, and where the first policy raised."""
     from wotd_env.arena import replay
-    from wotd_env.core.notation import position
+    from wotd_env.notation import position
 
     lines = [f"{len(forfeits)} games were forfeited:", *(f"  {forfeit}" for forfeit in forfeits[:most])]
     if len(forfeits) > most:

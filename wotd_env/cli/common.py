@@ -26,9 +26,9 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from wotd_env.core.game import Game
-    from wotd_env.core.policy import Policy
     from wotd_env.core.rules import Rules
     from wotd_env.core.state import States
+    from wotd_env.policy import Policy
 
 __all__ = [
     "FAILED",
@@ -92,8 +92,8 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
             `oracle` lacks is missed here, and not in the middle of a game.
     """
     from wotd_env import Game, make_policy
-    from wotd_env.core.policy import check_rules
     from wotd_env.policies.oracle import Oracle
+    from wotd_env.policy import check_rules
 
     made = {}
     for name in names:
@@ -165,8 +165,8 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
         steps: its positions, STATE (1,), with what is decided in each; None in the last one.
     """
     from wotd_env.core.game import show_dice
-    from wotd_env.core.notation import position
     from wotd_env.core.position import SEATS
+    from wotd_env.notation import position
     from wotd_env.rendering import render_text
 
     names = [printable(name) for name in names]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from wotd_env.core.game import Game, show_dice
-from wotd_env.core.notation import action_text
 from wotd_env.core.position import FACES
 from wotd_env.core.rules import DICE, ELEMENTS, Phase
 from wotd_env.core.state import States
+from wotd_env.notation import action_text
 
 if TYPE_CHECKING:
     from wotd_env.analysis import Advisor

@@ -23,9 +23,9 @@ from wotd_env.core.rules import Rules
 if TYPE_CHECKING:
     from wotd_env.analysis import Review
     from wotd_env.cli.person import Decision
-    from wotd_env.core.notation import RecordedGame
-    from wotd_env.core.policy import Policy
     from wotd_env.core.state import States
+    from wotd_env.notation import RecordedGame
+    from wotd_env.policy import Policy
 
 PERSON = "me"
 """The name of a seat that a person plays; `me:Anna` is one by name."""
@@ -231,7 +231,7 @@ class _Match:
     def _choose(self, state: States) -> int | None:
         """Return what the seat to act decides, and tell it; None if it leaves."""
         from wotd_env.core.game import show_dice
-        from wotd_env.core.policy import ask
+        from wotd_env.policy import ask
 
         seat = int(state["player"][0])
         name = self.recorded.players[seat]
@@ -285,7 +285,7 @@ class _Match:
     def _answer(self, decision: Decision, line: str) -> bool:
         """Do what a line asks for, unless it is a choice; return whether it was."""
         from wotd_env.cli import person
-        from wotd_env.core.notation import position
+        from wotd_env.notation import position
 
         told: list[str] = []
         match line.lower().split():

@@ -17,8 +17,8 @@ from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
     from wotd_env.core.game import Game
-    from wotd_env.core.policy import Policy
     from wotd_env.core.state import States
+    from wotd_env.policy import Policy
 
 
 @explained()
@@ -95,7 +95,7 @@ def _play(
     actions: list[int],
 ) -> Iterator[tuple[States, int | None]]:
     """Play a game on to its end; yield its positions with what is decided in them, and note both."""
-    from wotd_env.core.policy import ask, play_out
+    from wotd_env.policy import ask, play_out
 
     rng = np.random.default_rng(seed)
 

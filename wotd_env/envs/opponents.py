@@ -20,11 +20,11 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
-from wotd_env.core.policy import Policy, ask, check_rules
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.policies import Script, make_policy, script_of
 from wotd_env.policies.scripts import choose
+from wotd_env.policy import Policy, ask, check_rules
 
 __all__ = ["Opponents"]
 

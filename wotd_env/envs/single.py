@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.policy import Policy
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.envs.common import (
     OneGame,
@@ -27,6 +26,7 @@ from wotd_env.envs.common import (
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents
+from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonEnv"]

@@ -18,7 +18,6 @@ from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.policy import Policy
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
@@ -31,6 +30,7 @@ from wotd_env.envs.common import (
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents, play_scripts
+from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonVectorEnv"]

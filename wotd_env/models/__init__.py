@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wotd_env.core.policy import check_made_for
 from wotd_env.core.rules import Rules
+from wotd_env.policy import check_made_for
 
 __all__ = ["FOLDER", "find", "name_of", "rules_of"]
 

@@ -34,10 +34,10 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.policy import check_made_for
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
+from wotd_env.policy import check_made_for
 
 __all__ = ["HIDDEN", "Features", "LearnedValue", "Network", "load", "save", "shapes"]
 
@@ -154,7 +154,7 @@ class LearnedValue:
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the network is for some rules, see `wotd_env.core.policy.check_made_for`.
+        """Make sure that the network is for some rules, see `wotd_env.policy.check_made_for`.
 
         Raises:
             ValueError: if it is for other ones.

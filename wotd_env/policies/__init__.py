@@ -15,7 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wotd_env.core.policy import Policy
+from wotd_env.policy import Policy
 
 __all__ = ["POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of"]
 

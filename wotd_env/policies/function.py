@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.observation import ENCODINGS
-from wotd_env.core.policy import seen_in
 from wotd_env.core.state import States
+from wotd_env.policy import seen_in
 
 __all__ = ["FunctionPolicy"]
 

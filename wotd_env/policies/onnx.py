@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.observation import ENCODINGS
-from wotd_env.core.policy import check_made_for, seen_in
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+from wotd_env.policy import check_made_for, seen_in
 
 RULES = "wotd_rules"
 """The entry of the metadata that holds the rules, as JSON."""

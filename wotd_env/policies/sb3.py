@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.core.policy import check_made_for, seen_in
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+from wotd_env.policy import check_made_for, seen_in
 
 if TYPE_CHECKING:
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy

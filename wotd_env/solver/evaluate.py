@@ -20,10 +20,10 @@ from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
 from wotd_env.core.game import Game
-from wotd_env.core.policy import Policy, ask
 from wotd_env.core.rules import DICE, PATHS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.planning.turn import LANES, MORE, NOTHING, Rows, best, expect, new_rows
+from wotd_env.policy import Policy, ask
 from wotd_env.solver.positions import (
     NONE,
     Bases,

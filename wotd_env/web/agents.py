@@ -15,10 +15,10 @@ import numpy as np
 
 from wotd_env.analysis import Advisor
 from wotd_env.core.game import Game
-from wotd_env.core.policy import Policy, ask, check_rules
 from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
+from wotd_env.policy import Policy, ask, check_rules
 
 __all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
 

@@ -25,10 +25,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from wotd_env.core.notation import RecordedGame, parse_game, parse_position, record_game
-from wotd_env.core.policy import Policy, ask
 from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, POWERS, Rules
+from wotd_env.notation import RecordedGame, parse_game, parse_position, record_game
 from wotd_env.policies import make_policy
+from wotd_env.policy import Policy, ask
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import requests, views
 from wotd_env.web.agents import Agents, game_of, in_thread

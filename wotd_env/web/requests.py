@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from wotd_env.core.notation import parse_position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
+from wotd_env.notation import parse_position
 from wotd_env.web.limits import Refused
 
 __all__ = ["KINDS", "NAME", "PACE", "NewSeat", "NewTable", "new_table", "read", "read_name", "whole", "word"]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis import BLUNDER, ERROR, review
 from wotd_env.core.game import Game
-from wotd_env.core.notation import RecordedGame
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
+from wotd_env.notation import RecordedGame
 from wotd_env.web import views
 from wotd_env.web.agents import advisor_of, game_of
 

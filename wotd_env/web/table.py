@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wotd_env.core.game import Game
-from wotd_env.core.notation import RecordedGame
 from wotd_env.core.position import SEATS, parse_position, position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
+from wotd_env.notation import RecordedGame
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
 from wotd_env.web.review import Advised, even

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from wotd_env.core.game import IllegalActionError
-from wotd_env.core.notation import RecordedGame, parse_action
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Rules
+from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents, Asked
 from wotd_env.web.limits import Limits, Refused
 from wotd_env.web.requests import NewTable

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.game import Game
-from wotd_env.core.notation import action_text, legal_words, position
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, POWERS, Phase, Power, Rules
 from wotd_env.core.state import States
+from wotd_env.notation import action_text, legal_words, position
 from wotd_env.rendering.text import ANIMALS, describe_due
 
 __all__ = [

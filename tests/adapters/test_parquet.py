@@ -1,0 +1,409 @@
+"""Games as Parquet: every decision comes back, and the games can be played again to the same bits."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers import ROOT
+from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, solver
+from wotd_env.adapters import parquet
+from wotd_env.cli import WRONG_USE, app
+from wotd_env.policy import ask, play_out
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+RULES = [
+    Rules(spaces=1),
+    Rules(players=3, spaces=2, powers="any", dead_pieces=4, colors="random", immunity=True, max_turns=40),
+    Rules(players=5, spaces=0, powers="own", start=2, max_turns=60),
+]
+POLICIES = ("greedy", "random", "first", "random", "greedy")
+
+
+@pytest.fixture(params=RULES, ids=lambda rules: f"{rules.players} players")
+def recorded(request, tmp_path):
+    """A file of games, and their rules."""
+    rules: Rules = request.param
+    file = tmp_path / "games.parquet"
+    parquet.record(POLICIES[: rules.players], file, 20, rules, seed=7)
+    return file, rules
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(parquet, "BLOCK", 8)
+
+
+def wotd(*arguments: object) -> Any:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
+
+
+def test_every_decision_of_every_seat_is_a_row(recorded):
+    file, rules = recorded
+    decisions = parquet.load(file)
+    names = POLICIES[: rules.players]
+    game, rows = Game(rules), 0
+    for first, count in ((0, 8), (8, 8), (16, 4)):  # the games as they are played without being recorded
+        rng = np.random.default_rng([7, first])
+        state = game.reset(count, seed=7 + first)
+        seats = np.array(
+            [[(k - i) % rules.players for k in range(rules.players)] for i in range(first, first + count)]
+        )
+        players = [make_policy(name) for name in names]
+        steps = []
+
+        def choose(player, games, state=state, players=players, rng=rng):
+            return ask(players[player], game, state[games], rng)
+
+        for actions in play_out(game, state, seats, choose):
+            steps.append((state.copy(), actions))
+        for i in range(count):
+            mine = decisions.game == first + i
+            played = [(states[i], actions[i]) for states, actions in steps if actions[i] >= 0]
+            assert decisions.number[mine].tolist() == list(range(len(played)))
+            assert decisions.state[mine].tobytes() == b"".join(one.tobytes() for one, _ in played)
+            assert decisions.action[mine].tolist() == [action for _, action in played]
+            seat = decisions.state["player"][mine]
+            expected = [names[seats[i, k]] for k in seat]
+            assert [decisions.policies[k] for k in decisions.policy[mine]] == expected
+            assert decisions.reward[mine] == pytest.approx(game.rewards(state)[i, seat])
+            assert set(decisions.seed[mine].tolist()) == {7 + first + i}
+            rows += len(played)
+    assert rows == len(decisions.game)
+    assert (decisions.mask == game.legal_actions(decisions.state)).all()
+    assert np.isnan(decisions.equity).all()
+    assert np.isnan(decisions.regret).all()
+
+
+def test_the_columns_are_those_of_the_page(recorded):
+    file, rules = recorded
+    table = pq.read_table(file)
+    page = (ROOT / "docs" / "data.md").read_text()
+    named = [
+        line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4
+    ]
+    assert table.column_names == named == parquet.schema(rules).names
+    decisions = parquet.load(file)
+    assert table["turn"].to_pylist() == decisions.state["turn"].tolist()
+    assert table["phase"].to_pylist() == decisions.state["phase"].tolist()
+    assert table["seat"].to_pylist() == decisions.state["player"].tolist()
+    about = json.loads(table.schema.metadata[b"wotd_env"])
+    assert Rules.from_dict(about["rules"]) == rules
+    assert (about["seed"], about["games"]) == (7, 20)
+    assert pq.ParquetFile(file).num_row_groups == 3
+
+
+def test_decisions_are_filtered_by_any_column(recorded):
+    file, _ = recorded
+    every = parquet.load(file)
+    some = parquet.load(file, filters=[("policy", "=", "greedy"), ("turn", ">=", 2), ("phase", "=", 1)])
+    chosen = (
+        (np.array(every.policies)[every.policy] == "greedy")
+        & (every.state["turn"] >= 2)
+        & (every.state["phase"] == 1)
+    )
+    assert 0 < chosen.sum() == len(some.game)
+    assert some.state.tobytes() == every.state[chosen].tobytes()
+    assert some.mask.tobytes() == every.mask[chosen].tobytes()
+    assert parquet.load(file, filters=[("turn", ">", 60_000)]).mask.shape == (0, every.mask.shape[1])
+
+
+def test_games_are_played_again_to_the_same_bits(recorded):
+    file, rules = recorded
+    rows = len(parquet.load(file).game)
+    assert parquet.verify(file) == (20, rows)
+    parts = list(parquet.blocks(file))
+    assert sum(len(part.game) for part in parts) == rows
+    for number in (0, 19):
+        game = parquet.game_of(file, number)
+        again = notation.parse_game(str(game))
+        asked = Game(rules).legal_actions(again.states[:-1]).sum(1) > 1
+        mine = parquet.load(file, filters=[("game", "=", number)])
+        assert again.states[:-1][asked].tobytes() == mine.state.tobytes()
+        assert game.players == tuple(POLICIES[(k - number) % rules.players] for k in range(rules.players))
+    with pytest.raises(ValueError, match=r"game must be one of .*, got 20"):
+        parquet.game_of(file, 20)
+
+
+def change(file: Path, column: str, make: Any) -> None:
+    table = pq.read_table(file)
+    index = table.column_names.index(column)
+    values = make(table.column(index).to_pylist())
+    changed = table.set_column(
+        index, table.schema.field(index), pa.array(values, table.schema.field(index).type)
+    )
+    pq.write_table(changed, file)
+
+
+@pytest.mark.parametrize(
+    ("column", "make", "message"),
+    [
+        (
+            "seed",
+            lambda seeds: [seed + 1 for seed in seeds],
+            "the state of decision 0 in game 0 is not what seed 8",
+        ),
+        (
+            "reward",
+            lambda values: [*values[:-1], -values[-1]],
+            r"the reward of decision \d+ in game 19 is not",
+        ),
+        ("mask", lambda masks: [[1] * len(masks[0]), *masks[1:]], "the mask of decision 0 in game 0 is not"),
+        ("state", lambda states: [states[1], *states[1:]], "decision 0 in game 0|illegal"),
+        ("state", lambda states: [b"\xff" * 64, *states[1:]], "seats to act|game 0: "),
+        ("action", lambda actions: [-1, *actions[1:]], "the action of decision 0 in game 0 is illegal"),
+        (
+            "action",
+            lambda actions: [*actions[:40], 53, *actions[41:]],  # a power, in the basic game
+            r"games\.parquet: the action of decision \d+ in game [1-9]\d* is illegal",
+        ),
+        ("policy", lambda names: ["other", *names[1:]], "policies must be among"),
+        *(
+            (column, lambda values: [*values[:9], 1 + values[9], *values[10:]], f"the {column} of decision 9")
+            for column in ("turn", "seat", "phase")
+        ),
+        (
+            "decision",
+            lambda numbers: [*numbers[:9], 10, *numbers[10:]],
+            "the number of decision 10 in game 0",
+        ),
+        (
+            "policy",
+            lambda names: [*({"greedy", "random"} - {names[0]}), *names[1:]],
+            "the policy of decision 0 in game 0",
+        ),
+        ("equity", lambda values: [[0.5], *values[1:]], "equities must be those of the legal actions"),
+    ],
+)
+def test_what_was_changed_is_noticed(tmp_path, column, make, message):
+    file = tmp_path / "games.parquet"
+    parquet.record(["greedy", "random"], file, 20, Rules(spaces=0), seed=7)
+    change(file, column, make)
+    with pytest.raises(ValueError, match=message):
+        parquet.verify(file)
+
+
+def test_files_that_are_none_are_named(tmp_path):
+    file = tmp_path / "games.parquet"
+    with pytest.raises(FileNotFoundError):
+        parquet.load(file)
+    whole = tmp_path / "whole.parquet"
+    parquet.record(["first"], whole, 2, Rules(spaces=0))
+    content = whole.read_bytes()
+    for damaged in (
+        b"",
+        b"PAR1",
+        content[:-20],
+        content[: len(content) // 2],
+        b"PAR1" + b"\0" * 100 + b"PAR1",
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"games\.parquet cannot be read as recorded games"):
+            parquet.load(file)
+    table = pq.read_table(whole)
+    about = json.loads(table.schema.metadata[b"wotd_env"])
+    for metadata in (
+        {},
+        {b"wotd_env": b"["},
+        {b"wotd_env": b"[]"},
+        {b"wotd_env": json.dumps(about | {"format": 2}).encode()},
+        {b"wotd_env": json.dumps(about | {"rules": {"spaces": 99}}).encode()},
+        {b"wotd_env": json.dumps(about | {"rules": {"players": 5}}).encode()},
+        {b"wotd_env": json.dumps(about | {"policies": ["a", "b", "c"]}).encode()},
+    ):
+        pq.write_table(table.replace_schema_metadata(metadata), file)
+        with pytest.raises(
+            ValueError, match=r"games\.parquet must be a file that wotd record has written, got"
+        ):
+            parquet.load(file)
+    pq.write_table(table.drop_columns(["mask"]), file)
+    with pytest.raises(ValueError, match="other columns"):
+        parquet.load(file)
+
+
+def test_equities_are_those_of_the_solution(tmp_path):
+    table = solver.solve(0, tmp_path / "0.wotd")
+    file = tmp_path / "games.parquet"
+    parquet.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
+    decisions = parquet.load(file)
+    exact = analysis.analyze(Game(decisions.rules), decisions.state, table)
+    assert (decisions.equity == exact.actions).all()
+    assert decisions.regret.max() > 0.05
+    regret = analysis.regret(Game(decisions.rules), decisions.state, decisions.action, table)
+    assert (decisions.regret == regret).all()
+    assert parquet.verify(file)[0] == 10
+    with pytest.raises(ValueError, match="spaces"):
+        parquet.record(["greedy"], file, 10, Rules(spaces=1), table=table)
+
+
+class Stops:
+    """Plays like `random`, until it has been asked often enough."""
+
+    def __init__(self, calls: int, error: BaseException) -> None:
+        self.calls, self.error = calls, error
+
+    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self.calls -= 1
+        if not self.calls:
+            raise self.error
+        return make_policy("random").act(game, state, rng)
+
+
+def test_the_same_call_goes_on_after_an_interruption(tmp_path, monkeypatch):
+    rules, file, whole = Rules(spaces=1), tmp_path / "games.parquet", tmp_path / "whole.parquet"
+    parquet.record(["random"], whole, 20, rules)
+    file.write_text("mine")
+    played = []
+    play = parquet._play
+
+    def interrupted(*arguments):
+        played.append(arguments[4])
+        if len(played) == 3:
+            raise KeyboardInterrupt
+        return play(*arguments)
+
+    monkeypatch.setattr(parquet, "_play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        parquet.record(["random"], file, 20, rules)
+    assert file.read_text() == "mine"
+    (tmp_path / "games.parquet.parts" / "000000008.parquet").write_bytes(b"cut short")
+    parquet.record(["random"], file, 20, rules)
+    assert played == [0, 8, 16, 8, 16]
+    assert file.read_bytes() == whole.read_bytes()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["games.parquet", "whole.parquet"]
+    parquet.record(["random"], file, 20, rules, seed=1)
+    assert played[5:] == [0, 8, 16]
+
+
+def test_what_is_kept_is_taken_for_nothing_else(tmp_path, monkeypatch):
+    file = tmp_path / "games.parquet"
+
+    def full(file, *arguments):
+        if file.suffix == ".parquet" and "parts" not in str(file.parent):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, *arguments)
+
+    write = parquet._write
+    monkeypatch.setattr(parquet, "_write", full)
+    with pytest.raises(
+        OSError, match=r"games\.parquet cannot be written: .*No space left.*What is done is kept in .*parts"
+    ):
+        parquet.record(["random", "greedy"], file, 10, Rules(spaces=0))
+    monkeypatch.undo()
+    other = tmp_path / "other.parquet"
+    for policies, rules, seed in (
+        (["greedy", "random"], Rules(spaces=0), 0),
+        (["random", "greedy"], Rules(spaces=0, start=0), 0),
+        (["random", "greedy"], Rules(spaces=0), 1),
+    ):
+        parquet.record(policies, file, 10, rules, seed)
+        parquet.record(policies, other, 10, rules, seed)
+        left, right = parquet.load(file), parquet.load(other)
+        assert left.state.tobytes() == right.state.tobytes()
+
+
+def test_wrong_calls_leave_nothing_behind(tmp_path):
+    file = tmp_path / "games.parquet"
+    illegal: Any = type("Illegal", (), {"act": lambda self, game, state, rng: np.full(len(state), 54)})()
+    for error, message, arguments in (
+        (
+            ValueError,
+            "policies must be one for each of the 3 seats",
+            (["random"] * 2, file, 1, Rules(players=3)),
+        ),
+        (ValueError, "games must be an integer from 1", (["random"], file, 0)),
+        (ValueError, "seed must be an integer", (["random"], file, 2, None, 2**64 - 1)),
+        (ValueError, "policy must be one of", (["randm"], file, 2)),
+        (IllegalActionError, "action 54", ([illegal], file, 2)),
+        (OSError, "cannot be written: .*No such file", (["random"], tmp_path / "nowhere" / "a.parquet", 1)),
+    ):
+        with pytest.raises(error, match=message):
+            parquet.record(*arguments)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    filelock = pytest.importorskip("filelock")
+    file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
+    parts.mkdir()
+    with (
+        filelock.FileLock(parts / "lock"),
+        pytest.raises(OSError, match="is being written by another process"),
+    ):
+        parquet.record(["random"], file, 2)
+    assert not file.exists()
+
+
+# -------------------------------------------------------------------------------------------------------- the commands
+
+
+def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = wotd(
+        "record",
+        "greedy",
+        "random",
+        "--games",
+        9,
+        "--spaces",
+        1,
+        "--seed",
+        3,
+        "--out",
+        "g.parquet",
+        "--quiet",
+    )
+    assert result.exit_code == 0, result.output
+    decisions = parquet.load("g.parquet")
+    assert result.stdout == f"g.parquet: 9 games, {len(decisions.game):,} decisions\n"
+    assert decisions.rules == Rules(spaces=1)
+    result = wotd("replay", "g.parquet", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert f"9 games, {len(decisions.game):,} decisions, all as" in result.stdout
+    assert wotd("replay", "g.parquet", "--game", 4, "--out", "game.txt").exit_code == 0
+    assert str(notation.read_game("game.txt")) == str(parquet.game_of("g.parquet", 4))
+    shown = wotd("replay", "game.txt")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == wotd("replay", "g.parquet", "--game", 4).stdout
+    first, second = shown.stdout.splitlines()[:2]
+    assert first.startswith("Roll-off for the start")
+    assert second.startswith("Turn 1: ")
+    assert "The game is over in turn" in shown.stdout
+    assert wotd("replay", "game.txt", "--out", "game.html").exit_code == 0
+    assert Path("game.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("record greedy --out games.csv", "must end in .parquet, got games.csv"),
+        ("record greedy --out nowhere/g.parquet", "no folder nowhere"),
+        ("record greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("record ranom", "policy must be one of"),
+        ("record greedy --games 0", "games must be an integer from 1"),
+        ("record greedy --table missing.wotd", "missing.wotd"),
+        ("replay missing.parquet", "missing.parquet"),
+        ("replay missing.txt", "missing.txt"),
+        ("replay notes.txt", "notes.txt: a game must begin with"),
+        ("replay notes.txt --game 1", "--game is for .parquet files"),
+        ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
+        ("replay notes.csv", "must be a file that ends in .txt or .parquet, got notes.csv"),
+        ("replay notes.parquet --out a.html", "--out writes one game: say which of notes.parquet by --game"),
+        ("replay notes.txt --delay -1", "delay must be from 0"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("no game")
+    result = wotd(*arguments.split())
+    assert result.exit_code == WRONG_USE, result.output
+    assert message in " ".join(result.stderr.split())
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]

@@ -1,0 +1,149 @@
+"""What is played on a Ray cluster is what is played without, also when a node dies."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import train
+from agents import td
+from tests.agents import test_td
+from tests.arena.test_arena import OWN, QUICK, same
+from tests.helpers import ROOT
+from wotd_env.arena import BrokenPolicyError, Tournament, run
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+
+
+@contextmanager
+def two_nodes() -> Iterator[Callable[[], None]]:
+    """Connect to a cluster of two nodes with one CPU each; what this yields kills one of them."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster as LocalCluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 200_000_000}
+    nodes = LocalCluster(initialize_head=True, head_node_args=head)
+    doomed, _ = (nodes.add_node(num_cpus=1, object_store_memory=200_000_000) for _ in range(2))
+    ray.init(address=nodes.address, log_to_driver=False)
+    try:
+        yield lambda: nodes.remove_node(doomed, allow_graceful=False)
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+
+
+def test_a_node_that_dies_changes_nothing(tmp_path):
+    pytest.importorskip("ray")
+    from wotd_env.adapters.ray import Cluster
+
+    tournament = Tournament(("random", "greedy", "first"), QUICK, games=512 * 12, seed=9)
+    killed = False
+    with two_nodes() as kill_one:
+
+        def kill(done: int, total: int) -> None:
+            nonlocal killed
+            if not killed and done > total / 6:
+                killed = True
+                kill_one()
+
+        pool = Cluster(tournament)
+        assert pool.size == 2
+        results = run(tournament, tmp_path / "games.sqlite", pool=pool, progress=kill)
+    assert killed
+    assert same(results, run(tournament))
+    assert same(results, run(tournament, tmp_path / "games.sqlite"))
+
+
+def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    first = tmp_path / "first"
+
+    def play_or_die(*arguments):
+        from agents import cluster  # on the node, where it is as it was
+
+        try:
+            first.touch(exist_ok=False)
+        except FileExistsError:
+            return cluster._play_slice(*arguments)
+        os._exit(1)
+
+    monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
+    settings = dataclasses.replace(test_td.TINY, games=600, rounds=5, threads=2)
+    alone = test_td.trained(tmp_path / "alone", games=600, rounds=5, threads=2)
+
+    with two_nodes() as kill_one:
+        there = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "there", ray="auto"))
+        there.train(lambda run: kill_one() if run.rounds == 2 else None)
+    assert first.exists()
+    assert test_td.same(alone, there)
+    assert td.Run.read_settings(there.folder) == dataclasses.replace(
+        td.Run.read_settings(alone.folder), resume=there.folder, folder=there.folder
+    )
+
+
+def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path):
+    pytest.importorskip("ray")
+    from wotd_env.adapters.ray import Cluster
+
+    tournament = Tournament(("random", OWN + "Broken"), QUICK, games=2000)
+    with pytest.raises(
+        BrokenPolicyError, match=r"^policy .* first decision: raised ZeroDivisionError"
+    ) as stopped:
+        run(tournament, tmp_path / "games.sqlite", pool=Cluster(tournament, address="local"))
+    assert re.search(r"in _helper$", str(stopped.value), re.MULTILINE)
+
+
+def test_files_are_read_with_consent_alone(tmp_path):
+    pytest.importorskip("ray")
+    contrib = pytest.importorskip("sb3_contrib")
+    from gymnasium import make
+
+    from wotd_env.adapters.ray import Cluster
+
+    file = tmp_path / "model.zip"
+    environment = make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=0)
+    contrib.MaskablePPO("MlpPolicy", environment, seed=0, device="cpu").save(file)
+    tournament = Tournament((f"sb3:{file}", "first"), QUICK, games=100)
+    with pytest.raises(ValueError, match="can run code that it contains"):
+        run(tournament, trust=True, pool=Cluster(tournament, address="local"))
+    results = run(tournament, trust=True, pool=Cluster(tournament, address="local", trust=True))
+    assert same(results, run(tournament, trust=True))
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nowhere:1", "no Ray cluster answers at nowhere:1 within 5 s"),
+        ("nowhere", "no Ray cluster can be reached"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_missed_soon(address, message):
+    pytest.importorskip("ray")
+    code = "import wotd_env.adapters.ray as r; r._CONNECT = 5; from wotd_env.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "arena", "random", "first", "--ray", address],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"Error: {message}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_training_says_that_its_cluster_is_not_there(tmp_path, capsys):
+    pytest.importorskip("ray")
+    assert train.main([*test_td.arguments(tmp_path), "--ray", "nowhere"]) == 2
+    assert "error: no Ray cluster can be reached at nowhere" in capsys.readouterr().err

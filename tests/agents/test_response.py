@@ -1,0 +1,152 @@
+"""Best responses: turns of a frozen policy, without the luck of its dice, and what is learnt from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import train
+from agents import response, runs, td
+from agents.evaluate import measure
+from agents.td import Run
+from tests.agents.test_td import TINY, arguments, same, trained
+from tests.agents.test_training import refusal
+from tests.helpers.learned import some_value
+from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env.core.state import States
+from wotd_env.planning.playing import play_turns
+from wotd_env.policies.planner import Planner
+
+VARIANTS = [
+    Rules(spaces=1),
+    Rules(players=3, spaces=1, powers="any"),
+    Rules(players=4, spaces=0, powers="own", dead_pieces=0, start="loser", max_turns=9),
+]
+
+
+def before_turns(rules: Rules, games: int, turns: int = 6) -> States:
+    """Games before the first roll of a turn, some turns after their beginnings."""
+    game, value = Game(rules), some_value(rules)
+    state = game.reset(games, seed=3, roll=False)
+    for _ in range(turns):
+        play_turns(game, state, value)
+        game.reset(state, where=game.is_over(state), roll=False)
+    return state
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_a_turn_is_played_as_the_policy_plays_it(rules: Rules):
+    game, value, policy = Game(rules), some_value(rules), make_policy("first")
+    state = before_turns(rules, 60)
+    mine = state.copy()
+    turns = response.sample_turns(game, state, value, policy, np.random.default_rng(0))
+    single = Game(rules, skip_forced=False)
+    for i in range(len(mine)):
+        one = mine[i : i + 1]
+        turn = one["turn"].copy()
+        while one["phase"][0] != Phase.OVER and one["turn"] == turn:
+            single.roll(one, validate=False)
+            single.decide(one, policy.act(game, one, np.random.default_rng(0)))
+    assert (mine == state).all()
+    over = game.is_over(state)[:, None]
+    np.testing.assert_allclose(
+        turns.after, np.where(over, game.rewards(state), value(game, state)), atol=1e-6
+    )
+    np.testing.assert_allclose(turns.before.sum(1), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("rules", VARIANTS[:2], ids=str)
+def test_the_luck_of_the_dice_is_taken_out_and_nothing_else(rules: Rules):
+    game, value, times = Game(rules), some_value(rules), 4000
+    state = np.repeat(before_turns(rules, 8)[:1], times)
+    seat = int(state["player"][0])
+    state["rng"] = np.random.default_rng(1).integers(0, 1 << 64, times, dtype=np.uint64)
+    for policy in (make_policy("random"), Planner(value)):
+        turns = response.sample_turns(game, state.copy(), value, policy, np.random.default_rng(2))
+        luck = turns.after - turns.before
+        assert (abs(luck.mean(0)) < 4 * luck.std(0) / times**0.5 + 1e-6).all()
+        assert turns.before[:, seat].std() < turns.after[:, seat].std()
+    np.testing.assert_allclose(
+        turns.before[:, seat], turns.before[0, seat], atol=1e-4
+    )  # it plays by the value
+
+
+def test_only_the_learner_explores_and_plans():
+    rules = Rules(players=3, spaces=1)
+    state, value = before_turns(rules, 90), some_value(rules)
+    seat = np.arange(len(state)) % 3
+    at_random = np.ones(len(state), np.bool_)
+    own, alone = state["player"] == seat, state.copy()
+    play = response.Against(make_policy("first"), seat, np.random.default_rng(0))
+    turns = play(Game(rules), state, value, at_random)
+    np.testing.assert_array_equal(at_random, own)
+    planned = alone[own]
+    expected = play_turns(Game(rules), planned, value, at_random[own])
+    assert (state[own] == planned).all()
+    np.testing.assert_array_equal(turns.before[own], expected.before)
+    sampled = alone[~own]
+    response.sample_turns(Game(rules), sampled, value, make_policy("first"), np.random.default_rng(0))
+    assert (state[~own] == sampled).all()
+
+
+def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
+    runs_ = [
+        trained(tmp_path / str(threads), against="random", games=600, rounds=2, threads=threads)
+        for threads in (1, 2, 3)
+    ]
+    assert same(runs_[0], runs_[1])
+    assert same(runs_[0], runs_[2])
+
+
+def test_the_command_measures_against_the_policy_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    whole = trained(tmp_path / "whole", against="greedy")
+    folder = tmp_path / "run"
+    assert train.main([*arguments(folder), "--against", "greedy", "--rounds", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "greedy" in shown
+    assert "planner" not in shown.split("What comes next")[0]
+    assert f'"games": {10 * TINY.final_games}' in (folder / "result.json").read_text()
+    assert "against cannot change" in refusal(folder, capsys, "--against", "first")
+    part = Run.begin(dataclasses.replace(TINY, folder=tmp_path / "part", against="greedy"))
+    part.stop = True
+    with pytest.raises(runs.Stopped):
+        part.train(lambda run: None)
+    rest = Run.resume(td.Run.read_settings(part.folder))
+    rest.train(lambda run: None)
+    assert same(whole, rest)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (["--against", "nobody"], "policy must be one of"),
+        (["--against", "td", "--spaces", "3"], "no trained model of td"),
+        (["--against", "greedy", "--ray", "auto"], "ray must not be set"),
+        (["--init", "nobody"], "policy must be one of"),
+        (["--init", "planner"], "init must be a policy with a learnt value"),
+        (["--init", "td", "--spaces", "3"], "no trained model of td"),
+        (["--init", "td", "--width", "96"], "width must be 64, that of init = td, got 96"),
+    ],
+)
+def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["td", *wrong])
+    assert stop.value.code == 2
+    output = capsys.readouterr()
+    assert words in " ".join((output.out + output.err).replace("│", "").split())
+
+
+@pytest.mark.slow
+def test_a_best_response_beats_its_policy(tmp_path: Path):
+    small = {"games": 512, "turns": 16, "replay": 8, "batches": 32, "batch_size": 1024, "width": 64}
+    run = trained(
+        tmp_path / "run", rules=Rules(spaces=0), against="planner", rounds=60, milestones=1, **small
+    )
+    game, games = Game(run.settings.rules), 20_000
+    counts = measure(game, run.player(), make_policy("planner"), games, seed=5)
+    assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516

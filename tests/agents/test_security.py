@@ -1,0 +1,198 @@
+"""What SECURITY.md promises: reading a stranger's network or training runs no code that the file contains."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import io
+import json
+import pathlib
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import onnx
+import pytest
+
+th = pytest.importorskip("torch")
+contrib = pytest.importorskip("sb3_contrib")
+cloudpickle = pytest.importorskip("cloudpickle")
+
+import train  # noqa: E402
+from agents import checkpoint, export, trained, training  # noqa: E402
+from agents.checkpoint import CheckpointError  # noqa: E402
+from tests.agents.test_training import TINY  # noqa: E402
+from wotd_env import make_policy  # noqa: E402
+
+
+class Payload:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pathlib.Path.touch, (self.marker,)
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "payload-was-run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that has just begun; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    training.Run.begin(dataclasses.replace(TINY, folder=folder))
+    return folder
+
+
+def plant(model: Path, marker: Path, target: Path) -> Path:
+    """Copy a model.zip, with the payload in all that SB3 has pickled and can pickle."""
+    hidden = base64.b64encode(cloudpickle.dumps(Payload(marker))).decode()
+    with zipfile.ZipFile(model) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(parts["data"])
+    for value in data.values():
+        if isinstance(value, dict) and ":serialized:" in value:
+            value[":serialized:"] = hidden
+    parts["data"] = json.dumps(data).encode()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return target
+
+
+def torch_file(content: Any) -> bytes:
+    buffer = io.BytesIO()
+    th.save(content, buffer)
+    return buffer.getvalue()
+
+
+def test_the_payload_runs_where_nothing_keeps_it_from_it(run: Path, marker: Path, tmp_path: Path):
+    pickle.loads(pickle.dumps(Payload(marker)))
+    assert marker.exists()
+    marker.unlink()
+    th.load(io.BytesIO(torch_file(Payload(marker))), weights_only=False)
+    assert marker.exists()
+    marker.unlink()
+    file = plant(run / "model.zip", marker, tmp_path / "model.zip")
+    with pytest.raises(ValueError, match="holds no model"):
+        make_policy(f"sb3:{file}", trust=True)
+    assert marker.exists()
+
+
+def test_sb3_files_are_not_read_without_consent(run: Path, marker: Path, tmp_path: Path):
+    file = plant(run / "model.zip", marker, tmp_path / "model.zip")
+    with pytest.raises(ValueError, match="can run code that it contains"):
+        make_policy(f"sb3:{file}")
+    assert not marker.exists()
+
+
+def test_a_network_is_loaded_and_exported_without_what_is_pickled_beside_it(
+    run: Path, marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = plant(run / "model.zip", marker, tmp_path / "model.zip")
+    expected = trained.load(run).network.state_dict()
+    for source in (file, tmp_path):
+        network = trained.load(source).network
+        assert all(expected[name].equal(tensor) for name, tensor in network.state_dict().items())
+    exported = Mock(
+        model_proto=onnx.ModelProto(producer_name="network")
+    )  # it takes seconds, and reads nothing
+    monkeypatch.setattr(th.onnx, "export", lambda *arguments, **options: exported)
+    assert export.main([str(tmp_path)]) == 0
+    assert onnx.load(tmp_path / "model.onnx").producer_name == "network"
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("member", ["policy.pth", "wotd-env.json"])
+@pytest.mark.parametrize("make", [pickle.dumps, torch_file])
+def test_no_part_of_a_model_that_is_read_runs_code(
+    run: Path, marker: Path, tmp_path: Path, member: str, make: Callable[[Any], bytes]
+):
+    file = tmp_path / "model.zip"
+    with zipfile.ZipFile(run / "model.zip") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    weights = th.load(io.BytesIO(parts["policy.pth"]), weights_only=True)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in (parts | {member: make({**weights, "more": Payload(marker)})}).items():
+            archive.writestr(name, content)
+    with pytest.raises(CheckpointError, match=member):
+        trained.load(file)
+    assert export.main([str(file)]) == 2
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, torch_file])
+@pytest.mark.parametrize("part", ["settings", "network", "state", None])
+def test_a_run_is_resumed_without_running_what_its_files_contain(
+    run: Path,
+    marker: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    make: Callable[[Any], bytes],
+    part: str | None,
+):
+    content: Any = Payload(marker)
+    if part:
+        content = checkpoint.load(run / "checkpoint.pt") | {"format": checkpoint.FORMAT, part: content}
+    plant(run / "model.zip", marker, tmp_path / "model.zip")
+    data = make(content)
+    (tmp_path / "checkpoint.pt").write_bytes(data + hashlib.sha256(data).digest())
+    for file in ("config.json", "curve.csv", "result.json"):
+        (tmp_path / file).write_bytes(pickle.dumps(Payload(marker)))
+    with pytest.raises(CheckpointError, match="damaged, or not of train"):
+        training.Run.read_settings(tmp_path)
+    assert train.main(["--resume", str(tmp_path)]) == 2
+    assert "Unpickl" in capsys.readouterr().err
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, torch_file])
+def test_an_onnx_file_is_not_unpickled(marker: Path, tmp_path: Path, make: Callable[[Any], bytes]):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "model.onnx").write_bytes(make(Payload(marker)))
+    with pytest.raises(ValueError, match=r"model\.onnx holds no network"):
+        make_policy(f"onnx:{tmp_path / 'model.onnx'}")
+    assert not marker.exists()
+
+
+def test_an_onnx_file_reads_no_file_outside_its_folder(tmp_path: Path):
+    """Weights may lie in a file beside the network; what else is on the disk is none of its business."""
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    (tmp_path / "secret").write_bytes(bytes(4 * 3))
+    (tmp_path / "network").mkdir()
+    (tmp_path / "network" / "beside").write_bytes(bytes(4 * 3))
+    (tmp_path / "network" / "link").symlink_to(tmp_path / "secret")
+    kind = onnx.TensorProto
+    weights = onnx.helper.make_tensor("weights", kind.FLOAT, [3], bytes(4 * 3), raw=True)
+    weights.ClearField("raw_data")
+    weights.data_location = kind.EXTERNAL
+    location = weights.external_data.add()
+    location.key = "location"
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Add", ["observation", "weights"], ["logits"])],
+        "network",
+        [onnx.helper.make_tensor_value_info("observation", kind.FLOAT, ["N", 3])],
+        [onnx.helper.make_tensor_value_info("logits", kind.FLOAT, ["N", 3])],
+        [weights],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    file = tmp_path / "network" / "model.onnx"
+
+    def policy(path: str) -> Any:
+        model.graph.initializer[0].external_data[0].value = path
+        file.write_bytes(model.SerializeToString())
+        return make_policy(f"onnx:{file}")
+
+    policy("beside")
+    for path in ("../secret", str(tmp_path / "secret"), "link"):
+        with pytest.raises(ValueError, match=r"model\.onnx holds no network"):
+            policy(path)

@@ -1,0 +1,508 @@
+"""TD(lambda) by self-play: what is learnt, and the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+from typer.testing import CliRunner
+
+import train
+from agents import checkpoint, evaluate, report, runs, td
+from agents.checkpoint import CheckpointError
+from agents.targets import Samples, self_play
+from agents.td import Network, Run, Settings
+from tests.agents.test_training import contents, flip, put, refusal
+from tests.helpers.learned import some_value
+from tests.policies.test_policies import positions
+from tools import models as tool
+from wotd_env import STATE, Game, Phase, Rules, analysis, make_policy, models, solver
+from wotd_env.cli import app as wotd
+from wotd_env.planning import learned
+from wotd_env.planning.playing import play_turns
+from wotd_env.policies.planner import Planner
+
+VARIANTS = [
+    Rules(players=3, spaces=1, powers="any"),
+    Rules(players=5, spaces=1, powers="own", immunity=True, colors="random"),
+    Rules(players=4, spaces=2, dead_pieces=5, start="loser", max_turns=20),
+]
+
+TINY = Settings(
+    rounds=6,
+    milestones=2,
+    games=16,
+    turns=4,
+    replay=2,
+    batches=3,
+    batch_size=32,
+    width=32,
+    milestone_games=5,
+    final_games=5,
+    threads=1,
+    rules=Rules(spaces=1),
+)
+
+
+# ------------------------------------------------------------------------------------------------------- what is learnt
+
+
+@pytest.mark.parametrize("rules", [Rules(spaces=0), Rules(players=3, spaces=1, powers="any")], ids=str)
+def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
+    game, n, turns, td_lambda = Game(rules), rules.players, 30, 0.7
+    value = some_value(rules)
+    state = game.reset(8, seed=4, roll=False)
+    mine = state.copy()
+    drawn = np.random.default_rng(7).random((turns, 8)) < 0.2
+    samples = self_play(game, state, value, drawn, td_lambda)
+
+    rng = np.random.default_rng(7)
+    met = []  # a turn each: the games before it, what it was worth before and after, whether something follows
+    for _ in range(turns):
+        before = mine.copy()
+        at_random = rng.random(8) < 0.2
+        worth = play_turns(game, mine, value, at_random).before
+        over = game.is_over(mine)
+        after = np.where(over[:, None], game.rewards(mine), value(game, mine))
+        game.reset(mine, where=over, roll=False)
+        met.append((before, worth, after, ~over & ~at_random))
+    assert (mine == state).all()
+    ended = 0
+    for i in range(8):
+        following = None
+        for t in range(turns - 1, -1, -1):
+            before, worth, after, goes_on = (each[i] for each in met[t])
+            target = worth
+            if following is not None and goes_on:
+                target = target + td_lambda * (following - after)
+            following = target
+            ended += not goes_on
+            chances = (np.roll(target, -int(before["player"])) * (n - 1) + 1) / n
+            np.testing.assert_allclose(samples.chances[t * 8 + i], chances, atol=1e-5)
+            np.testing.assert_array_equal(
+                samples.active[t * 8 + i], value.features.write(game, met[t][0][i : i + 1])[0]
+            )
+    assert ended > 20
+    np.testing.assert_allclose(samples.chances.sum(1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("rules", [Rules(), *VARIANTS], ids=str)
+def test_the_planner_plays_by_the_network_that_learns(rules: Rules):
+    th.manual_seed(3)
+    network = Network(rules, 64)
+    game, state = Game(rules), positions(rules)
+    value = network.value()
+    with th.no_grad():
+        logits = network(th.from_numpy(value.features.write(game, state)))
+    n = rules.players
+    expected = (n * logits.softmax(1).numpy() - 1) / (n - 1)
+    seats = (np.arange(n) - state["player"][:, None]) % n
+    np.testing.assert_allclose(value(game, state), np.take_along_axis(expected, seats, 1), atol=1e-5)
+
+
+def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
+    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path, rounds=1, batches=300, average=0.9))
+    game = run.game
+    state = game.reset(20, seed=9, roll=False)
+    for _ in range(5):
+        play_turns(game, state, run.value)
+    active = th.from_numpy(run.value.features.write(game, state).astype(np.int32))
+    chances = th.from_numpy(np.linspace([0.1, 0.9], [0.9, 0.1], 20, dtype=np.float32))
+    distinct = th.from_numpy(np.unique(np.sort(active, 1), axis=0, return_index=True)[1])
+    run.samples = [Samples(active[distinct], chances[distinct])]
+    run._learn()
+    with th.no_grad():
+        learnt = run.averaged(active[distinct]).softmax(1)
+    np.testing.assert_allclose(learnt, chances[distinct], atol=0.02)
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+def trained(folder: Path, **changes: Any) -> Run:
+    run = Run.begin(dataclasses.replace(TINY, folder=folder, **changes))
+    run.train(lambda run: None)
+    return run
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether two runs have learnt the same and would go on in the same way."""
+    return (
+        all(map(np.array_equal, one.value.network, other.value.network))
+        and all(a.equal(b) for a, b in zip(one.network.parameters(), other.network.parameters(), strict=True))
+        and [row[:1] + row[2:] for row in one.curve] == [row[:1] + row[2:] for row in other.curve]
+        and bool((one.state == other.state).all())
+    )
+
+
+def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    first = trained(tmp_path / "first")
+    settings = dataclasses.replace(TINY, folder=tmp_path / "second", init=str(first.folder))
+    second = Run.begin(settings)
+    for mine, its in zip(second.value.network, first.value.network, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    second.stop = True
+    with pytest.raises(runs.Stopped):
+        second.train(lambda run: None)
+    measured = [row[2:] for row in first.curve[-len(first.references) :]]
+    assert [row[2:] for row in second.curve] == measured  # it begins as strong as the other has become
+
+    whole = trained(tmp_path / "whole", init=str(first.folder))
+    assert not same(whole, first)
+    assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
+    shutil.rmtree(first.folder)  # it is not needed any more
+    rest = Run.resume(td.Run.read_settings(second.folder))
+    rest.train(lambda run: None)
+    assert same(rest, whole)
+
+
+def arguments(folder: Path) -> list[str]:
+    """The command line of TINY."""
+    fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]
+    options = [(f"--{f.name.replace('_', '-')}", str(getattr(TINY, f.name))) for f in fields]
+    return ["td", *(word for pair in options for word in pair), "--spaces", "1", "--folder", str(folder)]
+
+
+def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
+    games = 600  # enough for two threads
+    one = trained(tmp_path / "1", seed=1, games=games, rounds=3)
+    assert same(one, trained(tmp_path / "2", seed=1, games=games, rounds=3, threads=2))
+    assert same(one, trained(tmp_path / "3", seed=1, games=games, rounds=3, threads=3))
+    assert not same(one, trained(tmp_path / "4", seed=2, games=games, rounds=3))
+
+
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    whole = trained(tmp_path / "whole")
+    learn, rounds = Run._learn, 0
+
+    def interrupted(self: Run) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:  # between two milestones
+            signal.raise_signal(signal.SIGINT)
+        learn(self)
+
+    folder = tmp_path / "parts"
+    monkeypatch.setattr(Run, "_learn", interrupted)
+    assert train.main(arguments(folder)) == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert rounds == 2
+    assert f"--resume {folder}" in capsys.readouterr().out
+    assert learned.load(folder / "value.npz").rules == TINY.rules
+    assert not (folder / "result.json").exists()
+
+    assert train.main(["--resume", str(folder)]) == 0
+    assert rounds == TINY.rounds
+    assert (folder / "result.json").exists()
+    rest = Run.resume(td.Run.read_settings(folder))
+    assert same(whole, rest)
+    assert all(map(np.array_equal, whole.value.network, learned.load(folder / "value.npz").network))
+
+
+@pytest.mark.parametrize("replay", [1, 2, 9])
+def test_rounds_are_forgotten(tmp_path: Path, replay: int):
+    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path, replay=replay))
+    run.train(lambda run: None)
+    assert len(run.samples) == min(replay, TINY.rounds + 1)
+
+
+def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
+    whole = trained(tmp_path / "whole")
+    Run.begin(dataclasses.replace(TINY, folder=tmp_path / "run"))
+    run = Run.resume(td.Run.read_settings(tmp_path / "run"))
+    run.train(lambda run: None)
+    assert same(whole, run)
+    more = Run.resume(dataclasses.replace(td.Run.read_settings(run.folder), rounds=8))
+    assert (more.rounds, more.done) == (6, 6 * 16 * 4)
+    more.train(lambda run: None)
+    assert (more.rounds, more.done, more.total) == (8, 8 * 16 * 4, 8 * 16 * 4)
+    assert td.Run.read_settings(run.folder).rounds == 8
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_every_variant_trains(tmp_path: Path, rules: Rules):
+    run = trained(tmp_path / "run", rules=rules, rounds=2)
+    assert run.curve[-1][0] == run.done
+    assert td.Run.read_settings(run.folder).rules == rules
+    state = run.game.reset(50, seed=0)
+    actions = make_policy(f"td:{run.folder}").act(run.game, state, np.random.default_rng(0))
+    assert run.game.legal_actions(state)[np.arange(50), actions].all()
+
+
+def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "a run"
+    assert train.main(arguments(folder)) == 0
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        ".lock", "checkpoint.pt", "config.json", "curve.csv", "curve.png", "result.json", "value.npz",
+    }  # fmt: skip
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in runs.REFERENCES)
+    curve = (folder / "curve.csv").read_text().splitlines()
+    assert curve[0] == "turns,cpu_seconds,opponent,games,wins,ties,losses"
+    assert len(curve) == 1 + 3 * (TINY.milestones + 1)
+    assert '"td_lambda": 0.8' in (folder / "config.json").read_text()
+
+    play_it, grade_it = (shlex.split(line) for line in shown.splitlines()[-2:])
+    assert play_it[1:] == ["arena", str(folder), "greedy", "planner", "--spaces", "1"]
+    few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
+    result = CliRunner().invoke(wotd, [*play_it[1:], *few])
+    assert result.exit_code == 0, result.output
+    assert grade_it[1:] == ["analyze", str(folder), "--spaces", "1"]
+
+
+@pytest.mark.slow
+def test_self_play_learns(tmp_path: Path):
+    run = trained(
+        tmp_path / "run",
+        rules=Rules(spaces=0),
+        rounds=60,
+        games=512,
+        turns=16,
+        replay=8,
+        batches=32,
+        batch_size=1024,
+        milestones=1,
+    )
+    assert run.measure(2000)["greedy"].wins > 1150
+    table = solver.solve(0, tmp_path / "0.wotd")
+    untrained = Planner(Network(run.settings.rules, 64).value())
+    before, after = (
+        analysis.grade(player, table, games=500).all.regret for player in (untrained, Planner(run.value))
+    )
+    assert after < 0.05 * before
+
+
+# --------------------------------------------------------------------------------------------------------- perfect play
+
+
+@pytest.fixture(scope="session")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table of the smallest board; not to be changed."""
+    file = tmp_path_factory.mktemp("solved") / "0.wotd"
+    solver.solve(0, file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda file: file.write_bytes(b"way-of-the-dragon values 1\n" + bytes(9999)), "another version"),
+        (lambda file: file.write_text("nothing of the kind"), "is not a table"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1]), "is damaged"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-99_999] + bytes(99_999)), "is damaged"),
+    ],
+)
+def test_a_finished_training_survives_a_table_that_cannot_be_used(
+    tmp_path: Path,
+    solved: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    harm: Callable[[Path], Any],
+    words: str,
+):
+    table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
+    harm(table)
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
+    assert train.main([*arguments(tmp_path / "run"), "--spaces", "0", "--rounds", "1"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in shown if line.startswith("No comparison with perfect play: "))
+    assert words in line
+    assert table.name in line
+    assert "analyze" in shown[-1]
+
+
+def test_the_share_against_perfect_play_is_what_is_won(
+    tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: solved)
+    rules = Rules(spaces=0)
+    value = some_value(rules)
+    (tmp_path / "value.npz").write_bytes(learned.save(value))
+    shown = report.grade(tmp_path, rules)
+    found = re.search(r"would win (\d+\.\d+) % ±(\d+\.\d+)", shown)
+    assert found is not None
+    share, band = map(float, found.groups())
+    games = 8000
+    played = evaluate.measure(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
+    assert (
+        abs(share - 100 * (played.wins + played.ties / 2) / games) < band + 150 / games**0.5
+    )  # three deviations
+    assert 0 < band < 2
+    assert share < 48
+    assert report.grade(tmp_path, Rules(spaces=0, players=3)) == ""
+
+
+def test_a_finished_run_becomes_the_model_of_its_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    box, run, fixed = (tmp_path / name for name in ("box", "run", "fixed"))
+    box.mkdir()
+    monkeypatch.setattr(models, "FOLDER", box)
+    rules = ("--spaces", "7", "--powers", "own", "--max-turns", "30")
+    assert train.main([*arguments(run), *rules, "--colors", "random"]) == 0
+    file = tool.put(run, box)
+    assert {models.find("td", Rules(powers="own", colors=colors)) for colors in ("random", None)} == {file}
+    assert train.main([*arguments(fixed), *rules]) == 0
+    before = contents(box)
+    assert tool.main([str(tmp_path / "nothing")]) == 2
+    assert "error: there is no checkpoint" in capsys.readouterr().err
+    response = trained(tmp_path / "response", rules=Rules(), against="greedy", rounds=1)
+    with pytest.raises(ValueError, match="response must be a run of ppo or of td in self-play"):
+        tool.put(response.folder, box)
+    half = trained(tmp_path / "half", rules=Rules(), rounds=1)
+    with pytest.raises(ValueError, match=r"half has not come to its end: python train\.py --resume"):
+        tool.put(half.folder, box)
+    with pytest.raises(
+        ValueError, match=r"the network in .*fixed is made for .*colors=None.*colors='random'"
+    ):
+        tool.put(fixed, box)
+    assert contents(box) == before
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder; not to be changed."""
+    return trained(tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1).folder
+
+
+def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """What changes a field of the third game of a checkpoint."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["state"].numpy().view(STATE)[field][2] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (in_games("pieces", 100), "game 2: pieces must be"),
+        (in_games("phase", Phase.OVER), "state has games that are not before the first roll of a turn"),
+        (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
+        (put(-1, "rounds"), "rounds must be an integer"),
+        (put("2", "rounds"), "rounds must be an integer"),
+        (put(0, "rounds"), "optimizer must have the keys"),
+        (put({}, "optimizer"), "optimizer must have the keys"),
+        (put([], "samples"), "samples must be a list"),
+        (put(th.full((64, 6), 9999, dtype=th.int32), "samples", 0, 0), "samples[0] has features"),
+        (put([(1, 0.0, "nobody", 5, 5, 0, 0)], "curve"), "curve[0] is no measurement"),
+        (
+            put(th.full((32,), th.nan), "network", "hidden.bias"),
+            "network.hidden.bias has values that are not",
+        ),
+        (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
+        (put("ppo", "learner"), "settings must have the keys"),
+        (put("another", "learner"), "is one of the learner another, not ppo or td"),
+        (put("another", "settings", "preset"), "preset must be quick, standard or many"),
+        (put({"players": 9}, "settings", "rules"), "players must be"),
+        (put("os:abort", "settings", "against"), "names code to be run: --against os:abort"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused(
+    tmp_path: Path,
+    finished: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Any], None],
+    words: str,
+):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    content = checkpoint.load(folder / "checkpoint.pt")
+    content["samples"] = [list(samples) for samples in content["samples"]]
+    change(content)
+    content["samples"] = [tuple(samples) for samples in content["samples"]]
+    checkpoint.save(folder / "checkpoint.pt", content)
+    assert words in refusal(folder, capsys)
+
+
+def test_a_damaged_checkpoint_and_changed_settings_are_refused(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert "width cannot change" in refusal(finished, capsys, "--width", "64")
+    assert "rules cannot change" in refusal(finished, capsys, "--players", "3")
+    with runs.alone(finished):
+        assert "another training is at work" in refusal(finished, capsys)
+    folder = shutil.copytree(finished, tmp_path / "run")
+    assert train.main(["ppo", "--resume", str(folder)]) == 2
+    assert "is one of the learner td, not ppo" in capsys.readouterr().err
+    flip(folder / "checkpoint.pt")
+    assert "checkpoint.pt is damaged" in refusal(folder, capsys)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        td.Run.read_settings(folder)
+    with pytest.raises(FileExistsError, match="goes on with it"):
+        Run.begin(dataclasses.replace(TINY, folder=folder))
+    assert contents(folder).keys() == contents(finished).keys()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (["--explore", "2"], "explore must be from 0 to 1, got 2"),
+        (["--width", "33"], "width must be a multiple of 32, got 33"),
+        (["--learning-rate", "0"], "learning_rate must be a positive number"),
+        (["--rounds", "0"], "rounds must be an integer of at least 1, got 0"),
+        (["--against", "nobody"], "against must name a policy for the rules at hand"),
+        (
+            ["--against", "ppo", "--players", "3"],
+            "against must name a policy for the rules at hand: no trained",
+        ),
+        (["--init", "td:nowhere.npz"], "init must name a policy for the rules at hand: no file nowhere.npz"),
+        (["--preset", "full"], "full"),
+        (["--decisions", "9"], "--decisions"),
+    ],
+)
+def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["td", *wrong])
+    assert stop.value.code == 2
+    output = capsys.readouterr()
+    assert words in " ".join((output.out + output.err).replace("│", "").split())
+
+
+@pytest.mark.parametrize("preset", td.PRESETS)
+def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
+    small = "--players 3 --games 8 --rounds 1 --milestones 1 --milestone-games 3 --final-games 3"
+    train.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
+    settings = Run.read_settings(tmp_path / "run")
+    named = td.PRESETS[preset]
+    for name in ("preset", "turns", "td_lambda", "replay", "batches"):
+        assert getattr(settings, name) == getattr(named, name)
+
+
+def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["dqn", "--rounds", "9"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "train.py: error: there is no learner 'dqn', but ppo, td, rllib\n"
+
+
+def test_help_names_the_learners_and_explains_every_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as stop:
+        train.main(["td", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "Learners: ppo, td, rllib; this is td" in text
+    for name in [f.name for f in dataclasses.fields(Settings) if f.name != "rules"]:
+        _, found, rest = text.partition(f"--{name.replace('_', '-')}")
+        assert found, name
+        assert len(rest.split("--")[0].split()) > 3, f"{name} is not explained"

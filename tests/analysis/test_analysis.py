@@ -1,0 +1,368 @@
+"""Equities and regrets against one-step play by the rules engine, and grades against what they must add up to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
+from tests.helpers.learned import some_value
+from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
+from wotd_env.arena import replay
+from wotd_env.cli import WRONG_USE, app
+from wotd_env.core.dice import HOLD_KEEP, keep_number
+from wotd_env.planning import learned
+
+SPACES = 0
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return solver.solve(SPACES, tmp_path_factory.mktemp("tables") / "0.wotd")
+
+
+@pytest.fixture(scope="module")
+def game():
+    return Game(Rules(spaces=SPACES), skip_forced=False)
+
+
+@pytest.fixture(scope="module")
+def visited(game):
+    """States at all kinds of decisions, from random games."""
+    state = game.reset(400, seed=5)
+    rng = np.random.default_rng(5)
+    kept = []
+    for _ in range(30):
+        kept.append(state[state["phase"] != Phase.OVER])
+        game.step(state, make_policy("random").act(game, state, rng))
+    states = np.concatenate(kept)
+    assert {Phase.KEEP, Phase.MOVE, Phase.EXTRA} == set(states["phase"])
+    return states
+
+
+def test_moves_are_worth_what_the_engine_makes_of_them(game, table, visited):
+    state = visited[visited["phase"] == Phase.MOVE]
+    result = analysis.analyze(game, state, table)
+    row, action = np.nonzero(game.legal_actions(state))
+    after = state[row]
+    game.decide(after, action)
+    ends = after["phase"] != Phase.EXTRA
+    for seat in (0, 1):
+        mine = ends & (state["player"][row] == seat)
+        expected = value_after(game, table, after[mine], seat)
+        assert result.actions[row[mine], action[mine]] == pytest.approx(expected, abs=1e-6)
+    assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
+
+
+def test_extra_turns_are_worth_what_the_engine_makes_of_them(game, table, visited):
+    state = visited[visited["phase"] == Phase.EXTRA]
+    result = analysis.analyze(game, state, table)
+    for action in (52, 53):
+        after = state.copy()
+        game.decide(after, np.full(len(after), action))
+        own = np.where(after["player"] == state["player"], 1, -1)
+        rows = np.arange(len(after))
+        mover = after["player"].astype(int)
+        value = own * table.value(after["pieces"][rows, mover], after["pieces"][rows, 1 - mover])
+        assert result.actions[:, action] == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("rolls_left", [2, 1])
+def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
+    mine, theirs = random_positions(SPACES, 12, seed=6)
+    for position in before_roll(mine, theirs):
+        stop = value_of_rolls(game, table, position)
+        rolls = stop
+        for _ in range(rolls_left - 1):
+            rolls = (ROLLS_AFTER @ rolls)[HOLD_KEEP].max(1)
+        held = (ROLLS_AFTER @ rolls)[HOLD_KEEP]
+        held[:, 31] = stop
+        state = np.repeat(position.reshape(1), 20)
+        state["rng"] = np.arange(20)
+        game.roll(state)
+        state["rolls_left"] = rolls_left
+        result = analysis.analyze(game, state, table)
+        legal = game.legal_actions(state)[:, :32].astype(bool)
+        number = [keep_number(sorted(dice)) for dice in state["dice"].tolist()]
+        assert result.actions[:, :32][legal] == pytest.approx(held[number][legal], abs=2e-6)
+        assert result.equity == pytest.approx(held[number].max(1), abs=2e-6)
+
+
+def test_equity_before_a_roll_is_the_tables(game, table):
+    mine, theirs = random_positions(SPACES, 50, seed=8)
+    state = before_roll(mine, theirs)
+    result = analysis.analyze(game, state, table)
+    assert result.equity == pytest.approx(table.value(mine, theirs), abs=1e-6)
+    assert not np.isfinite(result.actions).any()
+
+
+def test_regret_is_nothing_for_the_best_action_and_never_negative(game, table, visited):
+    result = analysis.analyze(game, visited, table)
+    assert (analysis.regret(game, visited, result.best, table) == 0).all()
+    rng = np.random.default_rng(1)
+    random = make_policy("random").act(game, visited, rng)
+    lost = analysis.regret(game, visited, random, table)
+    assert (lost >= 0).all()
+    assert lost.max() > 0.5
+    assert lost == pytest.approx(result.equity - result.actions[np.arange(len(visited)), random], abs=1e-6)
+
+
+def test_regret_of_an_illegal_action_is_refused(game, table, visited):
+    with pytest.raises(IllegalActionError):
+        analysis.regret(game, visited[:2], [54, 54], table)
+
+
+def test_other_games_are_refused(table):
+    other = Game(Rules(players=3, spaces=SPACES))
+    with pytest.raises(ValueError, match="players"):
+        analysis.analyze(other, other.reset(2), table)
+
+
+def test_the_oracle_has_no_regret(table):
+    grades = analysis.grade(make_policy(f"oracle:{table.file}"), table, games=200)
+    assert grades.all.regret == 0
+    assert grades.all.errors == grades.all.blunders == 0
+    assert grades.worst == ()
+
+
+@pytest.mark.parametrize("policy", ["random", "greedy"])
+def test_regrets_add_up_to_the_result_against_perfect_play(table, policy):
+    oracle = make_policy(f"oracle:{table.file}")
+    grades = analysis.grade(make_policy(policy), table, games=6000, seed=11, opponent=oracle)
+    # Each seat begins as often as the other, so between perfect players the mean result is 0.
+    spread = 2.3 * (grades.result_error + grades.all.per_game_error)
+    assert grades.result == pytest.approx(-grades.all.per_game, abs=spread)
+    assert grades.all.per_game == pytest.approx(sum(kind.per_game for kind in grades.kinds[:-1]))
+    assert grades.all.decisions == sum(kind.decisions for kind in grades.kinds[:-1])
+
+
+def test_blunders_can_be_seen_again(table):
+    grades = analysis.grade(make_policy("random"), table, games=50, seed=3)
+    lost = [blunder.regret for blunder in grades.worst]
+    assert lost == sorted(lost, reverse=True)
+    assert len(lost) == analysis.WORST
+    for blunder in grades.worst:
+        assert blunder.rules == Rules(spaces=SPACES, start=0)
+        game = Game(blunder.rules)
+        state = replay(blunder.rules, blunder.game_seed, blunder.moves)
+        assert state.tobytes() == blunder.state.tobytes()
+        assert analysis.regret(game, state, [blunder.action], table)[0] == pytest.approx(blunder.regret)
+        words, best = (game.describe_action(state, action) for action in (blunder.action, blunder.best))
+        position = notation.position(blunder.rules, blunder.state)
+        assert str(blunder).endswith(f': {words}; best: {best}; position: "{position}"')
+
+
+def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
+    moves = visited[(visited["phase"] == Phase.MOVE) & (visited["pieces"][:, 0, 0] == 0)]
+    state = moves[game.legal_actions(moves)[:, 32] == 1][:1]
+    dice = (state["dice"][0] == 0).sum()
+    told = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
+    assert told.startswith("0.500 given away with dice water, ")
+    assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in told
+
+
+def test_grades_are_the_same_for_the_same_seed(table):
+    one, two, other = (
+        analysis.grade(make_policy("random"), table, games=40, seed=seed).as_dict() for seed in (1, 1, 2)
+    )
+    assert json.dumps(one) == json.dumps(two) != json.dumps(other)
+
+
+def test_kinds_are_told_apart(game, table, visited):
+    kind = analysis.kinds(game, visited)
+    swaps = game.legal_actions(visited)[:, 55:].any(1)
+    for number, name in enumerate(analysis.KINDS):
+        phases = set(visited["phase"][kind == number].tolist())
+        expected = {"move": Phase.MOVE, "swap": Phase.MOVE, "extra turn": Phase.EXTRA}.get(name, Phase.KEEP)
+        assert phases <= {expected}
+    assert np.array_equal(kind == 3, swaps)
+    assert np.array_equal(kind == 0, (visited["phase"] == Phase.KEEP) & (visited["rolls_left"] == 2))
+
+
+def test_a_recorded_game_is_annotated(table):
+    rules = Rules(spaces=SPACES)
+    game = Game(rules)
+    state = game.reset(1, seed=21)
+    rng = np.random.default_rng(1)
+    actions, lost = [], []
+    while state["phase"][0] != Phase.OVER:
+        action = make_policy("random").act(game, state, rng)
+        lost.append(float(analysis.regret(game, state, action, table)[0]))
+        actions.append(int(action[0]))
+        game.step(state, action)
+    recorded = notation.record_game(rules, actions, seed=21)
+    notes = analysis.annotate(recorded, table)
+    assert [note.action for note in notes] == actions
+    assert [note.regret for note in notes] == pytest.approx(lost)
+    worst = max(notes, key=lambda note: note.regret)
+    assert worst.regret > analysis.BLUNDER
+    assert f"{worst.words} ({worst.equity:+.3f})  blunder: " in str(worst)
+    assert str(worst).endswith(f", best: {worst.best_words}")
+    moves = [note for note in notes if 32 <= note.action < 37]
+    assert moves
+    assert all(", to number " in note.words for note in moves)  # this board has no plain spaces
+
+    wrong = recorded._replace(actions=np.full_like(recorded.actions, 54))
+    with pytest.raises(IllegalActionError, match="game 0: action 54"):
+        analysis.annotate(wrong, table)
+
+
+def test_regret_is_drawn(table, tmp_path):
+    grades = {name: analysis.grade(make_policy(name), table, games=20) for name in ("random", "greedy")}
+    for ending in ("svg", "pdf", "png"):
+        for name in ("regret", "again"):
+            analysis.picture(grades, tmp_path / f"{name}.{ending}")
+        assert (tmp_path / f"regret.{ending}").read_bytes() == (tmp_path / f"again.{ending}").read_bytes()
+    assert "dc:date" not in (tmp_path / "regret.svg").read_text()
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"games": 0}, "games must be an integer from 1 to 10000000, got 0"),
+        ({"games": 10**12}, "games must be an integer from 1 to 10000000, got 1000000000000"),
+        ({"games": 1.5}, "games must be an integer from 1 to 10000000, got 1.5"),
+        ({"seed": -1}, "seed must be an integer from 0 to 2\\*\\*64 - 1, got -1"),
+        ({"seed": 2**64}, "seed must be an integer from 0 to"),
+        ({"policy": "gredy"}, "policy must be one of .*got 'gredy'"),
+        ({"opponent": 3}, "policy 3 must have a method act"),
+        ({"max_turns": 0}, "max_turns must be an integer from 1"),
+    ],
+)
+def test_what_cannot_be_graded_is_named(table, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        analysis.grade(**({"policy": "first", "table": table, "games": 1} | wrong))
+
+
+def test_policies_go_by_their_names(table):
+    named = analysis.grade("greedy", table, games=20, opponent="first")
+    made = analysis.grade(make_policy("greedy"), table, games=20, opponent=make_policy("first"))
+    assert named.as_dict() == made.as_dict()
+    assert named.spaces == SPACES == named.as_dict()["spaces"]
+
+
+def test_what_is_no_table_is_named(game):
+    state = game.reset(2, seed=1)
+    recorded = notation.record_game(Rules(spaces=SPACES), [], seed=1)
+    name: Any = "p0.wotd"
+    for call in (
+        lambda: analysis.analyze(game, state, name),
+        lambda: analysis.regret(game, state, [31, 31], name),
+        lambda: analysis.grade("greedy", name),
+        lambda: analysis.annotate(recorded, name),
+        lambda: solver.evaluate(make_policy("greedy"), name),
+    ):
+        with pytest.raises(
+            TypeError, match=r"table must be a Table, as .*load\(file\) returns it, got 'p0.wotd'"
+        ):
+            call()
+
+
+# -------------------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def record(tmp_path):
+    file = tmp_path / "game.txt"
+    notation.write_game(file, notation.record_game(Rules(spaces=SPACES), [], seed=1))
+    return file
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["spaces 0", "games 5", "seed 0", "against greedy", "blunders 3", "out a.json", "plot a.png", "trust"],
+)
+def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
+    result = CliRunner().invoke(
+        app, ["analyze", str(record), "--table", str(table.file), *f"--{option}".split()]
+    )
+    assert result.exit_code == WRONG_USE
+    assert f"--{option.split()[0]} is for grading policies, and {record} is a recorded game" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
+        ("greedy {record}", "give policies, or one recorded game or position alone, got greedy, {record}"),
+        ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
+        ("greedy --blunders -1", "--blunders must be an integer from 0 to 20, got -1"),
+        ("greedy --blunders 21", "--blunders must be an integer from 0 to 20, got 21"),
+        ("greedy --seed -1", "seed must be an integer from 0"),
+        ("greedy --out nowhere/a.json", "nowhere"),
+        ("sb3:{table}", "trust"),
+    ],
+)
+def test_what_analyze_cannot_do_is_said_at_once(table, record, arguments, message, monkeypatch):
+    monkeypatch.setattr("wotd_env.analysis.grading._play_block", lambda *_: pytest.fail("games were played"))
+    words = arguments.format(table=table.file, record=record).split()
+    result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
+    assert result.exit_code == WRONG_USE
+    assert message.format(table=table.file, record=record) in result.output.replace("\n", " ")
+
+
+def test_a_policy_in_a_folder_with_a_space_is_graded(table, tmp_path, monkeypatch):
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    (folder / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=SPACES))))
+    for name in (str(folder), f"td:{folder / 'value.npz'}"):
+        arguments = [
+            "analyze",
+            name,
+            "--table",
+            str(table.file),
+            "--games",
+            "2",
+            "--blunders",
+            "0",
+            "--quiet",
+        ]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+
+
+def test_what_is_not_known_of_one_game_is_none_in_json(table, tmp_path):
+    out = tmp_path / "grades.json"
+    arguments = [
+        "analyze",
+        "greedy",
+        "--table",
+        str(table.file),
+        "--games",
+        "1",
+        "--out",
+        str(out),
+        "--quiet",
+    ]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    grades = json.loads(out.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert grades["greedy"]["result_error"] is None
+
+
+def test_the_board_is_that_of_the_table_and_is_named(table):
+    arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "first, 5 games on 0 plain spaces" in result.stdout
+    assert "given away" not in result.stdout
+
+
+def test_trust_is_passed_on(table, monkeypatch):
+    asked = []
+
+    def make(name, *, trust=False):
+        asked.append((name, trust))
+        return make_policy("first")
+
+    monkeypatch.setattr("wotd_env.policies.make_policy", make)
+    options = ["--table", str(table.file), "--games", "2", "--quiet"]
+    assert (
+        CliRunner().invoke(app, ["analyze", "sb3:a", "--against", "sb3:b", "--trust", *options]).exit_code
+        == 0
+    )
+    assert set(asked) == {("sb3:a", True), ("sb3:b", True)}

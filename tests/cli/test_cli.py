@@ -1,0 +1,424 @@
+"""The `wotd` command: what it prints, what it writes, and what it says to a user who made a mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import wotd_env
+from tests.helpers import ROOT
+from wotd_env import Game, Rules, analysis, notation, solver
+from wotd_env.arena import Tournament, run
+from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
+from wotd_env.policies import POLICIES
+
+
+def wotd(*arguments: object) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    """The solution of the smallest board."""
+    file: Path = tmp_path_factory.mktemp("tables") / "0.wotd"
+    assert wotd("solve", "--spaces", 0, "--out", file, "--quiet").exit_code == 0
+    return file
+
+
+@pytest.mark.parametrize("command", ["arena", "watch", "play"])
+def test_every_rule_is_an_option_with_its_default(command):
+    shown = {"immunity": "", "colors": ""} | ({"players": "(one for each"} if command != "arena" else {})
+    text = wotd(command, "--help").stdout
+    for field in dataclasses.fields(Rules):
+        _, _, rest = text.partition(f"--{field.name.replace('_', '-')} ")
+        default = shown.get(field.name, f"{field.default}]")
+        assert (f"[default: {default}" if default else "") in rest.partition("--")[0]
+        assert rest
+
+
+def test_help_names_every_command():
+    text = wotd("--help").stdout
+    for command in ("arena", "bench", "play", "watch", "record", "replay", "policies", "solve", "analyze"):
+        assert f" {command} " in text
+
+
+def test_the_version_is_that_of_the_package():
+    result = wotd("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"wotd-env {wotd_env.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["play", "solve"])
+def test_help_gives_an_example(command):
+    assert f"Example: wotd {command} " in wotd(command, "--help").stdout
+
+
+def test_policies_are_listed_with_what_they_do():
+    without_ratings = re.sub(r" [+-]\d+ ±\d+", "", wotd("policies").stdout)
+    text = " ".join(without_ratings.split())
+    for name, known in POLICIES.items():
+        assert f"{name} {known.words}" in text
+
+
+def test_arena_prints_and_writes_what_run_returns():
+    options = ("--spaces", 0, "--games", 300, "--seed", 4, "--workers", 0, "--quiet")
+    result = wotd(
+        "arena", "greedy", "random", *options, "--out", "a.json", "--out", "a.csv", "--plot", "a.png"
+    )
+    assert result.exit_code == 0, result.output
+    results = run(Tournament(("greedy", "random"), Rules(spaces=0), 300, 4))
+    assert json.loads(Path("a.json").read_text()) == json.loads(json.dumps(results.to_dict()))
+    assert Path("a.csv").read_text().count("\n") == len(results.rows) + 1
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("arena.sqlite").exists()
+    share = next(row for row in results.rows if row.policy == "greedy").share
+    assert f"{share.value:.1%} ±{100 * share.error:.1f}" in result.stdout
+
+
+def test_arena_takes_every_rule():
+    powers = "--powers own --immunity --dead-pieces 2 --colors wood,fire,earth"
+    options = f"--players 3 --spaces 2 {powers} --start 1 --max-turns 30 --games 6 --workers 0 --out a.json"
+    result = wotd("arena", "first", "greedy", *options.split())
+    assert result.exit_code == 0, result.output
+    rules = json.loads(Path("a.json").read_text())["tournament"]["rules"]
+    assert rules == json.loads(
+        json.dumps(dataclasses.asdict(Rules(3, 2, "own", True, 2, ("wood", "fire", "earth"), 1, 30)))
+    )
+
+
+def test_arena_names_forfeits_and_says_so_by_its_exit_code():
+    result = wotd(
+        "arena", "first", "tests.helpers.arena_policies:Illegal", "--spaces", 1, "--games", 20, "--workers", 0
+    )
+    assert result.exit_code == FORFEITS
+    assert "games were forfeited" in result.stderr
+    assert "tests.helpers.arena_policies:Illegal in seat" in result.stderr
+    assert "illegal action 999 (no such action) (game seed" in result.stderr
+    assert "to be read by wotd_env.notation.parse_position: " in result.stderr
+    assert "Traceback" not in result.stderr  # nothing was raised
+
+
+def test_arena_shows_where_the_first_policy_raised():
+    result = wotd(
+        "arena", "first", "tests.helpers.arena_policies:Raises", "--spaces", 1, "--games", 20, "--workers", 0
+    )
+    assert result.exit_code == FORFEITS
+    assert result.stderr.count("Traceback") == 1
+    assert 'raise KeyError("turn four")' in result.stderr
+
+
+def test_arena_can_be_interrupted_and_goes_on(tmp_path):
+    file = tmp_path / "games.sqlite"
+    command = f"arena random greedy --spaces 0 --games 10000000 --quiet --workers 1 --file {file}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wotd_env.cli", *command.split()],
+        cwd=ROOT,
+        text=True,
+        stderr=subprocess.PIPE,
+    )
+
+    def blocks() -> int:
+        try:
+            with (
+                closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection,
+                connection,
+            ):
+                return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
+        except sqlite3.OperationalError:  # not there yet
+            return 0
+
+    while blocks() < 2:
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == INTERRUPTED
+    assert "Interrupted" in errors
+    assert f"What is done is kept in {file}: the same command goes on." in errors
+    assert "Traceback" not in errors
+    assert blocks() >= 2
+
+
+def test_watch_tells_every_turn_until_the_end():
+    result = wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any")
+    assert result.exit_code == 0, result.output
+    turns = [line for line in result.stdout.splitlines() if line.startswith("Turn ")]
+    assert [int(line.split()[1].rstrip(":")) for line in turns] == list(range(1, len(turns) + 1))
+    assert f"The game is over in turn {len(turns)}" in result.stdout
+    for letter, name in zip("ABC", ("greedy", "random", "first"), strict=True):
+        assert f"\n{name} ({letter}), " in result.stdout
+        assert f" {letter}  {name} " in result.stdout
+    assert (
+        wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any").stdout
+        == result.stdout
+    )
+
+
+def test_names_in_a_file_do_nothing_to_the_terminal(tmp_path):
+    file = tmp_path / "game.txt"
+    notation.write_game(file, notation.record_game(Rules(), [31], seed=3, players=("\x1b[2J",) * 2))
+    told = wotd("replay", file).stdout
+    assert "\x1b" not in told
+    assert r"'\x1b[2J' (B), " in told
+
+
+def test_a_recorded_game_can_be_analysed(table):
+    assert wotd("watch", "random", "--spaces", 0, "--record", "game.txt").exit_code == 0
+    recorded = notation.read_game("game.txt")
+    assert recorded.players == ("random", "random")
+    assert recorded.seed == 0
+    result = wotd("analyze", "game.txt", "--table", table)
+    assert result.exit_code == 0, result.output
+    first, *rest = result.stdout.splitlines()
+    assert first == f"game.txt: 0 plain spaces, graded by {table}"
+    asked = Game(recorded.rules).legal_actions(recorded.states[:-1]).sum(1) > 1
+    assert len(rest) == asked.sum()
+
+
+def test_a_position_can_be_analysed(table):
+    line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd"
+    result = wotd("analyze", line, "--table", table)
+    assert result.exit_code == 0, result.output
+    first, *actions = result.stdout.splitlines()
+    rules, state = notation.parse_position(line)
+    exact = analysis.analyze(Game(rules), state, solver.load(table))
+    assert first == f"{exact.equity[0]:+.3f} for seat 0, by {table}"
+    assert len(actions) == 1
+    assert actions[0].split()[:2] == [f"{exact.equity[0]:+.3f}", "f|2"]
+    assert "move on fire, to number 2" in actions[0]
+    result = wotd("analyze", line.replace("move 0 ffddd", "over 0 ffddd"), "--table", table)
+    assert len(result.stdout.splitlines()) == 1
+    result = wotd("analyze", line, "--table", table, "--games", 5)
+    assert result.exit_code == WRONG_USE
+    assert "--games is for grading policies" in result.output
+
+
+def test_watch_begins_where_it_is_told():
+    line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd powers=own"
+    result = wotd("watch", "first", "greedy", "--position", line, "--record", "game.txt")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].startswith("Turn 3: first (A)")
+    assert line in result.stdout.splitlines()
+    recorded = notation.read_game("game.txt")
+    assert notation.position(recorded.rules, recorded.states[:1]) == line
+    assert recorded.seed is None
+    other = wotd("watch", "first", "greedy", "--position", line, "--seed", 1)
+    assert other.stdout.splitlines()[0] == result.stdout.splitlines()[0]
+    assert other.stdout != result.stdout
+    result = wotd("watch", "first", "--position", line, "--dead-pieces", 2)
+    assert result.exit_code == WRONG_USE
+    assert "--dead-pieces is a rule, and --position brings its rules" in result.output
+
+
+def test_a_game_that_is_interrupted_is_recorded_as_far_as_it_went(monkeypatch):
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wotd_env.cli.watch.time.sleep", interrupt)
+    assert wotd("watch", "first", "--record", "game.txt").exit_code == INTERRUPTED
+    recorded = notation.read_game("game.txt")
+    assert len(recorded.actions) > 0
+    assert recorded.states["turn"][-1] == 1
+
+
+def test_solve_and_verify(table):
+    again = wotd("solve", "--spaces", 0, "--out", table, "--quiet")
+    value = again.stdout.split()[-1]
+    assert float(value) == pytest.approx(0.2735635, abs=1e-6)
+    assert len(value.partition(".")[2]) == 7
+    result = wotd("solve", "--verify", table, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert float(result.stdout.split()[-1]) < 1e-6
+
+
+def test_analyze_grades_policies(table):
+    options = ("--spaces", 0, "--table", table, "--games", 200, "--quiet")
+    result = wotd("analyze", "greedy", "oracle", *options, "--out", "a.json", "--plot", "a.svg")
+    assert result.exit_code == 0, result.output
+    grades = json.loads(Path("a.json").read_text())
+    regrets = {name: grade["kinds"][-1]["regret"] for name, grade in grades.items()}
+    assert regrets["greedy"] > 0.01 > 1e-6 > regrets["oracle"]
+    assert Path("a.svg").exists()
+    assert "first hold" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("arena greedy ranom", "policy must be one of random, first"),
+        ("arena greedy greedy", "got 'greedy' twice"),
+        ("arena greedy nowhere:Policy", "No module named 'nowhere'"),
+        ("arena greedy tests.helpers.arena_policies:Nobody", "has no attribute 'Nobody'"),
+        ("arena greedy tests.helpers.arena_policies:COUNTS", "must have a method act"),
+        ("arena greedy onnx:missing.onnx", "missing.onnx"),
+        ("arena greedy random --players 6", "players must be an integer from 2 to 5, got 6"),
+        ("arena greedy random --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
+        ("arena greedy random --colors red,blue", "colors must be among water"),
+        ("arena greedy random --start me", "start must be 'dragons', 'loser' or a seat number, got 'me'"),
+        ("arena greedy random --games 0", "games must be an integer from 1"),
+        ("arena greedy random --luck random", "luck must name a policy with a method equity"),
+        ("arena greedy random --out results.xls", "must end in .json, .csv, .parquet, got results.xls"),
+        ("arena greedy random --plot nowhere/a.png", "no folder nowhere"),
+        ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
+        ("arena greedy random --file notes.txt", "notes.txt is no tournament file"),
+        ("arena greedy random --workers -1", "workers must be an integer of at least 0"),
+        ("solve", "give one of --spaces"),
+        ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
+        ("solve --verify notes.txt", "notes.txt is not a table"),
+        ("analyze greedy --table missing.wotd", "missing.wotd"),
+        ("analyze missing.txt", "missing.txt"),
+        ("analyze notes.txt", "notes.txt: a game must begin with the position"),
+    ],
+)
+def test_mistakes_are_explained_in_a_line(arguments, message):
+    Path("notes.txt").write_text("no database, no table, but long enough to be looked into" * 20)
+    result = wotd(*arguments.split())
+    assert result.exit_code == WRONG_USE, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert Path("notes.txt").read_text().startswith("no database")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("watch greedy --players 0", "players must be an integer from 2 to 5, got 0"),
+        ("watch greedy --seed -1", "seed must be an integer from 0 to 2**64 - 1, got -1"),
+        (f"watch greedy --seed {2**64}", "seed must be an integer from 0 to 2**64 - 1"),
+        ("watch greedy --delay -1", "delay must be from 0 to 3600, got -1.0"),
+        ("watch greedy --delay nan", "delay must be from 0 to 3600, got nan"),
+        ("watch greedy --delay inf", "delay must be from 0 to 3600, got inf"),
+        ("watch greedy --record game.json", "must end in .txt, got game.json"),
+        ("watch greedy --record nowhere/game.txt", "no folder nowhere"),
+        ("watch greedy oracle:missing.wotd", "missing.wotd"),
+        ("watch greedy --position nonsense", "a position must begin with board, colours"),
+        ("watch oracle --players 3", "players must be 2, got 3"),
+        ("watch td --spaces 3", "no trained model of td"),
+        ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
+        ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
+        ("bench --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
+        ("bench --batch 1000000000000", "batch must be an integer from 1 to 1000000, got 1000000000000"),
+        ("bench --batch many", "Invalid value for"),
+        ("bench --threads 0", "threads must be an integer from 1 to 1024, got 0"),
+        ("bench --threads 100000", "threads must be an integer from 1 to 1024, got 100000"),
+        ("bench --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
+        ("bench --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
+        ("bench --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
+    ],
+)
+def test_watch_and_bench_explain_mistakes_before_they_begin(arguments, message):
+    Path("notes.txt").write_text("no network")
+    result = wotd(*arguments.split())
+    assert result.exit_code == WRONG_USE, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert [file.name for file in Path().iterdir()] == ["notes.txt"]
+
+
+def test_watch_reads_files_that_can_run_code_with_consent_alone():
+    pytest.importorskip("sb3_contrib")
+    Path("model.zip").write_text("no model")
+    for more, message in ((), "consent by trust=True or --trust"), (("--trust",), "model.zip holds no model"):
+        result = wotd("watch", "sb3:model.zip", *more)
+        assert result.exit_code == WRONG_USE
+        assert message in result.stderr
+
+
+def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monkeypatch):
+    def refuse(file, *endings):
+        raise PermissionError(f"cannot write {file}, one of {endings}")
+
+    monkeypatch.setattr("wotd_env.cli.watch.check_writable", refuse)
+    result = wotd("watch", "greedy", "--record", "game.txt")
+    assert result.exit_code == WRONG_USE
+    assert result.stderr == "Error: cannot write game.txt, one of ('.txt',)\n"
+    assert result.stdout == ""
+
+
+def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
+    (tmp_path / "broken_policy.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = wotd("arena", "greedy", "broken_policy:Policy", "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert "policy 'broken_policy:Policy' cannot be made: ZeroDivisionError" in result.stderr
+
+
+def test_a_policy_that_cannot_say_which_rules_it_plays_is_explained(monkeypatch, tmp_path):
+    (tmp_path / "unsure_policy.py").write_text(
+        "class Policy:\n    def check_rules(self, rules): 1 / 0\n    def act(self, game, state, rng): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = wotd("watch", "unsure_policy:Policy")
+    assert result.exit_code == WRONG_USE
+    assert "policy 'unsure_policy:Policy' cannot be asked for its rules: ZeroDivisionError" in result.stderr
+
+
+def test_without_its_extra_the_command_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from wotd_env.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == FAILED
+    assert done.stderr == "the wotd command needs typer: pip install 'wotd-env[arena]'\n"
+
+
+def test_bench_measures_every_interface():
+    result = wotd("bench", "--seconds", 0.01, "--batch", 64, "--players", 3, "--powers", "own")
+    assert result.exit_code == 0, result.output
+    rows = [
+        line.rsplit(maxsplit=3)
+        for line in result.stdout.splitlines()
+        if line.strip().endswith(tuple("0123456789"))
+    ]
+    assert len(rows) == 6
+    for _, _, rate, inside in rows:
+        assert 0 < int(rate.replace(",", "")) <= int(inside.replace(",", ""))
+
+
+def test_solve_makes_a_compact_table(table, tmp_path):
+    result = wotd("solve", "--compact", table, "--out", tmp_path / "small.wotd", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "largest difference" in result.stdout
+    assert wotd("solve", "--compact", table, "--quiet").exit_code == WRONG_USE
+    assert wotd("solve", "--compact", table, "--spaces", 1, "--quiet").exit_code == WRONG_USE
+
+
+@pytest.mark.parametrize(
+    "command", ["arena td greedy", "watch td greedy", "record td greedy --out games.parquet"]
+)
+def test_rules_that_a_policy_does_not_play_are_refused_before_anything_is_shown(command):
+    result = wotd(*command.split(), "--spaces", "3")
+    assert result.exit_code == WRONG_USE
+    assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("more", [["td"], ["--against", "td"]])
+def test_grading_refuses_a_policy_of_other_rules_before_it_grades_another(table, more):
+    result = wotd("analyze", "greedy", *more, "--table", table)
+    assert result.exit_code == WRONG_USE
+    assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
+    assert result.stdout == ""
+
+
+def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    result = wotd("arena", "oracle", "greedy", "--spaces", 3, "--games", 100, "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert "wotd solve --spaces 3" in result.output
+    assert "minutes" in result.output

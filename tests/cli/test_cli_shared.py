@@ -1,0 +1,237 @@
+"""What the commands of `wotd` share: what they say when interrupted, progress bars, files that cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers import ROOT
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def interrupt(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "told"),
+    [
+        ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
+        ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
+        ("watch first", "wotd_env.cli.watch.narrate", "Interrupted.\n"),
+        ("analyze first --table a.wotd --quiet", "wotd_env.solver.load", "Interrupted.\n"),
+        ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),
+        (
+            "solve --spaces 0 --quiet",
+            "wotd_env.solver.solve",
+            "Interrupted. What is done is kept: the same command goes on.\n",
+        ),
+        (
+            "arena first random --quiet",
+            "wotd_env.arena.run",
+            "Interrupted. What is done is kept in arena.sqlite: the same command goes on.\n",
+        ),
+        (
+            "arena first random --quiet --fresh --file a.sqlite",
+            "wotd_env.arena.run",
+            "Interrupted. What is done is kept in a.sqlite: the same command without --fresh goes on.\n",
+        ),
+    ],
+)
+def test_only_what_keeps_something_says_so_when_interrupted(monkeypatch, arguments, where, told):
+    monkeypatch.setattr("wotd_env.policies.oracle.Oracle.table", lambda self, game: None)
+    monkeypatch.setattr(where, interrupt)
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == INTERRUPTED
+    assert result.stderr == told
+
+
+@pytest.mark.parametrize(
+    ("unit", "steps", "end"),
+    [
+        (
+            "games",
+            [(0, 20_000_000), (10_000_000, 20_000_000), (20_000_000, 20_000_000)],
+            "games, 10,000,000/s, took",
+        ),
+        ("games", [(512, 1024), (1024, 1024)], "games, 512/s, took"),
+        ("games", [(1024, 1024)], "games, took"),  # all was there
+        ("positions", [(4_000_000, 2_147_483_647), (2_147_483_647,) * 2], "positions, 2,143,483,647/s, took"),
+        (
+            "games of " + "a" * 100,
+            [(256, 10_000_000), (10_000_000,) * 2],
+            f"games of {'a' * 14}…, 9,999,744/s, took",
+        ),
+    ],
+)
+def test_a_bar_ends_with_the_average_rate_and_fits_a_line(monkeypatch, capsys, unit, steps, end):
+    monkeypatch.setenv("COLUMNS", "80")
+    clock = iter(range(100))
+
+    class Time:
+        monotonic = staticmethod(lambda: next(clock))  # a step takes a second
+
+    monkeypatch.setattr(common, "time", Time)
+    with common.progress_bar(unit) as move:
+        for done, total in steps:
+            move(done, total)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert len(line.rstrip()) <= 80
+    done = steps[-1][0]
+    assert f"{done}/{done}" in line
+    assert "━" * 5 in line
+    assert " 0/s" not in line
+    assert line.rstrip().endswith(f"{end} 0:00:00")
+
+
+def test_a_file_that_can_be_written_is_left_as_it_is(tmp_path):
+    old = tmp_path / "old.json"
+    old.write_text("old")
+    os.utime(old, (1, 1))
+    (tmp_path / "link.json").symlink_to("new.json")
+    before = sorted(tmp_path.iterdir())
+    for name in ("old.json", "new.json", "link.json"):
+        common.check_writable(tmp_path / name, ".json")
+    assert sorted(tmp_path.iterdir()) == before
+    assert old.read_text() == "old"
+    assert old.stat().st_mtime == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.txt", r"must end in \.json, got a\.txt"),
+        ("nowhere/a.json", "no folder nowhere to write a.json to"),
+        ("old.json/a.json", "old.json is no folder to write a.json to"),
+        ("old.json/deeper/a.json", "no folder old.json/deeper to write a.json to"),
+        ("folder.json", "folder.json is there, and is no file that could be written"),
+        ("pipe.json", "pipe.json is there, and is no file that could be written"),
+        ("link.json", "no folder . to write link.json to"),
+        ("a" * 300 + ".json", "a.json cannot be written: File name too long"),
+        ("/proc/a.json", "/proc/a.json cannot be written: "),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused(name, message):
+    Path("old.json").write_text("old")
+    Path("folder.json").mkdir()
+    os.mkfifo("pipe.json")
+    Path("link.json").symlink_to("nowhere/a.json")
+    before = sorted(Path.cwd().iterdir())
+    with pytest.raises((OSError, ValueError), match=message):
+        common.check_writable(Path(name), ".json")
+    assert sorted(Path.cwd().iterdir()) == before
+
+
+def test_a_file_or_folder_without_permission_is_refused(powerless):
+    file, folder = powerless / "old.json", powerless / "folder"
+    file.write_text("old")
+    file.chmod(0o400)
+    folder.mkdir(0o500)
+    for target in (file, folder / "new.json"):
+        with pytest.raises(PermissionError, match=r"\.json cannot be written: Permission denied"):
+            common.check_writable(target, ".json")
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name", "writer"),
+    [
+        ("arena first random --games 2 --workers 0", "--out", "a.json", "wotd_env.arena.show.write"),
+        ("arena first random --games 2 --workers 0", "--plot", "a.svg", "wotd_env.arena.show.draw"),
+        ("analyze first --games 2", "--out", "a.json", "pathlib.Path.write_text"),
+        ("analyze first --games 2", "--plot", "a.svg", "wotd_env.analysis.picture"),
+    ],
+)
+def test_results_for_which_the_disk_is_too_full_leave_the_old_ones(
+    tmp_path, monkeypatch, command, option, name, writer
+):
+    def half(*arguments):
+        (file,) = (each for each in arguments if isinstance(each, Path))
+        file.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = tmp_path / "results" / name
+    file.parent.mkdir()
+    file.write_text("old")
+    monkeypatch.setattr(writer, half)
+    result = CliRunner().invoke(app, [*command.split(), "--spaces", "0", "--quiet", option, str(file)])
+    assert result.exit_code == WRONG_USE
+    assert result.stderr == f"Error: {file} cannot be written: No space left on device\n"
+    assert [*file.parent.iterdir()] == [file]
+    assert file.read_text() == "old"
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_the_arena_finds_out_before_it_plays(monkeypatch, option):
+    monkeypatch.setattr("wotd_env.arena.run", interrupt)
+    ending = {"--out": "json", "--plot": "png"}[option]
+    Path(f"a.{ending}").mkdir()
+    result = CliRunner().invoke(app, ["arena", "first", "random", option, f"a.{ending}"])
+    assert result.exit_code == WRONG_USE
+    assert f"a.{ending} is there, and is no file" in result.stderr
+    result = CliRunner().invoke(
+        app, ["arena", "first", "random", option, f"b.{ending}", "--file", f"./b.{ending}"]
+    )
+    assert result.exit_code == WRONG_USE
+    assert f"b.{ending} is where games are kept" in result.stderr
+
+
+@pytest.mark.parametrize("module", ["scipy", "choix"])
+def test_the_arena_names_its_extra(module):
+    code = f"import sys; sys.modules['{module}'] = None; import wotd_env.arena"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: tournaments need ")
+    assert last.endswith(": pip install 'wotd-env[arena]'")
+    code = f"import sys; sys.modules['{module}'] = None; from wotd_env.cli import main; main()"
+    command = [sys.executable, "-c", code, "arena", "random", "first"]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == WRONG_USE
+    assert done.stderr.startswith("Error: tournaments need ")
+
+
+def test_the_traceback_of_a_broken_policy_is_shown():
+    result = CliRunner().invoke(
+        app, ["arena", "first", "tests.helpers.arena_policies:Broken", "--workers", "0", "--quiet"]
+    )
+    assert result.exit_code == FAILED
+    assert result.stderr.startswith(
+        "Error: policy 'tests.helpers.arena_policies:Broken' failed in its first decision: "
+    )
+    assert "in _helper" in result.stderr
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["watch {} --spaces 0", "record {} --games 2 --quiet", "analyze {} --spaces 0 --games 2 --quiet"],
+)
+@pytest.mark.parametrize(
+    ("policy", "told", "traced"),
+    [
+        ("Broken", "ZeroDivisionError: nothing can be divided by it\n\nTraceback", "in _helper"),
+        ("Raises", "KeyError: 'turn four'\n\nTraceback", 'raise KeyError("turn four")'),
+        ("Nonsense", "game 0: action 999", None),
+        ("Malformed", "actions must", None),
+    ],
+)
+def test_a_policy_that_fails_is_named_and_its_own_traceback_shown(command, policy, told, traced):
+    pytest.importorskip("pyarrow")
+    name = f"tests.helpers.arena_policies:{policy}"
+    result = CliRunner().invoke(app, command.format(name).split())
+    assert result.exit_code == FAILED
+    *_, message = result.stderr.partition("Error: ")
+    assert message.startswith(f"policy {name!r} failed: {told}")
+    assert message.count("Traceback") == (traced is not None)
+    assert (traced or "") in message
+    assert "wotd_env/" not in message

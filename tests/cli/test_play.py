@@ -1,0 +1,509 @@
+"""`wotd play`: what a person may type, what is on disk, and how a game is gone on with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.helpers import ROOT
+from wotd_env import Game, notation
+from wotd_env.analysis import Advisor
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app
+from wotd_env.cli import play as cli_play
+from wotd_env.cli.person import Decision, equities, hint
+
+EMPTY = "/".join([".......|....."] * 5)
+POSITION = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 {}"
+
+
+def play(*arguments: object, typed: str = "") -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["play", *map(str, arguments)], input=typed)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def decision(line: str) -> Decision:
+    rules, state = notation.parse_position(line)
+    return Decision(Game(rules, skip_forced=False), state)
+
+
+def hold(dice: str, left: int = 2) -> Decision:
+    return decision(f"{EMPTY} wf(meo) 1 A keep {left} {dice}")
+
+
+# ------------------------------------------------------------------------------------------------ what may be typed
+
+
+@pytest.mark.parametrize(
+    ("dice", "typed", "meant"),
+    [
+        ("wwfmd", "wwf", "wwf"),
+        ("wwfmd", "fww", "wwf"),
+        ("wwfmd", "WWF", "wwf"),
+        ("wwfmd", "keep water fire", "wf"),
+        ("wwfmd", "keep water, water and re-roll the rest", "ww"),
+        ("wwfmd", "water", "w"),
+        ("wwfmd", "keep dragon", "d"),
+        ("wwfmd", "k d", "d"),
+        ("wwfmd", "re-roll fire metal dragon", "ww"),
+        ("wwfmd", "reroll the dragon", None),
+        ("wwfmd", "r d", "wwfm"),
+        ("wwfmd", "stop", "stop"),
+        ("wwfmd", "keep all", "stop"),
+        ("wwfmd", "keep all dice and stop rolling", "stop"),
+        ("wwfmd", "none", "none"),
+        ("wwfmd", "re-roll all dice", "none"),
+        ("wwfmd", "1", "none"),
+        ("wwoom", "wood", "o"),
+        ("woodd", "keep wood", "o"),
+        ("woodd", "keep wood wood", "oo"),
+        ("woodd", "wood", None),
+        ("wwfmd", "ff", None),
+        ("wwfmd", "metals", None),
+        ("wwfmd", "keep", None),
+        ("wwfmd", "0", None),
+        ("wwfmd", "99999999999999999999", None),
+        ("wwfmd", "", None),
+        ("wwfmd", "k 6", None),
+        ("wwfmd", "k 1 b", None),
+        ("wwfmd", "\x1b[2J", None),
+    ],
+)
+def test_holds_are_chosen_by_words_letters_and_numbers(dice, typed, meant):
+    asked = hold(dice)
+    if meant is None:
+        with pytest.raises(ValueError, match=r"\w+") as error:
+            asked.read(typed)
+        assert "\x1b" not in str(error.value)
+    else:
+        action = asked.read(typed)
+        assert next(choice.notation for choice in asked.choices if choice.action == action) == meant
+
+
+def test_every_hold_can_be_chosen_by_the_numbers_of_its_dice():
+    for dice in ("wwfmd", "fffff", "wfmeo", "wwddd"):
+        for count in range(6):
+            for kept in combinations(range(5), count):
+                asked = hold(dice)
+                numbers = " ".join(str(place + 1) for place in kept)
+                other = " ".join(str(place + 1) for place in range(5) if place not in kept)
+                assert asked.read(f"k {numbers}" if kept else "r 12345") is None
+                by_keeping = asked.read("")
+                again = hold(dice)
+                assert again.read(f"r{other}" if other else "keep 12345") is None
+                assert again.read("roll") == by_keeping
+                after = asked.state.copy()
+                asked.game.decide(after, np.array([by_keeping]))
+                left = sorted(face for face in after["dice"][0].tolist() if face >= 0)
+                assert left == sorted(asked.dice[place] for place in kept)
+
+
+@pytest.mark.parametrize("number", ["0", "00019", "999999999999", "1" * 5000])
+def test_a_number_that_no_choice_has_is_told(number):
+    with pytest.raises(ValueError, match="choices have the numbers 1 to 4"):
+        decision(f"{EMPTY} wf(meo) 1 A move 0 wfmee").read(number)
+
+
+def test_a_hold_grows_shrinks_and_is_taken_back():
+    asked = hold("wwfmd")
+    for typed in ("k 1 3", "k5", "r 1"):
+        assert asked.read(typed) is None
+    assert asked.kept == frozenset({2, 4})
+    asked.undo()
+    assert asked.kept == frozenset({0, 2, 4})
+    asked.undo()
+    assert sorted(asked.kept or ()) == [0, 2]
+    asked.undo()
+    with pytest.raises(ValueError, match="nothing to undo"):
+        asked.undo()
+    with pytest.raises(ValueError, match="no dice are chosen yet"):
+        asked.read("")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("fire", "f3"),
+        ("f3", "f3"),
+        ("F3", "f3"),
+        ("2", "f3"),
+        ("move on water", "w2"),
+        ("move on water, to space 2", "w2"),
+        ("mov wat", "w2"),
+        ("move", None),
+        ("wood", None),
+        ("", None),
+        ("w9", None),
+    ],
+)
+def test_moves_are_chosen_by_words_notation_and_numbers(typed, meant):
+    asked = decision(f"{EMPTY} wf(meo) 1 A move 0 wwfff")
+    if meant is None:
+        with pytest.raises(
+            ValueError, match=r"w2 \(move on water, to space 2\); f3 \(move on fire, to space 3\)"
+        ):
+            asked.read(typed)
+    else:
+        assert asked.read(typed) == notation.parse_action(asked.game, asked.state, meant)
+
+
+def test_swaps_and_powers_have_words():
+    line = "A..B...|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 9 A move 0 wdddd powers=any"
+    asked = decision(line)
+    for choice in asked.choices:
+        assert asked.read(choice.words) == choice.action
+        assert asked.read(choice.notation) == choice.action
+        assert asked.read(choice.notation.upper()) == choice.action
+    assert asked.read("swap") == notation.parse_action(asked.game, asked.state, "wA-B")
+    with pytest.raises(ValueError, match="may mean"):
+        asked.read("wood")
+
+
+def test_the_tiger_is_asked_for_by_the_same_words():
+    asked = decision("|...../|...../|...../|...../|..... mf(weo) 1 A keep 0 wwfmd powers=own")
+    assert asked.read("none") == notation.parse_action(asked.game, asked.state, "none+metal")
+    assert asked.read("ww") == notation.parse_action(asked.game, asked.state, "ww+metal")
+    assert asked.read("stop") == 31
+
+
+def test_advice_ranks_the_choices():
+    asked = hold("wwfmd")
+    advisor = Advisor(asked.game)
+    best, second, source = hint(asked, advisor)
+    worth = advisor.analyze(asked.state).actions[0]
+    ranked = np.argsort(-worth)[: len(asked.choices)]
+    assert best == f"best: {asked.game.describe_action(asked.state, ranked[0])} (ww)"
+    assert f"{worth[ranked[0]] - worth[ranked[1]]:.3f} less" in second
+    assert source == f"by {advisor.source}"
+    whole = equities(asked, advisor)
+    assert len(whole) == len(asked.choices) + 2
+    values = [float(line.split()[0]) for line in whole[1:-1]]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == pytest.approx(worth.max(), abs=1e-3)
+    assert equities(asked, advisor, 3)[4] == f"and {len(asked.choices) - 3} more: equity all"
+
+
+# ------------------------------------------------------------------------------------------------ whole games
+
+
+def best_lines(count: int) -> str:
+    """What a person types who takes the first choice of the list, however often it is asked."""
+    return "1\n" * count
+
+
+SMALL = ("--spaces", 0, "--seed", 3)
+
+
+def test_a_whole_game_is_played_recorded_and_reviewed(tmp_path):
+    result = play("me", "greedy", *SMALL, typed="stop\nfire\nstop\n" + best_lines(2000))
+    assert result.exit_code == 0, result.output
+    recorded = notation.read_game(tmp_path / "game.txt")
+    assert recorded.players == ("me", "greedy")
+    assert recorded.seed == 3
+    assert Game(recorded.rules).is_over(recorded.states[-1:])[0]
+    assert "Roll-off for the start" in result.output
+    assert "The game is over in turn" in result.output
+    assert "without luck" in result.output
+    assert "blunder: -" in result.output
+
+
+def test_files_are_numbered_and_none_is_overwritten(tmp_path):
+    for name in ("game.txt", "game-2.txt", "game-3.txt"):
+        result = play(*SMALL, typed="")
+        assert result.exit_code == 0
+        assert f"The game is kept in {name}" in result.output
+        assert (tmp_path / name).is_file()
+    taken = play("--file", "game.txt")
+    assert taken.exit_code == WRONG_USE
+    assert "game.txt is there already" in taken.output
+    assert play("--file", "mine.txt", typed="q\n").exit_code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"game.txt", "game-2.txt", "game-3.txt", "mine.txt"}
+
+
+@pytest.mark.parametrize(("letter", "most"), [("A", 495), ("é", 82), ("🐉", 41)])
+def test_names_are_short_enough_to_be_read_again(tmp_path, letter, most):
+    file = tmp_path / "game.txt"
+    for length, code in ((most + 1, WRONG_USE), (most, 0)):
+        name = f"me:{letter * length}"
+        result = play(name, "greedy", "--file", file)
+        assert result.exit_code == code
+        assert file.exists() == (code == 0)
+        assert ("the name of a seat must have at most 500 characters, got me:" in result.stderr) == bool(code)
+    assert notation.read_game(file).players == (name, "greedy")
+    resumed = play(f"me:{letter * 1100}", "greedy", "--resume", file)
+    assert resumed.exit_code == WRONG_USE
+    assert notation.read_game(file).players == (name, "greedy")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 4, 9])
+def test_a_game_gone_on_with_is_the_same_as_in_one_go(tmp_path, cut):
+    rules = ("me", "random", "random", "--spaces", 1, "--powers", "own", "--seed", 8)
+    typed = best_lines(3000)
+    whole = play(*rules, "--file", "whole.txt", typed=typed)
+    assert whole.exit_code == 0
+    assert play(*rules, "--file", "parts.txt", typed=best_lines(cut)).exit_code == 0
+    for lines in (best_lines(2), typed):
+        assert play("--resume", "parts.txt", typed=lines).exit_code == 0
+    assert Path("parts.txt").read_text() == Path("whole.txt").read_text()
+    again = play("--resume", "parts.txt")
+    assert "The game is over" in again.output
+    assert Path("parts.txt").read_text() == Path("whole.txt").read_text()
+
+
+def test_a_position_is_played_on_from(tmp_path):
+    line = POSITION.format("ffmdd")
+    result = play("me", "first", "--position", line, "--seed", 1, typed="list\nposition\nfire\n")
+    assert result.exit_code == 0
+    assert line in result.output
+    recorded = notation.read_game("game.txt")
+    assert recorded.seed is None
+    assert recorded.states["rng"].all()  # the dice to come are in the file
+    longer = play("--resume", "game.txt", typed=best_lines(2000))
+    assert longer.exit_code == 0
+    assert "The game is over" in longer.output
+
+
+def test_a_game_written_by_hand_is_gone_on_with(tmp_path):
+    Path("hand.txt").write_text(f'[Position "{POSITION.format("ffmdd")}"]\n3. A [ffmdd]\n')
+    refused = play("--resume", "hand.txt")
+    assert refused.exit_code == WRONG_USE
+    assert "wotd play me planner --resume hand.txt" in refused.output
+    assert play("me", "me:Anna", "--resume", "hand.txt", typed=best_lines(3)).exit_code == 0
+    assert notation.read_game("hand.txt").players == ("me", "me:Anna")
+    result = play("--resume", "hand.txt", typed=best_lines(2000))
+    assert "Anna (B)" in result.output
+    assert "The game is over" in result.output
+
+
+def test_a_game_written_by_hand_may_end_where_dice_are_to_be_rolled(tmp_path):
+    header = f'[Position "{EMPTY} wf(meo) 1 A {{}}"]\n[A "me"]\n[B "first"]\n'
+    for name, text in {
+        "unrolled.txt": header.format("chance 2 ?????"),
+        "decided.txt": header.format("keep 2 wwfmd") + "1. A [wwfmd] ww\n",
+    }.items():
+        Path(name).write_text(text)
+        assert play("--resume", name).exit_code == 0
+        result = play("--resume", name, typed=best_lines(2000))
+        assert result.exit_code == 0
+        assert "The game is over" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "seated"),
+    [
+        ([], ("me", "planner", "planner")),
+        (["me:Anna"], ("me:Anna", "planner", "planner")),
+        (["first"], ("me", "first", "first")),
+        (["first", "me", "me"], ("first", "me", "me")),
+    ],
+)
+def test_seats_that_are_not_named_are_taken_by_policies(given, seated):
+    assert play(*given, *SMALL, "--players", 3).exit_code == 0
+    assert notation.read_game("game.txt").players == seated
+
+
+def test_a_file_cannot_name_code_to_be_run(tmp_path):
+    Path("evil.py").write_text("raise SystemExit('run')")
+    game = '[Position "{}"]\n[A "me"]\n[B "{}"]\n3. A [ffmdd]\n'
+    Path("game.txt").write_text(game.format(POSITION.format("ffmdd"), "evil:policy"))
+    result = play("--resume", "game.txt", typed="q\n")
+    assert result.exit_code == WRONG_USE
+    assert "'evil:policy' plays seat B: say who goes on" in result.output
+    Path("model.zip").write_bytes(b"")
+    Path("game.txt").write_text(game.format(POSITION.format("ffmdd"), "sb3:model.zip"))
+    assert "trust" in play("--resume", "game.txt", typed="q\n").output
+    Path("game.txt").write_text(game.format(POSITION.format("ffmdd"), r"me:\u001b[2J"))
+    assert "\x1b[2J" not in play("--resume", "game.txt", typed="q\n").output
+
+
+def test_several_people_share_the_keyboard():
+    result = play("me:Anna", "me:Ben", "random", *SMALL, "--players", 3, typed=best_lines(60))
+    assert result.exit_code == 0
+    assert "Anna (A), Ben (B), random (C) play." in result.output
+    for name in ("Anna (A): which dice", "Ben (B): which dice"):
+        assert name in result.output
+    for name in ("A  Anna    water", "B  Ben     fire", "C  random  metal"):
+        assert name in result.output
+
+
+def test_a_name_may_be_anything_that_can_be_shown():
+    result = play("me:[/b] [red]", "greedy", "--spaces", 0, "--seed", 3, typed="1\n" * 2000)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("[/b] [red] (A)") > 2
+    assert "without luck" in result.output
+    assert re.search(r"(\[/b\] \[red\]|greedy) \([AB]\) wins", result.output)
+
+
+def test_all_that_is_asked_for_is_told_and_decides_nothing():
+    lines = "help\n?\nlist\nboard\nhint\nequity\nequity all\nposition\nk 1 2\nu\nu\nnonsense\nroll\nq\n"
+    result = play("me", "me", *SMALL, typed=lines)
+    assert result.exit_code == 0
+    assert len(notation.read_game("game.txt").actions) == 0
+    for told in (
+        "Choose by the number",
+        "best: ",
+        "equity  to win",
+        "keep 2 ",
+        "[1 ",
+        "nothing to undo",
+        "no such choice",
+    ):
+        assert told in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["planner", "greedy"], "wotd watch"),
+        (["me", "planner", "planner", "--players", "2"], "one for each of the 2, got 3"),
+        (["me", "planner", "--players", "3"], "one for each of the 3, got 2"),
+        (["me", "nobody"], "nobody"),
+        (["me", "td", "--spaces", "3"], "no trained model of td"),
+        (["me", "planner", "--seed", "-1"], "seed must be"),
+        (["--resume", "missing.txt"], "missing.txt"),
+        (["--resume", "missing.txt", "--seed", "3"], "--seed is for a new game"),
+        (["--resume", "missing.txt", "--spaces", "3"], "--spaces is a rule"),
+        (["--position", "nonsense"], "position"),
+        (["--file", "game.md"], "must end in .txt"),
+    ],
+)
+def test_wrong_use_is_named_and_leaves_nothing(tmp_path, arguments, words):
+    result = play(*arguments)
+    assert result.exit_code == WRONG_USE
+    assert words in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", [b"", b"\xff no text"], ids=["a game", "no text"])
+def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, monkeypatch, other):
+    play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
+    shutil.copy("game.txt", "before.txt")
+    play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")  # the game of another one, further on
+    keep = cli_play._Match._choose
+    further = other or Path("before.txt").read_bytes()
+
+    def choose(self, state):
+        Path("game.txt").write_bytes(further)
+        return keep(self, state)
+
+    monkeypatch.setattr(cli_play._Match, "_choose", choose)
+    result = play("--resume", "game.txt", typed="stop\n1\nleave\n")
+    assert result.exit_code == WRONG_USE
+    assert "another program has written game.txt since" in result.output
+    assert Path("game.txt").read_bytes() == further
+
+
+def test_a_policy_that_fails_costs_nothing(tmp_path):
+    Path("broken.py").write_text(
+        "class Broken:\n    def act(self, game, state, rng):\n        raise KeyError('lost')\n"
+    )
+    sys.path.append(str(tmp_path))
+    try:
+        result = play("me", "broken:Broken", *SMALL, "--start", 1)
+    finally:
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("broken", None)
+    assert result.exit_code == FAILED
+    assert "policy 'broken:Broken' failed: KeyError: 'lost'" in result.output
+    assert "wotd play --resume game.txt" in result.output
+    assert notation.read_game("game.txt").players == ("me", "broken:Broken")
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch):
+    def interrupt(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupt)
+    result = play("me", "first", *SMALL)
+    assert result.exit_code == INTERRUPTED
+    assert "wotd play --resume game.txt" in result.output
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from wotd_env.cli import main; main()", "play", *arguments]
+
+
+def test_a_killed_game_goes_on_where_it_was(tmp_path):
+    """Ten decisions, each known to be taken because its answer is there, then kill -9."""
+    rules = ["me", "me", "--spaces", "0", "--seed", "3"]
+    with subprocess.Popen(
+        [*command(*rules)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as running:
+        assert running.stdin
+        assert running.stdout
+        for _ in range(10):
+            running.stdin.write("1\nposition\n")
+            running.stdin.flush()
+            while (
+                not (line := running.stdout.readline()).startswith(("|", ".", "A", "B")) or " wf(" not in line
+            ):
+                assert line
+        running.send_signal(signal.SIGKILL)
+    recorded = notation.read_game("game.txt")
+    assert len(recorded.actions) >= 10
+    assert notation.position(recorded.rules, recorded.states[-1:]) == line.strip()
+    assert play("--resume", "game.txt", typed=best_lines(2000)).exit_code == 0
+    assert play(*rules, "--file", "whole.txt", typed=best_lines(2000)).exit_code == 0
+    assert Path("game.txt").read_text() == Path("whole.txt").read_text()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_terminal_gets_colours_unless_it_asks_for_none(plain):
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1" if plain else ""}
+    with subprocess.Popen(
+        command("me", "me", *map(str, SMALL)), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as running:
+        os.close(theirs)
+        os.write(ours, b"k 1 2\nquit\n")
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(ours)
+        assert running.wait() == 0
+    text = shown.decode()
+    assert ("\x1b[1;" in text) != plain
+    assert "> " in text
+    assert "Enter: roll the others" in text
+
+
+def test_the_page_shows_what_the_command_tells(monkeypatch):
+    """The transcript of docs/play.md is played again."""
+    page = (ROOT / "docs" / "play.md").read_text()
+    _, _, rest = page.partition("<!-- transcript -->\n```text\n$ wotd ")
+    first, _, shown = rest.partition("```")[0].partition("\n")
+    # a line of the board begins like one that is typed: "> A  me ..."
+    typed = iter(re.findall(r"^>(?! [A-E]  )(.*)$", shown, flags=re.MULTILINE))
+
+    def answer(prompt: str) -> str:
+        try:
+            line = str(next(typed)).strip()
+        except StopIteration:
+            raise EOFError from None
+        print(f"> {line}")
+        return line
+
+    monkeypatch.setattr("builtins.input", answer)
+    result = CliRunner().invoke(app, first.split())
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()

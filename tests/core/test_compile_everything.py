@@ -1,0 +1,35 @@
+"""After `wotd compile` nothing is compiled, whatever is used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+
+def run(cache: Path, *command: str) -> str:
+    """Run a module with a cache of its own and return what it writes to stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_everything_has_been(tmp_path):
+    run(tmp_path, "wotd_env.cli", "compile")
+    made = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
+    assert len(made) > 100
+    assert "compiling" not in run(tmp_path, "tests.helpers.workload")
+    run(tmp_path, "wotd_env.cli", "compile")
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == made

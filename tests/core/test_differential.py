@@ -1,0 +1,362 @@
+"""The engine against the second reading of the rules in `reference.py`.
+
+Random games of every variant go through both, side by side. At every state the legal actions must agree and so
+must the successor of every legal action; rolls are given the same dice. The engine's side of it is one batch
+call for all successors of all games.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests import reference as ref
+from tests.helpers.positions import differences, from_record, reference_rules, to_records
+from wotd_env import Game, Phase, Rules, describe_action
+
+GAMES = 32
+
+KINDS = {
+    **dict.fromkeys(range(31), "hold"),
+    ref.STOP_ROLLING: "stop",
+    **dict.fromkeys(range(ref.MOVE_ON, ref.MOVE_ON + 5), "move"),
+    **dict.fromkeys(range(ref.WOOD_ON, ref.WOOD_ON + 5), "wood"),
+    **dict.fromkeys(range(ref.JUMP_ON, ref.JUMP_ON + 5), "jump"),
+    ref.EQUILIBRIUM: "equilibrium",
+    ref.WOOD_EQUILIBRIUM: "wood equilibrium",
+    ref.EARTH_EQUILIBRIUM: "earth equilibrium",
+    ref.PASS: "pass",
+    ref.NO_MOVE_BY_FEAR: "fear",
+    ref.END_TURN: "end",
+    ref.PERFECTION_TURN: "perfection turn",
+    ref.REBIRTH_TURN: "rebirth turn",
+}
+
+EVERYTHING = set(KINDS.values()) | {
+    "tiger", "swap", "swap of two others", "wood perfection",
+    "game won", "game won by a swap", "game shared", "game truncated",
+}  # fmt: skip
+
+
+def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) -> Iterator[str]:
+    """What a decision is an example of."""
+    if action >= ref.FIRST_SWAP:
+        yield "swap"
+        if before.player not in ref.swap_of(rules, before, action)[1:]:
+            yield "swap of two others"
+    else:
+        yield KINDS[action]
+    if action < ref.STOP_ROLLING and before.rolls_left == 0:
+        yield "tiger"
+    if after.perfection and not before.perfection and ref.DRAGON in before.dice:
+        yield "wood perfection"
+    if ref.is_over(after):
+        won = "game shared" if len(ref.winners(rules, after)) > 1 else "game won"
+        yield "game truncated" if after.truncated else won
+        if action >= ref.FIRST_SWAP:
+            yield "game won by a swap"
+
+
+def variants(players: int) -> Iterator[Rules]:
+    """Every use of powers on every kind of board, the other fields in turn."""
+    for i, (powers, spaces, half) in enumerate(product(["none", "own", "any"], [0, 1, 7, 10], range(2))):
+        yield Rules(
+            players=players,
+            spaces=spaces,
+            powers=powers,
+            immunity=i % 4 in (0, 3),
+            dead_pieces=min(5 * (5 - players), 3 * spaces) if half else 0,
+            colors="random" if i % 4 in (0, 1) else None,
+            max_turns=60 if i % 3 else 1000,
+        )
+
+
+def all_variants(players: int) -> Iterator[Rules]:
+    """Every combination of the fields' typical values."""
+    boards = {
+        (spaces, min(dead, 5 * (5 - players), 3 * spaces))
+        for spaces in (0, 1, 2, 7, 10)
+        for dead in (0, 1, 15)
+    }
+    for (spaces, dead), powers, immunity, colors, max_turns in product(
+        sorted(boards), ["none", "own", "any"], [False, True], ["random", None], [60, 1000]
+    ):
+        yield Rules(players, spaces, powers, immunity, dead, colors, max_turns=max_turns)
+
+
+def scatter(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> None:
+    """Put every game amid the race: pieces on random empty spaces, nobody with all five on numbers."""
+    for game in state:
+        for path in range(5):
+            empty = [t for t in range(1, rules.spaces + 6) if not game["dead"][path] >> t & 1]
+            spaces = rng.permutation(empty)[: rules.players]
+            on_board = rng.random(rules.players) < 0.9
+            game["pieces"][: rules.players, path] = np.where(on_board, spaces, 0)
+        for seat in game["pieces"][: rules.players]:
+            if (seat > rules.spaces).all():
+                seat[rng.integers(5)] = 0
+        game["used"] = rng.integers(1 << rules.players) & rng.integers(1 << rules.players)
+        game["turn"] = rng.integers(rules.max_turns)
+
+
+def new_games(game: Game, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Games before a roll, half of them amid the race."""
+    state = game.reset(count, seed=int(rng.integers(1 << 32)), roll=False)
+    scatter(game.rules, state[::2], rng)
+    return state
+
+
+def throw(state: ref.State, rng: np.random.Generator) -> tuple[int, ...]:
+    """All five faces after a roll, true dice or ones that make rare throws common."""
+    kept = [face for face in state.dice if face >= 0]
+    free = 5 - len(kept)
+    kind = rng.random()
+    if kind < 0.5:
+        thrown = rng.integers(6, size=free).tolist()
+    elif kind < 0.8:  # mostly one face
+        thrown = np.where(rng.random(free) < 0.85, rng.integers(6), rng.integers(6, size=free)).tolist()
+    else:  # faces that differ
+        thrown = rng.permutation(6)[:free].tolist()
+    return tuple(sorted(kept + thrown))
+
+
+def compare(ours: np.ndarray, theirs: np.ndarray, what: list[str]) -> None:
+    wrong = differences(ours, theirs)
+    if wrong.size:
+        i = wrong[0]
+        pytest.fail(f"{what[i]}\nengine:    {from_record(ours[i])}\nreference: {from_record(theirs[i])}")
+
+
+def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
+    """Take `steps` decisions or rolls in each of GAMES games; count the compared decisions by kind."""
+    rng = np.random.default_rng(seed)
+    game = Game(rules, skip_forced=False)
+    plain = reference_rules(rules)
+    seen: Counter[str] = Counter()
+    records = new_games(game, rng, GAMES)
+    states = [from_record(record) for record in records]
+    for _ in range(steps):
+        waiting = np.flatnonzero(records["phase"] == Phase.CHANCE).tolist()
+        throws = [throw(states[i], rng) for i in waiting]
+        ours = records[waiting]
+        stream = ours["rng"].copy()
+        game.roll(ours, np.array(throws, np.int8).reshape(-1, 5))
+        for i, dice in zip(waiting, throws, strict=True):
+            states[i] = ref.roll(plain, states[i], dice)
+        compare(ours, to_records([states[i] for i in waiting]), [f"{rules}: roll {dice}" for dice in throws])
+        assert (ours["rng"] == stream).all(), "given dice leave the stream alone"
+        records[waiting] = ours
+
+        actions = [ref.legal_actions(plain, state) for state in states]
+        mask = np.zeros((GAMES, game.num_actions), np.int8)
+        for i in range(GAMES):
+            mask[i, actions[i]] = 1
+        masks = game.legal_actions(records)
+        for i in np.flatnonzero((masks != mask).any(1)).tolist():
+            pytest.fail(
+                f"{rules}\n{states[i]}\nengine:    {np.flatnonzero(masks[i])}\nreference: {actions[i]}"
+            )
+
+        parents = [i for i, legal in enumerate(actions) for _ in legal]
+        flat = [action for legal in actions for action in legal]
+        ours = records[parents]
+        game.decide(ours, np.array(flat))
+        successors = [ref.decide(plain, states[i], action) for i, action in zip(parents, flat, strict=True)]
+        compare(
+            ours,
+            to_records(successors),
+            [
+                f"{rules}\n{describe_action(a, rules)} in {states[i]}"
+                for i, a in zip(parents, flat, strict=True)
+            ],
+        )
+        assert (ours["rng"] == records["rng"][parents]).all(), "a decision leaves the stream alone"
+        results(game, plain, ours, successors)
+        for i, action, after in zip(parents, flat, successors, strict=True):
+            seen.update(kinds(states[i], action, after, plain))
+        seen["decisions"] += GAMES
+
+        chosen = pick(actions, rng)
+        records, states = ours[chosen], [successors[i] for i in chosen]
+        over = np.flatnonzero(records["phase"] == Phase.OVER).tolist()
+        records[over] = new_games(game, rng, len(over))
+        for i in over:
+            states[i] = from_record(records[i])
+    return seen
+
+
+def results(game: Game, plain: ref.Rules, ours: np.ndarray, theirs: list[ref.State]) -> None:
+    """Scores of the unfinished games are compared too; they are what a truncated game is left with."""
+    assert game.scores(ours).tolist() == [ref.scores(plain, state) for state in theirs]
+    expected = np.array([ref.rewards(plain, state) for state in theirs], np.float32)
+    np.testing.assert_allclose(game.rewards(ours), expected, rtol=1e-6)
+
+
+def pick(actions: list[list[int]], rng: np.random.Generator) -> np.ndarray:
+    """One successor's row for every game: rolling on is left to a third of the decisions, or turns take long."""
+    rows, first = [], 0
+    for legal in actions:
+        stops = legal[-1] == ref.STOP_ROLLING and rng.random() < 0.5
+        rows.append(first + (len(legal) - 1 if stops else int(rng.integers(len(legal)))))
+        first += len(legal)
+    return np.array(rows)
+
+
+def agree(players: int, variants: Iterable[Rules], steps: int) -> int:
+    """Walk through all variants, make sure that every kind of decision came up, and count the decisions."""
+    seen: Counter[str] = Counter()
+    for seed, rules in enumerate(variants):
+        seen += walk(rules, steps, seed)
+    # of two players the one who did not end the game has fewer pieces on numbers, which settles every tie
+    everything = EVERYTHING - ({"swap of two others", "game shared"} if players == 2 else set())
+    assert everything <= set(seen), f"never seen: {everything - set(seen)}"
+    return seen["decisions"]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_engine_and_reference_agree(players: int) -> None:
+    assert agree(players, variants(players), steps=35) > 25_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_engine_and_reference_agree_at_length(players: int) -> None:
+    assert agree(players, all_variants(players), steps=60) > 200_000
+
+
+@pytest.mark.parametrize("start", ["dragons", "loser", 1])
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_new_games_begin_as_the_reference_says(players: int, start: str | int) -> None:
+    rng = np.random.default_rng(players)
+    for rules in variants(players):
+        game, plain = Game(replace(rules, start=start)), reference_rules(rules)
+        records = new_games(game, rng, 40)
+        scatter(rules, records, rng)
+        old = [from_record(record) for record in records]
+        game.reset(records, where=np.ones(40, bool), roll=False)
+        for before, after in zip(old, (from_record(record) for record in records), strict=True):
+            assert after == ref.State(player=after.player, dead=after.dead, color=after.color)
+            assert ref.layout_is_allowed(plain, after.dead)
+            assert start != "loser" or after.player in ref.last_placed(plain, before)
+            assert start != 1 or after.player == 1
+
+
+# ------------------------------------------------------------------------------- the faster ways through
+
+BATCH_SIZES = [1, 7, 8, 63, 64, 65, 1000]
+POWERFUL = Rules(
+    players=3, spaces=3, powers="any", immunity=True, dead_pieces=4, colors="random", max_turns=30
+)
+MODES = [Rules(spaces=2), Rules(players=5, powers="own", spaces=0), POWERFUL]
+
+
+def random_actions(game: Game, state: np.ndarray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A random legal action for every game."""
+    mask = game.legal_actions(state)
+    actions: NDArray[np.int64] = (rng.random(mask.shape) * mask).argmax(1)
+    return actions
+
+
+@pytest.mark.parametrize("rules", MODES)
+@pytest.mark.parametrize("batch_size", BATCH_SIZES)
+def test_step_is_a_decision_and_a_roll(rules: Rules, batch_size: int) -> None:
+    """The engine's own dice, shown to the reference, lead it to the same state."""
+    rng = np.random.default_rng(batch_size)
+    game = Game(rules, skip_forced=False)
+    plain = reference_rules(rules)
+    state = game.reset(batch_size, seed=batch_size)
+    for _ in range(max(8, 600 // batch_size)):
+        before = [from_record(record) for record in state]
+        actions = random_actions(game, state, rng)
+        game.step(state, actions)
+        expected = []
+        for old, action, new in zip(before, actions.tolist(), state, strict=True):
+            after = ref.decide(plain, old, action) if not ref.is_over(old) else old
+            if after.phase == ref.CHANCE:
+                after = ref.roll(plain, after, tuple(new["dice"].tolist()))
+            expected.append(after)
+        compare(
+            state, to_records(expected), [f"{rules}: {describe_action(a, rules)}" for a in actions.tolist()]
+        )
+
+
+@pytest.mark.parametrize("rules", MODES)
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_decide_and_roll_are_the_halves_of_step(rules: Rules, skip_forced: bool) -> None:
+    rng = np.random.default_rng(0)
+    game = Game(rules, skip_forced=skip_forced)
+    whole = game.reset(64, seed=0)
+    halves = game.reset(64, seed=0, roll=False)
+    game.roll(halves)
+    for _ in range(200):
+        assert whole.tobytes() == halves.tobytes()
+        actions = random_actions(game, whole, rng)
+        game.step(whole, actions)
+        game.decide(halves, actions)
+        game.roll(halves)
+
+
+@pytest.mark.parametrize("rules", MODES)
+@pytest.mark.parametrize("batch_size", BATCH_SIZES)
+def test_skipping_takes_forced_decisions_and_no_others(rules: Rules, batch_size: int) -> None:
+    """What `skip_forced` gives is what a driver gets who takes every decision without a choice himself."""
+    rng = np.random.default_rng(batch_size)
+    skipping, asking = Game(rules), Game(rules, skip_forced=False)
+
+    def take_forced(state: np.ndarray) -> None:
+        while True:
+            mask = asking.legal_actions(state)
+            forced = np.flatnonzero((mask.sum(1) == 1) & (state["phase"] != Phase.OVER))
+            if forced.size == 0:
+                return
+            some = state[forced]
+            asking.step(some, mask[forced].argmax(1))
+            state[forced] = some
+
+    ours = skipping.reset(batch_size, seed=batch_size)
+    theirs = asking.reset(batch_size, seed=batch_size)
+    take_forced(theirs)
+    for _ in range(max(8, 3000 // batch_size)):
+        assert ours.tobytes() == theirs.tobytes()
+        actions = random_actions(skipping, ours, rng)
+        skipping.step(ours, actions)
+        asking.step(theirs, actions)
+        take_forced(theirs)
+
+
+@pytest.mark.parametrize("rules", [*MODES, replace(POWERFUL, start="loser")])
+@pytest.mark.parametrize("batch_size", BATCH_SIZES)
+def test_advance_is_step_reset_and_looking(rules: Rules, batch_size: int) -> None:
+    rng = np.random.default_rng(batch_size)
+    game = Game(rules, num_threads=2)
+    fast = game.reset(batch_size, seed=batch_size)
+    slow = fast.copy()
+    observation = np.full((batch_size, game.observation_size), 77, np.int8)
+    mask = np.full((batch_size, game.num_actions), 77, np.int8)
+    rewards = np.full((batch_size, rules.players), 77, np.float32)
+    done = np.full(batch_size, True)
+    ended = 0
+    for i in range(max(200, 3000 // batch_size)):
+        actions = random_actions(game, slow, rng)
+        if i % 7 == 3:
+            game.step_autoreset(fast, actions)
+        else:
+            game.step_autoreset(fast, actions, observation=observation, mask=mask, rewards=rewards, done=done)
+        game.step(slow, actions)
+        over = slow["phase"] == Phase.OVER
+        won = game.rewards(slow)
+        game.reset(slow, where=over)
+        ended += over.sum()
+        assert fast.tobytes() == slow.tobytes()
+        if i % 7 != 3:
+            np.testing.assert_array_equal(observation, game.observe(slow))
+            np.testing.assert_array_equal(mask, game.legal_actions(slow))
+            np.testing.assert_array_equal(rewards, won)
+            np.testing.assert_array_equal(done, over)
+    assert ended > 0

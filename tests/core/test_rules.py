@@ -1,0 +1,935 @@
+"""Every ruling and every example of the rulebooks, each by a test that carries its number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.helpers.positions import NAMES, board, decided, faces, legal, numbers, rolled
+from tests.reference import (
+    EARTH,
+    EARTH_EQUILIBRIUM,
+    ELEMENTS,
+    END_TURN,
+    EQUILIBRIUM,
+    FIRE,
+    FIRST_SWAP,
+    JUMP_ON,
+    METAL,
+    MOVE_ON,
+    NO_MOVE_BY_FEAR,
+    PASS,
+    PERFECTION_TURN,
+    REBIRTH_TURN,
+    STOP_ROLLING,
+    WATER,
+    WOOD,
+    WOOD_EQUILIBRIUM,
+    WOOD_ON,
+)
+from wotd_env import Game, IllegalActionError, Phase, Rules
+
+BASIC = Rules()
+THREE = Rules(players=3)
+OWN = Rules(players=5, powers="own")  # seat k has the power of element k
+ANY = Rules(players=2, powers="any")
+
+EQUILIBRIUM_ROLL = "water fire metal earth wood"
+FIVE_DRAGONS = "dragon dragon dragon dragon dragon"
+
+
+def game_of(rules: Rules) -> Game:
+    return Game(rules, skip_forced=False)
+
+
+def on_all_paths(drawn: str) -> dict[str, Any]:
+    return dict.fromkeys(NAMES, drawn)
+
+
+def pieces(state: np.ndarray, seat: int) -> list[int]:
+    return [int(space) for space in state["pieces"][0, seat]]
+
+
+# ---------------------------------------------------------------------------------- the rulebooks' examples
+
+
+def test_example_turn() -> None:
+    """Keep two waters, then two more with a dragon: four waters bring the piece to space 4 of water."""
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "dragon water water metal earth")
+    assert state["dice"][0].tolist() == faces("water water metal earth dragon")
+    state = decided(game, state, 0b00011)
+    assert state["dice"][0].tolist() == [WATER, WATER, -1, -1, -1]
+    assert state["rolls_left"][0] == 1
+    state = rolled(game, state, "water water water fire fire")
+    state = decided(game, state, 0b00111)
+    state = rolled(game, state, "water water water water dragon")
+    assert state["phase"][0] == Phase.MOVE
+    assert legal(game, state) == [MOVE_ON + WATER]
+    state = decided(game, state, MOVE_ON + WATER)
+    assert pieces(state, 0) == [4, 0, 0, 0, 0]
+    assert state["player"][0] == 1
+    assert state["phase"][0] == Phase.CHANCE
+
+
+def test_example_of_scoring_with_five_players() -> None:
+    rules = Rules(players=5)
+    game = game_of(rules)
+    black, red, white = "3 3 5 0 1", "4 1 0 2 3", "2 0 1 4 4"
+    yellow, blue = "1 4 3 1 2", "5 5 2 3 0"
+    state = numbers(rules, black, red, white, yellow, blue)
+    # yellow's last piece stands two spaces before its number and goes there
+    state["pieces"][0, 3, WOOD] = rules.spaces
+    state["player"] = 3
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    state["dice"] = faces("water fire wood wood dragon")
+    assert game.scores(state)[0].tolist() == [12, 10, 11, 9, 15]
+    assert game.rewards(state)[0].tolist() == [0, 0, 0, 0, 0]
+    state = decided(game, state, MOVE_ON + WOOD)
+    assert state["phase"][0] == Phase.OVER
+    assert game.scores(state)[0].tolist() == [12, 10, 11, 11, 15]
+    assert game.rewards(state)[0].tolist() == [-0.25, -0.25, -0.25, -0.25, 1]
+
+
+def test_example_of_scoring_with_two_players() -> None:
+    game = game_of(BASIC)
+    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0")
+    state["phase"] = Phase.OVER
+    assert game.scores(state)[0].tolist() == [10, 7]
+    assert game.rewards(state)[0].tolist() == [1, -1]
+
+
+# ------------------------------------------------------------------------------------------ R1 to R4
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_R01_most_dragons_start(players: int) -> None:
+    """Every seat rolls alike, so every seat starts equally often."""
+    game = Game(Rules(players=players))
+    starters = np.bincount(game.reset(20_000, seed=1)["player"], minlength=5)
+    assert starters[players:].sum() == 0
+    assert stats.chisquare(starters[:players]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *(Rules(players=players) for players in range(2, 6)),
+        Rules(players=4, colors="random", dead_pieces=5),
+        Rules(players=3, start="loser"),
+    ],
+    ids=str,
+)
+def test_R01_the_roll_off_of_a_seed_is_what_decided_who_starts(rules: Rules) -> None:
+    game, n = Game(rules), rules.players
+    starters = game.reset(1000, seed=7)["player"]
+    ties = 0
+    for i, starter in enumerate(starters.tolist()):
+        rounds = game.roll_off(7 + i)
+        assert rounds.dtype == np.int8
+        assert rounds.shape[1:] == (n, 5)
+        rolling = set(range(n))
+        for dice in rounds:
+            assert len(rolling) > 1
+            assert {seat for seat in range(n) if (dice[seat] >= 0).all()} == rolling
+            assert all((dice[seat] == -1).all() for seat in set(range(n)) - rolling)
+            dragons = (dice == 5).sum(1)
+            rolling = {seat for seat in rolling if dragons[seat] == max(dragons[list(rolling)])}
+        assert rolling == {starter}
+        ties += len(rounds) > 1
+    assert ties > 100
+
+
+def test_R01_the_dice_of_the_roll_off_are_fair() -> None:
+    game = Game(THREE)
+    first = np.concatenate([game.roll_off(seed)[0] for seed in range(2000)])
+    assert stats.chisquare(np.bincount(first.ravel(), minlength=6)).pvalue > 1e-3
+
+
+def test_R01_there_is_no_roll_off_where_the_rules_name_who_starts() -> None:
+    assert Game(Rules(players=3, start=2)).roll_off(0).shape == (0, 3, 5)
+    with pytest.raises(ValueError, match="seed must be"):
+        Game().roll_off(-1)
+
+
+@pytest.mark.parametrize("seat", [0, 1, 2])
+def test_R01_a_given_seat_starts(seat: int) -> None:
+    game = Game(Rules(players=3, start=seat))
+    state = game.reset(50, seed=2)
+    assert (state["player"] == seat).all()
+    again = game.reset(state, where=np.ones(50, bool))
+    assert (again["player"] == seat).all()
+    assert (Game(THREE).reset(50, seed=2, starting_player=seat)["player"] == seat).all()
+
+
+def test_R01_the_loser_starts_the_next_game() -> None:
+    """Fewest points, then fewest pieces on numbered spaces; the rest rolls off."""
+    rules = Rules(players=3, start="loser")
+    game = Game(rules)
+
+    def next_starters(*seats: str, truncated: int = 0) -> set[int]:
+        ended = np.repeat(numbers(rules, *seats), 200)
+        ended["rng"] = np.arange(200)
+        ended["phase"], ended["truncated"] = Phase.OVER, truncated
+        return set(game.reset(ended, where=np.ones(200, bool))["player"].tolist())
+
+    assert next_starters("1 1 1 1 1", "2 2 2 0 0", "3 3 0 0 0") == {0}
+    assert next_starters("1 1 1 1 1", "5 0 0 0 0", "3 2 0 0 0") == {1}
+    assert next_starters("1 1 1 1 1", "5 0 0 0 0", "0 5 0 0 0") == {1, 2}
+    assert next_starters("2 2 2 2 2", "5 0 0 0 0", "1 0 0 3 0", truncated=1) == {2}
+    assert set(game.reset(500, seed=3)["player"].tolist()) == {0, 1, 2}
+
+
+def test_R02_any_subset_is_kept_at_most_twice() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "water fire metal earth dragon")
+    assert state["phase"][0] == Phase.KEEP
+    assert state["rolls_left"][0] == 2
+    assert legal(game, state) == list(range(32))
+    state = rolled(game, decided(game, state, 0), "fire fire fire fire fire")
+    assert state["rolls_left"][0] == 1
+    state = rolled(game, decided(game, state, 0b1), "fire wood wood wood dragon")
+    assert state["rolls_left"][0] == 0
+    assert state["phase"][0] == Phase.MOVE
+
+
+def test_R02_only_the_smallest_of_equal_masks_is_legal() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "fire fire fire fire fire")
+    assert legal(game, state) == [0b0, 0b1, 0b11, 0b111, 0b1111, 0b11111]
+    state = rolled(game, board(BASIC), "water water water fire fire")
+    assert legal(game, state) == sorted(
+        {0, 0b1, 0b11, 0b111} | {0b01000 + k for k in (0, 1, 3, 7)} | {0b11000 + k for k in (0, 1, 3, 7)}
+    )
+
+
+def test_R02_keeping_all_five_ends_the_rolling() -> None:
+    game = game_of(BASIC)
+    state = rolled(game, board(BASIC), "water water fire fire wood")
+    state = decided(game, state, STOP_ROLLING)
+    assert state["phase"][0] == Phase.MOVE
+    assert state["rolls_left"][0] == 0
+    assert state["dice"][0].tolist() == faces("water water fire fire wood")
+
+
+def test_R03_a_piece_enters_and_goes_as_far_as_the_dice_show() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, metal="..a....|.....", dice="water metal metal dragon dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + METAL]
+    assert pieces(decided(game, state, MOVE_ON + WATER), 0) == [1, 0, 3, 0, 0]
+    assert pieces(decided(game, state, MOVE_ON + METAL), 0) == [0, 0, 5, 0, 0]
+
+
+def test_R03_only_the_destination_matters() -> None:
+    game = game_of(THREE)
+    state = board(THREE, water="abc....|.....", dice="water water water dragon dragon")
+    assert pieces(decided(game, state, MOVE_ON + WATER), 0)[WATER] == 4
+    for drawn in ("ac.b...|.....", "#a..#..|....."):
+        state = board(THREE, water=drawn, dice="water water water fire dragon")
+        assert legal(game, state) == [MOVE_ON + FIRE]
+
+
+def test_R03_a_piece_on_a_numbered_space_never_moves_by_dice() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, water=".......|a....", dice="water water fire dragon dragon")
+    assert legal(game, state) == [MOVE_ON + FIRE]
+
+
+@pytest.mark.parametrize("spaces", [0, 1, 7, 10])
+def test_R04_from_the_last_plain_space_five_dice_reach_number_5(spaces: int) -> None:
+    rules = Rules(spaces=spaces)
+    game = game_of(rules)
+    state = board(rules, dice="wood wood wood wood wood")
+    state["pieces"][0, 0, WOOD] = spaces
+    assert pieces(decided(game, state, MOVE_ON + WOOD), 0)[WOOD] == spaces + 5
+
+
+# ------------------------------------------------------------------------------------------ R5 to R10
+
+
+def test_R05_pass_only_if_no_power_free_move_is_possible() -> None:
+    game = game_of(BASIC)
+    free = board(BASIC, dice="water water dragon dragon dragon")
+    assert legal(game, free) == [MOVE_ON + WATER]
+    blocked = board(BASIC, water="ab.....|.....", dice="water dragon dragon dragon dragon")
+    swap = FIRST_SWAP + WATER
+    assert legal(game, blocked) == [PASS, swap]
+    after = decided(game, blocked, PASS)
+    assert (after["pieces"] == blocked["pieces"]).all()
+    assert after["player"][0] == 1
+
+
+def test_R05_powers_are_never_obligatory() -> None:
+    game = game_of(OWN)
+    jump = board(OWN, player=EARTH, water="..de...|.....", dice="water dragon dragon dragon fire")
+    jump["pieces"][0, EARTH, FIRE] = OWN.spaces + 1
+    assert legal(game, jump) == [JUMP_ON + WATER, PASS]
+    wild = board(OWN, player=WOOD, water="ea.....|.....", dice="water dragon dragon dragon dragon")
+    assert PASS in legal(game, wild)
+
+
+def test_R06_four_dragons_swap_on_the_path_of_the_fifth_die() -> None:
+    game = game_of(THREE)
+    everywhere = "abc....|....."
+    state = board(
+        THREE,
+        player=1,
+        water=everywhere,
+        fire="..a.b..|c....",
+        wood=everywhere,
+        dice="fire dragon dragon dragon dragon",
+    )
+    # relative to seat 1, the pairs (0, 1), (0, 2), (1, 2) are the seats (1, 2), (1, 0), (2, 0)
+    first = FIRST_SWAP + FIRE * 3
+    assert legal(game, state) == [MOVE_ON + FIRE, first, first + 1, first + 2]
+    for k, fire in enumerate([[3, 8, 5], [5, 3, 8], [8, 5, 3]]):
+        after = decided(game, state, first + k)
+        assert after["pieces"][0, :3, FIRE].tolist() == fire
+        after["pieces"][0, :, FIRE] = state["pieces"][0, :, FIRE]
+        assert (after["pieces"] == state["pieces"]).all()
+        assert after["player"][0] == 2
+
+
+def test_R06_five_dragons_swap_on_any_path() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, water="ab.....|.....", fire="a......|.....", wood="...b...|a....", dice=FIVE_DRAGONS)
+    assert legal(game, state) == [PASS, FIRST_SWAP + WATER, FIRST_SWAP + WOOD]
+    after = decided(game, state, FIRST_SWAP + WOOD)
+    assert after["pieces"][0, :2, WOOD].tolist() == [4, 8]
+
+
+def test_R06_three_dragons_swap_nothing() -> None:
+    state = board(BASIC, water="ab.....|.....", dice="water water dragon dragon dragon")
+    assert legal(game_of(BASIC), state) == [MOVE_ON + WATER]
+
+
+def test_R06_dead_pieces_and_pieces_off_the_board_are_not_swapped() -> None:
+    state = board(BASIC, water="a.#....|.....", fire="##.....|.....", dice=FIVE_DRAGONS)
+    assert legal(game_of(BASIC), state) == [PASS]
+
+
+def test_R07_equilibrium_advances_every_piece_that_can() -> None:
+    game = game_of(BASIC)
+    state = board(
+        BASIC,
+        water="..a....|.....",  # goes
+        fire="..ab...|.....",  # blocked by a piece
+        metal="..a#...|.....",  # blocked by a dead piece
+        earth=".......|a....",  # stays on its number
+        wood="b......|.....",  # cannot enter
+        dice=EQUILIBRIUM_ROLL,
+    )
+    assert legal(game, state) == [EQUILIBRIUM]
+    after = decided(game, state, EQUILIBRIUM)
+    assert pieces(after, 0) == [4, 3, 3, 8, 0]
+    assert pieces(after, 1) == pieces(state, 1)
+    entering = decided(game, board(BASIC, dice=EQUILIBRIUM_ROLL), EQUILIBRIUM)
+    assert pieces(entering, 0) == [1, 1, 1, 1, 1]
+
+
+def test_R07_equilibrium_without_an_advance_is_a_pass() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, dice=EQUILIBRIUM_ROLL, **on_all_paths("b......|....."))
+    assert legal(game, state) == [PASS]
+
+
+@pytest.mark.parametrize(("choice", "next_player"), [(PERFECTION_TURN, 0), (END_TURN, 1)])
+def test_R08_perfection_offers_an_extra_turn(choice: int, next_player: int) -> None:
+    game = game_of(BASIC)
+    state = decided(game, board(BASIC, dice="wood wood wood wood wood"), MOVE_ON + WOOD)
+    assert state["phase"][0] == Phase.EXTRA
+    assert state["perfection"][0] == 1
+    assert state["turn"][0] == 0
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+    state = decided(game, state, choice)
+    assert state["player"][0] == next_player
+    assert state["phase"][0] == Phase.CHANCE
+    assert state["perfection"][0] == 0
+    assert state["turn"][0] == 1
+    assert state["rolls_left"][0] == 2
+    assert state["dice"][0].tolist() == [-1] * 5
+
+
+@pytest.mark.parametrize("metal", [".......|a....", "a....b.|....."])
+def test_R08_a_pass_earns_no_extra_turn(metal: str) -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, metal=metal, dice="metal metal metal metal metal")
+    assert legal(game, state) == [PASS]
+    after = decided(game, state, PASS)
+    assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, 1, 0)
+
+
+def test_R08_a_pass_earns_no_extra_turn_for_a_seat_that_holds_a_power() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=FIRE, metal=".......|.b...", dice="metal metal metal metal metal")
+    assert legal(game, decided(game, state, PASS)) == [END_TURN, REBIRTH_TURN]
+
+
+def test_R08_fear_earns_no_extra_turn() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WATER, dice="fire fire fire fire fire")
+    after = decided(game, state, NO_MOVE_BY_FEAR)
+    assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, FIRE, 0)
+
+
+def test_R08_a_jump_is_a_move_that_earns_an_extra_turn() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=EARTH, fire="....a..|.....", dice="fire fire fire fire fire")
+    assert legal(game, decided(game, state, JUMP_ON + FIRE)) == [END_TURN, PERFECTION_TURN]
+
+
+def test_R08_five_dragons_are_no_perfection() -> None:
+    game = game_of(BASIC)
+    state = decided(game, board(BASIC, dice=FIVE_DRAGONS), PASS)
+    assert state["phase"][0] == Phase.CHANCE
+
+
+def test_R09_the_fifth_numbered_piece_ends_the_game_at_once() -> None:
+    """Not even perfection adds a turn."""
+    game = game_of(BASIC)
+    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0")
+    state["pieces"][0, 0, WATER] = 3
+    state["phase"], state["rolls_left"], state["turn"] = Phase.MOVE, 0, 40
+    state["dice"] = faces("water water water water water")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert state["phase"][0] == Phase.OVER
+    assert state["player"][0] == 0
+    assert state["truncated"][0] == 0
+    assert state["turn"][0] == 40
+    assert game.legal_actions(state).all()
+    assert game.scores(state)[0].tolist() == [5, 10]
+    assert game.rewards(state)[0].tolist() == [-1, 1]
+
+
+def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
+    game = game_of(THREE)
+    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0")
+    state["pieces"][0, 1, WATER] = 3
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    state["dice"] = faces("water dragon dragon dragon dragon")
+    swap = FIRST_SWAP + 2  # the pair (1, 2) on water
+    assert legal(game, state) == [MOVE_ON + WATER, swap]
+    state = decided(game, state, swap)
+    assert state["phase"][0] == Phase.OVER
+    assert game.scores(state)[0].tolist() == [0, 9, 10]
+    assert game.rewards(state)[0].tolist() == [-0.5, -0.5, 1]
+
+
+def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
+    """Seat to move, its pieces on numbers but for that on water; all others are off the board, but for a 5 on fire."""
+    state = board(rules, player=seat)
+    state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
+    state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
+    state["phase"], state["rolls_left"] = Phase.MOVE, 0
+    return state
+
+
+def assert_over(game: Game, state: np.ndarray, seat: int, points: int) -> None:
+    assert (state["phase"][0], state["player"][0], state["truncated"][0]) == (Phase.OVER, seat, 0)
+    assert game.scores(state)[0, seat] == points
+    assert game.rewards(state)[0, seat] == 1
+    assert game.legal_actions(state).all()
+
+
+def test_R09_an_equilibrium_can_end_the_game() -> None:
+    game = game_of(BASIC)
+    state = one_from_the_end(BASIC, 0, BASIC.spaces)
+    state["dice"] = faces(EQUILIBRIUM_ROLL)
+    assert legal(game, state) == [EQUILIBRIUM]
+    assert_over(game, decided(game, state, EQUILIBRIUM), seat=0, points=1 + 4)
+
+
+def test_R09_a_dragon_that_completes_an_equilibrium_can_end_the_game() -> None:
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, WOOD, OWN.spaces)
+    state["dice"] = faces("water fire metal wood dragon")
+    assert_over(game, decided(game, state, WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
+
+
+@pytest.mark.parametrize(
+    ("dice", "action"),
+    [("water water dragon dragon fire", JUMP_ON + WATER), (EQUILIBRIUM_ROLL, EARTH_EQUILIBRIUM)],
+)
+def test_R09_a_jump_can_end_the_game(dice: str, action: int) -> None:
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, EARTH, OWN.spaces)
+    state["pieces"][0, :3, WATER] = [OWN.spaces + 1, OWN.spaces + 2, OWN.spaces + 3]
+    state["dice"] = sorted(faces(dice))
+    assert_over(game, decided(game, state, action), seat=EARTH, points=4 + 4)
+
+
+@pytest.mark.parametrize(
+    ("dice", "points"), [("water dragon dragon fire fire", 3), ("water water dragon dragon dragon", 5)]
+)
+def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> None:
+    """Five of a kind would be perfection, but no extra turn follows."""
+    game = game_of(OWN)
+    state = one_from_the_end(OWN, WOOD, OWN.spaces)
+    state["dice"] = sorted(faces(dice))
+    assert_over(game, decided(game, state, WOOD_ON + WATER), seat=WOOD, points=points + 4)
+
+
+def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
+    """Moves to be made at random by seats with up to four pieces on numbers, with dice that allow swaps and more."""
+    state = np.repeat(board(rules, phase=Phase.MOVE), games)
+    for record in state:
+        for path in ELEMENTS:
+            spaces = rng.permutation(np.arange(1, rules.spaces + 6))[: rules.players]
+            record["pieces"][: rules.players, path] = spaces * (rng.random(rules.players) < 0.95)
+        for seat in record["pieces"][: rules.players]:
+            if (seat > rules.spaces).all():
+                seat[rng.integers(5)] = 0
+        face, free = rng.integers(6), rng.integers(3)
+        dice = [face] * (5 - free) + rng.integers(0, 6, free).tolist()
+        record["dice"] = [*ELEMENTS] if rng.random() < 0.2 else sorted(dice)
+    return state
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_R10_at_most_one_seat_has_all_pieces_on_numbers_so_that_it_shares_with_nobody(players: int) -> None:
+    """A swap leaves as many numbered pieces to both seats together, and a move changes one seat's."""
+    rules = Rules(players=players, spaces=1, powers="any")
+    game, rng = game_of(rules), np.random.default_rng(players)
+    before = made_up(rules, 3000, rng)
+    ends = 0
+    for action in range(32, game.num_actions):
+        state = before[game.legal_actions(before)[:, action] == 1].copy()
+        if not state.size:
+            continue
+        game.decide(state, np.full(len(state), action))
+        complete = (state["pieces"][:, :players] > rules.spaces).all(2)
+        over = state["phase"] == Phase.OVER
+        assert (complete.sum(1) == over).all()
+        rewards = game.rewards(state)[over]
+        assert ((rewards[complete[over]] == 1) | (rewards[complete[over]] < 0)).all()
+        assert (rewards > 0).any(1).all(), "never is the win shared by all"
+        ends += over.sum()
+    assert ends > 300
+
+
+def test_R10_two_players_never_tie() -> None:
+    game, rng = Game(Rules(spaces=0, powers="any")), np.random.default_rng(0)
+    state = game.reset(2000, seed=0)
+    while (state["phase"] != Phase.OVER).any():
+        mask = game.legal_actions(state)
+        game.step(state, (rng.random(mask.shape) * mask).argmax(1))
+    points = game.scores(state)
+    assert not state["truncated"].any()
+    assert (points[:, 0] == points[:, 1]).sum() > 20, "what ties by points goes to more numbered pieces"
+    assert set(game.rewards(state).ravel().tolist()) == {1, -1}
+
+
+def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
+    def result(players: int, *seats: str) -> list[Fraction]:
+        rules = Rules(players=players)
+        state = numbers(rules, *seats)
+        state["phase"] = Phase.OVER
+        return [Fraction(float(x)).limit_denominator(100) for x in Game(rules).rewards(state)[0]]
+
+    assert result(2, "1 1 1 1 1", "5 0 0 0 0") == [1, -1]
+    assert result(2, "1 1 1 1 1", "2 2 0 0 0") == [1, -1]
+    assert result(2, "1 2 1 1 1", "2 1 0 0 3") == [1, -1]
+    quarter, third, ninth = Fraction(1, 4), Fraction(1, 3), Fraction(1, 9)
+    assert result(3, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0") == [-2 * quarter, quarter, quarter]
+    assert result(4, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 0 0") == [-third, third, third, -third]
+    four = result(4, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 3 0")
+    assert four == [-third, ninth, ninth, ninth]
+    five = result(5, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 0 0", "0 0 0 5 0")
+    assert five == [-quarter, Fraction(3, 8), Fraction(3, 8), -quarter, -quarter]
+
+    # Made up: two seats with all pieces on numbers, and an end without any.
+    assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
+    assert result(2, "1 2 3 4 5", "2 3 4 5 1") == [0, 0]
+    assert result(3, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0") == [0, 0, 0]
+
+
+# ---------------------------------------------------------------------------------------- R11 to R16
+
+# Here a move (on water), fear, dragons as any element and a jump (on fire) are all possible.
+FOR_ALL_POWERS: dict[str, Any] = {"fire": "a.b....|.....", "dice": "water fire fire dragon dragon"}
+POWER_ACTIONS = {
+    WATER: [NO_MOVE_BY_FEAR],
+    EARTH: [JUMP_ON + FIRE],
+    WOOD: [WOOD_ON + e for e in ELEMENTS],
+}
+
+
+def test_R11_without_powers_there_are_none() -> None:
+    assert legal(game_of(BASIC), board(BASIC, **FOR_ALL_POWERS)) == [MOVE_ON + WATER]
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_R11_own_powers_follow_the_colour(element: int) -> None:
+    rules = Rules(powers="own")
+    game = game_of(rules)
+    color = [element] + [e for e in ELEMENTS if e != element]
+    state = board(rules, color=color, **FOR_ALL_POWERS)
+    assert legal(game, state) == [MOVE_ON + WATER, *POWER_ACTIONS.get(element, [])]
+    after = decided(game, state, MOVE_ON + WATER)
+    assert after["phase"][0] == (Phase.EXTRA if element == FIRE else Phase.CHANCE)
+    last = board(rules, color=color, phase=Phase.CHANCE, rolls_left=0)
+    assert rolled(game, last, EQUILIBRIUM_ROLL)["phase"][0] == (
+        Phase.KEEP if element == METAL else Phase.MOVE
+    )
+
+
+def test_R11_any_power_until_one_is_used() -> None:
+    game = game_of(ANY)
+    state = board(ANY, **FOR_ALL_POWERS)
+    expected = sorted([MOVE_ON + WATER, *POWER_ACTIONS[WATER], *POWER_ACTIONS[EARTH], *POWER_ACTIONS[WOOD]])
+    assert legal(game, state) == expected
+    used = board(ANY, used=0b01, **FOR_ALL_POWERS)
+    assert legal(game, used) == [MOVE_ON + WATER]
+    others = board(ANY, used=0b10, **FOR_ALL_POWERS)
+    assert legal(game, others) == expected
+
+
+def test_R11_any_seat_may_use_the_tiger_as_its_one_power() -> None:
+    game = game_of(ANY)
+    last_roll = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0)
+    state = rolled(game, last_roll, "water water fire metal dragon")
+    assert state["phase"][0] == Phase.KEEP
+    state = decided(game, state, 0b00011)
+    assert state["used"][0] == 0b10
+    state = rolled(game, state, "water water fire fire dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE], "neither fear nor wood is left"
+    state = decided(game, state, MOVE_ON + WATER)
+    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0), "nor is rebirth"
+    spent = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0, used=0b10)
+    assert rolled(game, spent, "water water fire metal dragon")["phase"][0] == Phase.MOVE
+
+
+def test_R11_any_seat_may_use_rebirth_as_its_one_power() -> None:
+    game = game_of(ANY)
+    state = board(ANY, player=1, dice="water fire dragon dragon dragon")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
+    state = decided(game, state, REBIRTH_TURN)
+    assert (state["player"][0], state["turn"][0], state["used"][0]) == (1, 1, 0b10)
+    state["rolls_left"] = 0
+    state = rolled(game, state, "water fire dragon dragon dragon")
+    assert state["phase"][0] == Phase.MOVE, "the tiger is gone with the one power"
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE]
+    state = decided(game, state, MOVE_ON + FIRE)
+    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0)
+
+
+@pytest.mark.parametrize("action", [NO_MOVE_BY_FEAR, WOOD_ON + METAL, JUMP_ON + FIRE])
+def test_R11_a_power_is_used_once(action: int) -> None:
+    game = game_of(ANY)
+    state = decided(game, board(ANY, player=0, **FOR_ALL_POWERS), action)
+    assert state["used"][0] == 0b01
+    assert state["phase"][0] == Phase.CHANCE, "rebirth is gone with the one power"
+    assert state["player"][0] == 1
+
+
+def test_R12_fear_stays_put_although_a_move_is_possible() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WATER, water="a......|.....", dice="water fire dragon dragon dragon")
+    assert NO_MOVE_BY_FEAR in legal(game, state)
+    after = decided(game, state, NO_MOVE_BY_FEAR)
+    assert (after["pieces"] == state["pieces"]).all()
+    assert after["player"][0] == 1
+    stuck = board(OWN, player=WATER, dice=FIVE_DRAGONS)
+    assert legal(game, stuck) == [PASS]
+    balanced = board(OWN, player=WATER, dice=EQUILIBRIUM_ROLL)
+    assert legal(game, balanced) == [EQUILIBRIUM, NO_MOVE_BY_FEAR]
+
+
+def test_R12_rebirth_takes_an_extra_turn() -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=FIRE, dice="water fire dragon dragon dragon"), MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
+    reborn = decided(game, state, REBIRTH_TURN)
+    assert (reborn["player"][0], reborn["turn"][0], reborn["used"][0]) == (FIRE, 1, 1 << FIRE)
+    assert reborn["phase"][0] == Phase.CHANCE
+    declined = decided(game, state, END_TURN)
+    assert (declined["player"][0], declined["turn"][0], declined["used"][0]) == (FIRE + 1, 1, 0)
+
+
+def test_R12_rebirth_and_perfection_are_two_choices() -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=FIRE, dice="water water water water water"), MOVE_ON + WATER)
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN, REBIRTH_TURN]
+    kept = decided(game, state, PERFECTION_TURN)
+    assert (kept["player"][0], kept["used"][0], kept["perfection"][0]) == (FIRE, 0, 0)
+    spent = decided(game, state, REBIRTH_TURN)
+    assert (spent["player"][0], spent["used"][0], spent["perfection"][0]) == (FIRE, 1 << FIRE, 0)
+
+
+def test_R12_the_tiger_rolls_a_third_time() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=METAL, phase=Phase.CHANCE, rolls_left=0)
+    state = rolled(game, state, "water water fire metal dragon")
+    assert state["phase"][0] == Phase.KEEP
+    stopped = decided(game, state, STOP_ROLLING)
+    assert (stopped["phase"][0], stopped["used"][0]) == (Phase.MOVE, 0)
+    rolling = decided(game, state, 0b00011)
+    assert rolling["used"][0] == 1 << METAL
+    assert rolling["rolls_left"][0] == 0
+    assert rolling["dice"][0].tolist() == [WATER, WATER, -1, -1, -1]
+    assert rolled(game, rolling, "water water water wood wood")["phase"][0] == Phase.MOVE
+
+
+def test_R12_the_tiger_is_not_spent_while_rolls_are_left() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=METAL)
+    for rolls_left in (1, 0):
+        state = decided(game, rolled(game, state, "water water fire metal dragon"), 0)
+        assert (state["used"][0], state["rolls_left"][0]) == (0, rolls_left)
+    state = decided(game, rolled(game, state, "water water fire metal dragon"), 0)
+    assert (state["used"][0], state["rolls_left"][0]) == (1 << METAL, 0)
+
+
+def test_R12_anxiety_jumps_to_the_next_empty_space() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=EARTH, fire="d.ab#..|.....", dice="fire fire water water dragon")
+    assert legal(game, state) == [MOVE_ON + WATER, JUMP_ON + FIRE]
+    after = decided(game, state, JUMP_ON + FIRE)
+    assert pieces(after, EARTH)[FIRE] == 6
+    assert after["used"][0] == 1 << EARTH
+
+
+def test_R12_a_jump_stays_on_the_path() -> None:
+    """R4: beyond number 5 there is nothing to land on."""
+    game = game_of(OWN)
+    full = board(OWN, player=EARTH, fire="......d|.abce", dice="fire fire dragon dragon dragon")
+    assert legal(game, full) == [PASS]
+    room = board(OWN, player=EARTH, fire="......d|.abc.", dice="fire fire dragon dragon dragon")
+    assert legal(game, room) == [JUMP_ON + FIRE, PASS]
+    assert pieces(decided(game, room, JUMP_ON + FIRE), EARTH)[FIRE] == 12
+
+
+def test_R12_anxiety_needs_a_piece_that_may_move() -> None:
+    state = board(OWN, player=EARTH, fire=".......|da...", dice="fire dragon dragon dragon dragon")
+    assert JUMP_ON + FIRE not in legal(game_of(OWN), state)
+
+
+def test_R12_in_an_equilibrium_blocked_pieces_jump() -> None:
+    game = game_of(OWN)
+    state = board(
+        OWN,
+        player=EARTH,
+        water="..d....|.....",  # advances
+        fire="..dab..|.....",  # jumps
+        metal="a#.....|.....",  # jumps in
+        earth="......d|abc.e",  # jumps onto its number
+        wood=".......|da...",  # stays
+        dice=EQUILIBRIUM_ROLL,
+    )
+    assert legal(game, state) == [EQUILIBRIUM, EARTH_EQUILIBRIUM]
+    assert pieces(decided(game, state, EQUILIBRIUM), EARTH) == [4, 3, 0, 7, 8]
+    after = decided(game, state, EARTH_EQUILIBRIUM)
+    assert pieces(after, EARTH) == [4, 6, 3, 11, 8]
+    assert after["used"][0] == 1 << EARTH
+    unblocked = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL)
+    assert legal(game, unblocked) == [EQUILIBRIUM]
+
+
+def test_R12_jumping_in_an_equilibrium_saves_a_pass() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL, **on_all_paths("a......|....."))
+    assert legal(game, state) == [EARTH_EQUILIBRIUM, PASS]
+    assert pieces(decided(game, state, EARTH_EQUILIBRIUM), EARTH) == [2] * 5
+
+
+def test_R12_wood_counts_dragons_as_one_element() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, metal="..e....|.....", dice="metal fire fire dragon dragon")
+    state["pieces"][0, 0, WATER] = 2
+    # on water the two dragons alone would land on a piece
+    wild = [WOOD_ON + e for e in (FIRE, METAL, EARTH, WOOD)]
+    assert legal(game, state) == [MOVE_ON + FIRE, MOVE_ON + METAL, *wild]
+    after = decided(game, state, WOOD_ON + METAL)
+    assert pieces(after, WOOD) == [0, 0, 6, 0, 0]
+    assert after["used"][0] == 1 << WOOD
+    assert pieces(decided(game, state, WOOD_ON + EARTH), WOOD) == [0, 0, 3, 2, 0]
+
+
+def test_R13_wood_needs_a_dragon() -> None:
+    state = board(OWN, player=WOOD, dice="metal fire fire water water")
+    assert legal(game_of(OWN), state) == [MOVE_ON + WATER, MOVE_ON + FIRE, MOVE_ON + METAL]
+
+
+@pytest.mark.parametrize(
+    "dice", ["fire dragon dragon dragon dragon", "fire fire fire fire dragon", FIVE_DRAGONS]
+)
+def test_R13_five_of_a_kind_with_dragons_is_perfection(dice: str) -> None:
+    game = game_of(OWN)
+    state = decided(game, board(OWN, player=WOOD, dice=dice), WOOD_ON + FIRE)
+    assert state["perfection"][0] == 1
+    assert pieces(state, WOOD)[FIRE] == 5
+    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+
+
+def test_R13_four_elements_and_a_dragon_are_an_equilibrium() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, earth="e......|.....", dice="water fire metal wood dragon")
+    assert legal(game, state) == [
+        *(MOVE_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        *(WOOD_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        WOOD_EQUILIBRIUM,
+    ]
+    after = decided(game, state, WOOD_EQUILIBRIUM)
+    assert pieces(after, WOOD) == [1, 1, 1, 2, 1]
+    assert after["used"][0] == 1 << WOOD
+    assert after["perfection"][0] == 0
+    stuck = board(OWN, player=WOOD, dice="water fire metal wood dragon", **on_all_paths("a......|....."))
+    assert WOOD_EQUILIBRIUM not in legal(game, stuck)
+    assert WOOD_ON + WATER in legal(game, stuck)
+
+
+def test_R13_swaps_count_dragons_as_dragons() -> None:
+    game = game_of(OWN)
+    state = board(OWN, player=WOOD, fire="ea.....|.....", dice="fire dragon dragon dragon dragon")
+    swap = FIRST_SWAP + FIRE * 10
+    assert {swap, WOOD_ON + FIRE, WOOD_ON + WATER} <= set(legal(game, state))
+    after = decided(game, state, swap)
+    assert after["used"][0] == 0
+    assert after["perfection"][0] == 0
+
+
+def test_R14_a_piece_on_the_path_of_its_colour_cannot_be_swapped() -> None:
+    position: dict[str, Any] = {
+        "water": "abc....|.....",
+        "color": [FIRE, WATER, METAL, EARTH, WOOD],
+        "dice": FIVE_DRAGONS,
+    }
+    immune = Rules(players=3, immunity=True)
+    # seat 1 plays water: only the pair (0, 2) is left on the path of water
+    assert legal(game_of(immune), board(immune, **position)) == [PASS, FIRST_SWAP + 1]
+    swaps = [FIRST_SWAP, FIRST_SWAP + 1, FIRST_SWAP + 2]
+    assert legal(game_of(THREE), board(THREE, **position)) == [PASS, *swaps]
+
+
+@pytest.mark.parametrize(("path", "pairs"), [(WATER, [1]), (FIRE, [2]), (WOOD, [0, 1, 2])])
+def test_R14_immunity_holds_with_four_dragons_too(path: int, pairs: list[int]) -> None:
+    """Seat 0 plays fire and seat 1 water; of the pairs (0, 1), (0, 2), (1, 2) those without the immune one are left."""
+    rules = Rules(players=3, immunity=True)
+    dice = f"{NAMES[path]} dragon dragon dragon dragon"
+    color = [FIRE, WATER, METAL, EARTH, WOOD]
+    state = board(rules, color=color, dice=dice, **on_all_paths("abc....|....."))
+    swaps = [FIRST_SWAP + path * 3 + pair for pair in pairs]
+    assert legal(game_of(rules), state) == [PASS, *swaps]
+    everyone = [FIRST_SWAP + path * 3 + pair for pair in range(3)]
+    assert legal(game_of(THREE), state) == [PASS, *everyone]
+
+
+@pytest.mark.parametrize(
+    ("players", "spaces", "dead"),
+    [(2, 7, 15), (3, 7, 10), (4, 10, 5), (2, 5, 15), (2, 3, 15), (4, 1, 5)],
+)
+def test_R15_dead_pieces_are_on_plain_spaces_never_five_in_a_row(
+    players: int, spaces: int, dead: int
+) -> None:
+    layouts = Game(Rules(players=players, spaces=spaces, dead_pieces=dead)).reset(5_000, seed=4)["dead"]
+    bits = layouts[:, :, None] >> np.arange(16) & 1
+    assert (bits.sum((1, 2)) == dead).all()
+    assert not bits[:, :, 0].any()
+    assert not bits[:, :, spaces + 1 :].any()
+    five_in_a_row = layouts & layouts >> 1 & layouts >> 2 & layouts >> 3 & layouts >> 4
+    assert not five_in_a_row.any()
+
+
+def test_R15_every_layout_is_equally_likely() -> None:
+    """Two dead pieces on the ten spaces of two plain rows: 45 layouts; five spaces: every space alike."""
+    layouts = Game(Rules(players=3, spaces=2, dead_pieces=2)).reset(20_000, seed=5)["dead"]
+    counts = Counter(map(bytes, layouts))
+    assert len(counts) == 45
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_R15_redrawn_layouts_stay_equally_likely() -> None:
+    """With 15 dead pieces on 25 spaces, rejection leaves the number of pieces per path as counting says."""
+    share: Counter[tuple[int, ...]] = Counter()
+    for per_path in product(range(5), repeat=5):  # five on a path of five spaces would be five in a row
+        if sum(per_path) == 15:
+            share[tuple(sorted(per_path))] += int(np.prod([comb(5, k) for k in per_path]))
+    n = 20_000
+    layouts = Game(Rules(players=2, spaces=5, dead_pieces=15)).reset(n, seed=6)["dead"]
+    per_path = (layouts[:, :, None] >> np.arange(16) & 1).sum(2)
+    seen = Counter(tuple(sorted(row)) for row in per_path.tolist())
+    assert set(seen) <= set(share)
+    expected = np.array([share[key] for key in share]) / sum(share.values()) * n
+    observed = np.array([seen[key] for key in share])
+    assert expected.min() > 10
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_R15_dead_pieces_block_like_any_piece() -> None:
+    game = game_of(BASIC)
+    state = board(BASIC, water="a.#....|.....", dice="water water dragon dragon dragon")
+    assert legal(game, state) == [PASS]
+
+
+@pytest.mark.parametrize("action", [END_TURN, PERFECTION_TURN])
+def test_R16_a_long_game_is_truncated(action: int) -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = board(rules, water=".......|a....", turn=9, dice="wood wood wood wood wood")
+    state = decided(game, state, MOVE_ON + WOOD, action)
+    assert state["phase"][0] == Phase.OVER
+    assert (state["truncated"][0], state["turn"][0], state["player"][0]) == (1, 10, 0)
+    assert game.rewards(state)[0].tolist() == [0, 0]
+    assert game.scores(state)[0].tolist() == [1 + 0, 0]
+    assert game.legal_actions(state).all()
+
+
+def test_R16_an_earlier_turn_does_not_truncate() -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = decided(game, board(rules, turn=8, dice="wood wood fire fire water"), MOVE_ON + WOOD)
+    assert (state["phase"][0], state["turn"][0]) == (Phase.CHANCE, 9)
+
+
+def test_R16_a_game_won_on_the_last_turn_counts() -> None:
+    rules = Rules(max_turns=10)
+    game = game_of(rules)
+    state = numbers(rules, "0 1 1 1 1", "0 0 0 0 0")
+    state["turn"], state["phase"], state["rolls_left"] = 9, Phase.MOVE, 0
+    state["pieces"][0, 0, WATER] = 7
+    state["dice"] = faces("water fire fire metal metal")
+    state = decided(game, state, MOVE_ON + WATER)
+    assert (state["phase"][0], state["truncated"][0]) == (Phase.OVER, 0)
+    assert game.rewards(state)[0].tolist() == [1, -1]
+
+
+# ------------------------------------------------------------------------------------------ seats and errors
+
+
+def test_colours_are_a_permutation_given_or_drawn() -> None:
+    given = Game(Rules(players=3, colors=("wood", "water", "metal"))).reset(20, seed=7)["color"]
+    assert (given[:, :3] == [WOOD, WATER, METAL]).all()
+    assert (np.sort(given, axis=1) == ELEMENTS).all()
+    in_order = Game(THREE).reset(20, seed=7)["color"]
+    assert (in_order == ELEMENTS).all()
+    drawn = Game(Rules(players=3, colors="random")).reset(12_000, seed=7)["color"]
+    assert (np.sort(drawn, axis=1) == ELEMENTS).all()
+    counts = Counter(map(tuple, drawn[:, :3].tolist()))
+    assert len(counts) == 60
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_an_illegal_action_changes_nothing() -> None:
+    game = game_of(BASIC)
+    state = np.concatenate([board(BASIC, dice="water water fire fire wood")] * 3)
+    before = state.copy()
+    with pytest.raises(IllegalActionError, match=r"metal"):
+        game.step(state, np.array([MOVE_ON + WATER, MOVE_ON + METAL, MOVE_ON + WATER]))
+    assert state.tobytes() == before.tobytes()
+
+
+def test_a_finished_game_stays_put() -> None:
+    game = game_of(BASIC)
+    state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0")
+    state["phase"] = Phase.OVER
+    before = state.copy()
+    game.step(state, np.array([MOVE_ON + WATER]))
+    assert state.tobytes() == before.tobytes()

@@ -1,0 +1,591 @@
+"""The PettingZoo environment: PettingZoo's own tests, and what it promises beyond them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from itertools import pairwise
+
+import gymnasium
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.error import ResetNeeded
+from pettingzoo.utils import average_total_reward
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+
+from tests.helpers.positions import board, foreign_records, numbers
+from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, way_of_the_dragon_v0
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # where pygame is installed, they import a game in PettingZoo's old way
+    from pettingzoo.test import api_test, render_test, seed_test
+    from pettingzoo.test.state_test import test_state as check_state
+    from pettingzoo.test.state_test import test_state_space as check_state_space
+
+VARIANTS = [
+    {},
+    {"players": 3, "spaces": 2, "start": "loser"},
+    {"players": 4, "spaces": 3, "powers": "own", "colors": "random", "dead_pieces": 5},
+    {"players": 5, "spaces": 1, "powers": "any", "immunity": True},
+    {"players": 2, "spaces": 0, "powers": "any", "max_turns": 5},
+]
+MAKERS = [way_of_the_dragon_v0.env, way_of_the_dragon_v0.raw_env]
+COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]
+
+variants = pytest.mark.parametrize("rules", VARIANTS, ids=str)
+makers = pytest.mark.parametrize("make", MAKERS, ids=["env", "raw_env"])
+copies = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])
+
+
+def play(env, rng, decisions=2**63):
+    """Play random legal actions, up to the end by default; yield what `last` tells of every decision and its action."""
+    for agent in env.agent_iter(decisions):
+        observation, reward, terminated, truncated, info = env.last()
+        action = None
+        if not (terminated or truncated):
+            mask = info["action_mask"] if info else observation["action_mask"]
+            action = int(rng.choice(np.flatnonzero(mask)))
+        yield agent, observation, reward, terminated, truncated, action
+        env.step(action)
+
+
+def assert_same(one, other):
+    """Compare what two plays have yielded."""
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_equal(a, b)
+
+
+# ------------------------------------------------------------------------------------------------ PettingZoo's tests
+
+
+@makers
+@variants
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_passes_the_api_test(make, rules, mask_in):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        api_test(make(mask_in=mask_in, **rules), num_cycles=100)
+    heard = {str(warning.message) for warning in caught if "options['options']" not in str(warning.message)}
+    assert len(heard) < len(caught)  # the test has an option of its own, of which we warn
+    # Two notes come with every observation that is a dict.
+    expected = {
+        "Observation is not a NumPy array",
+        "Observation space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete",
+    }
+    assert heard == (expected if mask_in == "obs" else set())
+
+
+@makers
+@variants
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_passes_the_seed_test(make, rules, mask_in):
+    seed_test(lambda: make(mask_in=mask_in, **rules), num_cycles=200)
+
+
+@makers
+@variants
+def test_passes_the_render_test(make, rules, hidden_window):
+    render_test(lambda render_mode: make(render_mode=render_mode, **rules))
+
+
+@variants
+def test_passes_the_state_test(rules):
+    env = way_of_the_dragon_v0.env(**rules)
+    check_state_space(env)
+    check_state(env, 20)
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_converts_to_a_parallel_environment(mask_in):
+    env = turn_based_aec_to_parallel(way_of_the_dragon_v0.env(players=3, spaces=1, mask_in=mask_in))
+    observations, infos = env.reset(seed=0)
+    received = dict.fromkeys(env.agents, 0.0)
+    while env.agents:
+        masks = infos if mask_in == "info" else observations
+        actions = {agent: int(masks[agent]["action_mask"].argmax()) for agent in env.agents}
+        observations, rewards, terminations, _, infos = env.step(actions)
+        for agent, reward in rewards.items():
+            received[agent] += reward
+    assert set(terminations) == set(received)
+    assert all(terminations.values())
+    assert max(received.values()) > 0
+    assert sum(received.values()) == pytest.approx(0, abs=1e-6)
+
+
+def test_play_without_masks_raises_nothing(capsys):
+    """Some tools sample any action; in `env` that ends the game."""
+    average_total_reward(way_of_the_dragon_v0.env(), max_episodes=5, max_steps=1000)
+    assert "Average total reward" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has a registry from 1.27")
+def test_is_registered():
+    env = pettingzoo.make("aec", "wotd_env/way_of_the_dragon_v0", players=4)
+    env.reset(seed=0)
+    assert env.num_agents == 4
+    assert str(env) == "way_of_the_dragon_v0"
+
+
+# ------------------------------------------------------------------------------------------------ the games
+
+
+@makers
+@variants
+def test_plays_the_games_of_the_batch_interface(make, rules):
+    env = make(**rules)
+    game = Game(Rules(**rules))
+    for seed in range(5):
+        env.reset(seed=seed)
+        state = game.reset(1, seed=seed)
+        for agent, observation, _, terminated, truncated, action in play(env, np.random.default_rng(seed)):
+            assert env.record == state
+            assert observation["action_mask"].dtype == np.int8
+            np.testing.assert_array_equal(env.state(), game.observe(state, 0)[0])
+            for seat, other in enumerate(env.possible_agents):
+                seen = env.observe(other)
+                assert list(seen) == ["observation", "action_mask"]
+                assert env.observation_space(other).contains(seen)
+                np.testing.assert_array_equal(seen["observation"], game.observe(state, seat)[0])
+            assert (terminated or truncated) == (state["phase"][0] == Phase.OVER)
+            assert truncated == bool(state["truncated"][0])
+            if action is not None:
+                assert agent == f"player_{state['player'][0]}"
+                np.testing.assert_array_equal(observation["action_mask"], game.legal_actions(state)[0])
+                game.step(state, [action])
+        assert env.agents == []
+
+
+@variants
+def test_mask_and_observation_are_the_same_in_info(rules):
+    one, other = way_of_the_dragon_v0.env(**rules), way_of_the_dragon_v0.env(mask_in="info", **rules)
+    one.reset(seed=3)
+    other.reset(seed=3)
+    for agent, observation, _, _, _, action in play(one, np.random.default_rng(0)):
+        assert agent == other.agent_selection
+        for seat in one.agents:
+            seen = one.observe(seat)
+            np.testing.assert_array_equal(other.observe(seat), seen["observation"])
+            np.testing.assert_array_equal(other.infos[seat]["action_mask"], seen["action_mask"])
+        np.testing.assert_array_equal(other.action_masks(), observation["action_mask"])
+        other.step(action)
+
+
+@makers
+def test_seats_that_are_not_to_act_have_no_action_and_all_have_every_action_after_the_end(make):
+    env = make(players=3, spaces=1)
+    env.reset(seed=1)
+    for _, _, _, terminated, _, action in play(env, np.random.default_rng(1)):
+        for agent in env.possible_agents:
+            mask = env.observe(agent)["action_mask"]
+            assert mask.all() if terminated else mask.any() == (agent == env.agent_selection)
+        assert terminated or env.action_masks()[action]
+    assert all(env.observe(agent)["action_mask"].all() for agent in env.possible_agents)
+
+
+@variants
+def test_rewards_are_handed_out_once_and_all_seats_end_together(rules):
+    env = way_of_the_dragon_v0.raw_env(**rules)
+    for seed in range(5):
+        env.reset(seed=seed)
+        received = dict.fromkeys(env.agents, 0.0)
+        given = dict.fromkeys(env.agents, 0.0)
+        for agent in env.agent_iter():
+            observation, reward, terminated, truncated, _ = env.last()
+            assert isinstance(terminated, bool)
+            assert isinstance(truncated, bool)
+            assert set(env.terminations.values()) == {terminated}
+            assert set(env.truncations.values()) == {truncated}
+            received[agent] += reward
+            if terminated or truncated:
+                env.step(None)
+                continue
+            env.step(int(observation["action_mask"].argmax()))
+            for seat, amount in env.rewards.items():
+                given[seat] += amount
+        assert (
+            received == given == dict(zip(received, Game(Rules(**rules)).rewards(env.record)[0], strict=True))
+        )
+        assert sum(received.values()) == pytest.approx(0, abs=1e-6)
+        assert any(received.values()) == (not env.record["truncated"][0])
+
+
+@makers
+def test_a_game_is_truncated_after_max_turns(make):
+    """R16."""
+    env = make(players=3, max_turns=7)
+    env.reset(seed=0)
+    *_, (_, _, reward, terminated, truncated, _) = play(env, np.random.default_rng(0))
+    assert (reward, terminated, truncated) == (0, False, True)
+    assert env.record["turn"] == 7
+
+
+@makers
+def test_a_tie_is_shared(make):
+    """R10: the other two have more points than the one who ends the game, and as many as each other."""
+    rules = Rules(players=3)
+    state = numbers(rules, "1 1 1 1 0", "2 3 2 3 0", "3 2 3 2 0")
+    state["pieces"][0, 0, 4] = rules.spaces
+    state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
+    env = make(players=3)
+    env.reset(options={"state": state})
+    env.step(31)  # the only move is forced
+    assert all(env.terminations.values())
+    assert env.rewards == {"player_0": -0.5, "player_1": 0.25, "player_2": 0.25}
+
+
+def test_one_agent_may_act_several_times_in_a_row():
+    env = way_of_the_dragon_v0.env()
+    env.reset(seed=0)
+    agents = [agent for agent, *_, action in play(env, np.random.default_rng(0)) if action is not None]
+    assert any(one == other for one, other in pairwise(agents))
+    assert set(agents) == set(env.possible_agents)
+
+
+@makers
+@variants
+@copies
+def test_a_copy_goes_on_with_the_game(make, rules, copied):
+    env = make(**rules)
+    env.reset(seed=4)
+    for _ in play(env, np.random.default_rng(0), decisions=7):
+        pass
+    twin = copied(env)
+    ours = list(play(env, np.random.default_rng(1)))
+    assert_same(list(play(twin, np.random.default_rng(1))), ours)
+    env.reset()
+    twin.reset()
+    assert env.record == twin.record
+
+
+@makers
+def test_arrays_handed_out_do_not_change_later(make):
+    env = make(spaces=1)
+    env.reset(seed=0)
+    seen = [
+        (observation, copy.deepcopy(observation))
+        for _, observation, *_ in play(env, np.random.default_rng(0))
+    ]
+    for observation, as_it_was in seen:
+        np.testing.assert_equal(observation, as_it_was)
+
+
+# ------------------------------------------------------------------------------------------------ reset
+
+
+@makers
+def test_without_a_seed_dice_go_on(make):
+    env = make()
+    env.reset(seed=5)
+    for _ in play(env, np.random.default_rng(0)):
+        pass
+    before = env.record
+    env.reset()
+    np.testing.assert_array_equal(env.record, Game().reset(before))
+    env.reset(seed=5)
+    np.testing.assert_array_equal(env.record, Game().reset(1, seed=5))
+
+
+def test_first_games_without_a_seed_differ():
+    streams = set()
+    for _ in range(5):
+        env = way_of_the_dragon_v0.raw_env()
+        env.reset()
+        streams.add(int(env.record["rng"][0]))
+    assert len(streams) == 5
+
+
+@pytest.mark.parametrize("seat", range(3))
+def test_starting_player_begins(seat):
+    env = way_of_the_dragon_v0.env(players=3)
+    env.reset(seed=1, options={"starting_player": seat})
+    assert env.agent_selection == f"player_{seat}"
+
+
+def test_the_loser_of_the_last_game_begins():
+    """R1."""
+    env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser")
+    env.reset(seed=0)
+    begun = set()
+    for game in range(12):
+        for _ in play(env, np.random.default_rng(game)):
+            pass
+        scores = Game(Rules(players=3, spaces=1)).scores(env.record)[0]
+        last = scores == scores.min()
+        env.reset()
+        seat = env.possible_agents.index(env.agent_selection)
+        begun.add(seat)
+        assert last[seat]
+    assert len(begun) > 1
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_R01_who_lost_by_an_illegal_action_begins(mask_in):
+    env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser", mask_in=mask_in)
+    env.reset(seed=0)
+    begun = set()
+    for game in range(30):
+        for _ in play(env, np.random.default_rng(game), decisions=1 + game % 7):
+            pass
+        if not env.terminations[env.agent_selection]:
+            loser = env.agent_selection
+            env.step(51)  # fear, without powers
+            if game % 2:  # the same if all agents take their last steps first
+                while env.agents:
+                    env.step(None)
+            twin = (copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)))[game // 2 % 2](env)
+            env.reset()
+            twin.reset()
+            assert env.agent_selection == twin.agent_selection == loser
+            begun.add(loser)
+        else:
+            env.reset()
+        env.reset(seed=game)  # no game comes before
+        assert env.record == Game(Rules(players=3, spaces=1, start="loser")).reset(1, seed=game)
+    assert len(begun) == 3
+
+
+def test_R01_a_game_that_another_wrapper_ends_is_not_lost_by_an_illegal_action():
+    """It counts as it stands, like every unfinished game."""
+    rules = Rules(players=3, spaces=1, start="loser")
+    state = numbers(rules, "1 0 0 0 0", "0 1 0 0 0", "0 0 0 0 0")
+    state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
+    env = way_of_the_dragon_v0.raw_env(players=3, spaces=1, start="loser")
+    env.reset(options={"state": state})
+    env.truncations = dict.fromkeys(env.agents, True)
+    env._deads_step_first()
+    env.reset()
+    assert env.agent_selection == "player_2"
+
+
+@makers
+def test_goes_on_from_a_given_state(make):
+    env = make(players=4, powers="any")
+    env.reset(seed=2)
+    for _ in play(env, np.random.default_rng(0), decisions=9):
+        pass
+    record = env.record
+    rest = list(play(env, np.random.default_rng(1)))
+    for given in (record, record[0]):
+        env.reset(options={"state": given})
+        assert_same(list(play(env, np.random.default_rng(1))), rest)
+    env.reset(seed=3, options={"state": record})
+    other = env.record
+    assert other["rng"] != record["rng"]
+    other["rng"] = record["rng"]
+    assert other == record
+    assert record.dtype == STATE
+
+
+@makers
+def test_a_given_state_may_be_played_to_its_end_by_forced_moves(make):
+    state = board(Rules(), dice="dragon dragon dragon dragon dragon")  # nothing can move: a pass
+    env = make(max_turns=1)
+    env.reset(options={"state": state})
+    assert env.record["phase"] == Phase.OVER
+    assert [truncated for *_, truncated, _ in play(env, np.random.default_rng(0))] == [True, True]
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+def test_raw_env_refuses_an_illegal_action_and_nothing_changes():
+    env = way_of_the_dragon_v0.raw_env()
+    env.reset(seed=0)
+    before, agent = env.record, env.agent_selection
+    for action in (50, -1, 60, 10**6):
+        with pytest.raises(
+            IllegalActionError, match=rf"action {action} .* seat {agent[-1]}.*legal: .*stop rolling"
+        ):
+            env.step(action)
+        assert env.record == before
+        assert env.agent_selection == agent
+        assert not any(env.terminations.values())
+    for wrong in (None, 1.0, True, np.True_, "31"):
+        with pytest.raises(TypeError, match="action must be an integer, got"):
+            env.step(wrong)
+        assert env.record == before
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_env_ends_the_game_at_an_illegal_action(mask_in):
+    env = way_of_the_dragon_v0.env(players=3, mask_in=mask_in)
+    env.reset(seed=0)
+    agent = env.agent_selection
+    env.step(50)
+    received = {}
+    for seat in env.agent_iter():
+        observation, received[seat], terminated, _, info = env.last()
+        assert terminated
+        assert (info if mask_in == "info" else observation)["action_mask"].all()
+        env.step(None)
+    assert received == {seat: -1.0 if seat == agent else 0.0 for seat in env.possible_agents}
+    env.reset()
+    assert env.num_agents == 3
+
+
+@pytest.mark.parametrize("call", ["step", "observe", "state", "record", "render", "action_masks"])
+def test_raw_env_needs_a_reset(call):
+    env = way_of_the_dragon_v0.raw_env(render_mode="ansi")
+    with pytest.raises((ResetNeeded, AttributeError)):
+        {
+            "step": lambda: env.step(31),
+            "observe": lambda: env.observe("player_0"),
+            "state": env.state,
+            "record": lambda: env.record,
+            "render": env.render,
+            "action_masks": env.action_masks,
+        }[call]()
+
+
+def test_env_needs_a_reset():
+    env = way_of_the_dragon_v0.env()
+    for name in ("agents", "agent_selection", "rewards", "terminations", "truncations", "infos"):
+        with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
+            getattr(env, name)
+    with pytest.raises(AssertionError, match="reset"):
+        env.step(31)
+
+
+def test_raw_env_refuses_a_step_after_the_end():
+    env = way_of_the_dragon_v0.raw_env(max_turns=1)
+    env.reset(seed=0)
+    for _ in play(env, np.random.default_rng(0)):
+        pass
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step(31)
+    env.reset()
+    assert env.agents
+
+
+@makers
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
+        ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
+        ({"mask_in": "observation"}, ValueError, "mask_in must be one of 'obs', 'info', got 'observation'"),
+        (
+            {"render_mode": "window"},
+            ValueError,
+            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
+        ),
+    ],
+    ids=lambda value: str(value),
+)
+def test_wrong_arguments_are_named(make, arguments, error, message):
+    with pytest.raises(error, match=message):
+        make(**arguments)
+
+
+def over():
+    state = Game().reset(1)
+    state["phase"] = Phase.OVER
+    return state
+
+
+def changed(**fields):
+    state = Game().reset(1)
+    for name, value in fields.items():
+        state[name] = value
+    return state
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "message"),
+    [
+        (-1, None, "seed must be an integer from 0"),
+        ("one", None, "seed must be an integer from 0"),
+        (int, None, "seed must be an integer from 0"),
+        (None, {"starting_player": 2}, "starting_player must be from 0 to 1"),
+        (None, {"starting_player": 0, "state": changed()}, "not have both"),
+        (None, {"state": 3}, "must be one record of wotd_env.STATE"),
+        (None, {"state": Game().reset(2)}, "must be one record of wotd_env.STATE"),
+        (None, {"state": over()}, "got a finished one"),
+        (None, {"state": changed(player=2)}, "player must be from 0 to 1, got 2"),
+        (None, {"state": changed(player=-1)}, "player must be from 0 to 1"),
+        (None, {"state": changed(phase=7)}, "phase must be"),
+        (None, {"state": changed(rolls_left=3)}, "rolls_left must be"),
+        (None, {"state": changed(dice=[0, 1, 2, 3, 6])}, "dice must be"),
+        (None, {"state": changed(dice=[3, 1, 2, 3, 4])}, "dice must be"),
+        (None, {"state": changed(dice=[1, 1, 2, 3, -1])}, "dice must be"),
+        (None, {"state": changed(dice=[1, 1, 2, 3, 4], phase=Phase.CHANCE)}, "dice must be"),
+        (None, {"state": changed(pieces=13)}, "pieces must be"),
+        (None, {"state": changed(pieces=1)}, "pieces must be"),
+        (
+            None,
+            {"state": changed(pieces=[[1], [1], [0], [0], [0]])},
+            "pieces must be on spaces of their own",
+        ),
+        (None, {"state": changed(dead=1 << 8)}, "dead must be bits of the spaces 1 to 7"),
+        (None, {"state": changed(color=0)}, "color must be"),
+        (None, {"state": changed(used=4)}, "used must be"),
+        (None, {"state": changed(perfection=2)}, "perfection must be"),
+        (None, {"state": changed(truncated=1)}, "truncated must be"),
+        (None, {"state": changed(turn=1000)}, "turn must be below max_turns = 1000"),
+    ],
+    ids=str,
+)
+def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
+    env = way_of_the_dragon_v0.raw_env()
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match=message):
+        env.reset(seed=seed, options=options)
+    assert env.record == before
+    env.step(31)
+
+
+@pytest.mark.parametrize("name", foreign_records())
+def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
+    env = way_of_the_dragon_v0.env()
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match=r"options\['state'\]: "):
+        env.reset(options={"state": foreign_records()[name]})
+    assert env.record == before
+    env.step(31)
+
+
+@makers
+def test_an_unknown_option_is_warned_of_by_name_and_left_alone(make):
+    env = make()
+    options = {"whatever": 1}
+    with pytest.warns(UserWarning, match=r"ignores options\['whatever'\]; .*'starting_player', 'state'"):
+        env.reset(seed=0, options=options)
+    assert options == {"whatever": 1}
+    assert env.agents
+
+
+def test_render_without_a_mode_says_so():
+    env = way_of_the_dragon_v0.env()
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match="without a render_mode"):
+        assert env.render() is None
+    assert gymnasium.spaces.Discrete(60) == env.action_space("player_0")
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_rewards_sum_to_zero_as_far_as_doubles_go(players):
+    env = way_of_the_dragon_v0.raw_env(players=players, spaces=0)
+    for seed in range(20):
+        env.reset(seed=seed)
+        rng = np.random.default_rng(seed)
+        while not env.terminations[env.agent_selection] and not env.truncations[env.agent_selection]:
+            env.step(rng.choice(np.flatnonzero(env.action_masks())))
+        assert abs(sum(env.rewards.values())) < 1e-15
+        if env.terminations[env.agent_selection]:
+            assert min(env.rewards.values()) == env.game.spec.min_reward
+
+
+def test_observations_can_be_floats():
+    env = way_of_the_dragon_v0.env(observation_dtype="float32")
+    env.reset(seed=0)
+    observation = env.observe("player_0")
+    assert (
+        observation["observation"].dtype
+        == env.observation_space("player_0")["observation"].dtype
+        == np.float32
+    )

@@ -1,0 +1,689 @@
+"""The Gymnasium environment: the checkers of Gymnasium and SB3, and what it promises beyond them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from tests import reference as ref
+from tests.helpers.positions import foreign_records, from_record, numbers, reference_rules
+from wotd_env import (
+    Game,
+    IllegalActionError,
+    Phase,
+    Rules,
+    describe_action,
+    make_policy,
+    notation,
+    way_of_the_dragon_v0,
+)
+from wotd_env.envs.single import WayOfTheDragonEnv
+
+ID = "wotd_env/WayOfTheDragon-v0"
+VARIANTS = [
+    {},
+    {"players": 3, "spaces": 2, "start": "loser", "opponents": ["random", "greedy"]},
+    {"players": 4, "spaces": 3, "powers": "own", "colors": "random", "dead_pieces": 5, "opponents": "random"},
+    {"players": 5, "spaces": 1, "powers": "any", "immunity": True, "seat": 3},
+    {"players": 2, "spaces": 0, "powers": "any", "max_turns": 5, "opponents": "first", "mask_in": "obs"},
+]
+COPIES = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]
+
+variants = pytest.mark.parametrize("arguments", VARIANTS, ids=str)
+copies = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
+
+
+class Drawing:
+    """Plays random legal actions that it draws from the generator it is given."""
+
+    def act(self, game, state, rng):
+        return np.array([rng.choice(np.flatnonzero(mask)) for mask in game.legal_actions(state)])
+
+
+class Peeking:
+    """Notes the states that it is shown, plays as `first`, and then spoils the states."""
+
+    def __init__(self):
+        self.shown = []
+
+    def act(self, game, state, rng):
+        self.shown.append(state.copy())
+        actions = game.legal_actions(state).argmax(1)
+        state["pieces"] = 0
+        return actions
+
+
+class Stopping:
+    """Keeps all dice."""
+
+    def act(self, game, state, rng):
+        return np.full(len(state), 31)
+
+
+def rules_of(arguments):
+    return Rules(
+        **{name: value for name, value in arguments.items() if name not in ("opponents", "seat", "mask_in")}
+    )
+
+
+def play(env, rng, steps=2**63):
+    """Play random legal actions to the end or for some steps; return all that the environment has told."""
+    told = []
+    while steps:
+        action = rng.choice(np.flatnonzero(env.get_wrapper_attr("action_masks")()))
+        told.append(env.step(action))
+        steps -= 1
+        if told[-1][2] or told[-1][3]:
+            return told
+    return told
+
+
+# ------------------------------------------------------------------------------------------------ the checkers
+
+
+@variants
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_passes_gymnasiums_checker_without_a_warning(arguments, mask_in, capsys):
+    env = gymnasium.make(ID, **{**arguments, "mask_in": mask_in})
+    check_env(env.unwrapped)
+    assert "WARN" not in "".join(capsys.readouterr())
+
+
+@variants
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_passes_sb3s_checker_without_a_warning(arguments, mask_in):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(gymnasium.make(ID, **{**arguments, "mask_in": mask_in}).unwrapped)
+
+
+@pytest.mark.parametrize(("mask_in", "network"), [("info", "MlpPolicy"), ("obs", "MultiInputPolicy")])
+def test_maskable_ppo_learns_on_it(mask_in, network):
+    sb3 = pytest.importorskip("sb3_contrib")
+    model = sb3.MaskablePPO(
+        network, gymnasium.make(ID, mask_in=mask_in, illegal="raise"), n_steps=32, batch_size=32
+    )
+    model.learn(64)
+    assert model.num_timesteps == 64
+
+
+def test_make_finds_it_by_the_name_of_the_package():
+    env = gymnasium.make(f"wotd_env:{ID}", opponents="greedy", seat="random", players=3)
+    assert isinstance(env.unwrapped, WayOfTheDragonEnv)
+    assert gymnasium.spec(ID).to_json()
+    env.reset(seed=0)
+    assert env.action_space == gymnasium.spaces.Discrete(70)
+
+
+# ------------------------------------------------------------------------------------------------ the games
+
+
+@variants
+def test_plays_the_games_of_the_batch_interface(arguments):
+    """With the learner's actions and the opponents' greedy ones, dice and rewards are those of `Game`."""
+    env = WayOfTheDragonEnv(**{**arguments, "opponents": "greedy", "mask_in": "info"})
+    game, greedy = Game(rules_of(arguments)), make_policy("greedy")
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        observation, info = env.reset(seed=seed)
+        state = game.reset(1, seed=seed)
+        reward, terminated, truncated = 0.0, False, False
+        while True:
+            while state["phase"] != Phase.OVER and state["player"] != env.seat:
+                game.step(state, greedy.act(game, state, rng))
+            over = state["phase"][0] == Phase.OVER
+            assert env.record == state
+            np.testing.assert_array_equal(observation, game.observe(state, env.seat)[0])
+            np.testing.assert_array_equal(info["action_mask"], game.legal_actions(state)[0])
+            np.testing.assert_array_equal(env.action_masks(), info["action_mask"])
+            assert info["action_mask"].dtype == np.int8
+            assert reward == game.rewards(state)[0, env.seat]
+            assert (terminated, truncated) == (
+                over and not state["truncated"][0],
+                bool(state["truncated"][0]),
+            )
+            if over:
+                break
+            action = rng.choice(np.flatnonzero(info["action_mask"]))
+            game.step(state, [action])
+            observation, reward, terminated, truncated, info = env.step(action)
+
+
+@variants
+def test_the_mask_in_the_observation_is_that_in_the_info(arguments):
+    one, other = (WayOfTheDragonEnv(**{**arguments, "mask_in": place}) for place in ("info", "obs"))
+    observation, info = one.reset(seed=1)
+    seen, nothing = other.reset(seed=1)
+    rng = np.random.default_rng(0)
+    ended = False
+    while True:
+        assert nothing == {}
+        assert list(seen) == ["observation", "action_mask"]
+        np.testing.assert_array_equal(seen["observation"], observation)
+        np.testing.assert_array_equal(seen["action_mask"], info["action_mask"])
+        if ended:
+            break
+        action = rng.choice(np.flatnonzero(info["action_mask"]))
+        observation, *result, info = one.step(action)
+        seen, *same, nothing = other.step(action)
+        assert same == result
+        ended = any(result[1:])
+
+
+@pytest.mark.parametrize("opponents", ["random", "first", Drawing()], ids=["random", "first", "drawing"])
+def test_the_seed_settles_everything(opponents):
+    """Dice, seat and opponents, whatever was played before."""
+    env = WayOfTheDragonEnv(opponents=opponents, players=3, spaces=2)
+    first = env.reset(seed=8), env.seat, play(env, np.random.default_rng(0))
+    env.reset()
+    play(env, np.random.default_rng(5))
+    again = env.reset(seed=8), env.seat, play(env, np.random.default_rng(0))
+    np.testing.assert_equal(again, first)
+
+
+def test_opponents_that_draw_use_the_generator_of_the_environment():
+    ends = []
+    for stream in range(3):
+        env = WayOfTheDragonEnv(opponents=Drawing(), seat=0)
+        env.reset(seed=8)
+        env.np_random = np.random.default_rng(stream)
+        play(env, np.random.default_rng(0))
+        ends.append(env.record.tobytes())
+    assert len(set(ends)) == 3
+
+
+def test_opponents_cannot_foresee_the_dice_nor_touch_the_game():
+    policy = Peeking()
+    env, twin = WayOfTheDragonEnv(opponents=policy, seat=0), WayOfTheDragonEnv(opponents="first", seat=0)
+    env.reset(seed=3)
+    twin.reset(seed=3)
+    np.testing.assert_equal(
+        play(env, np.random.default_rng(0), 100), play(twin, np.random.default_rng(0), 100)
+    )
+    streams = {int(state["rng"][0]) for state in policy.shown}
+    assert len(streams) == len(policy.shown) > 10
+    game, state = Game(), Game().reset(1, seed=3)
+    met = set()
+    while state["phase"] != Phase.OVER:
+        met.add(int(state["rng"][0]))
+        game.step(state, game.legal_actions(state).argmax(1))
+    assert not streams & met
+
+
+def test_a_list_of_opponents_follows_the_learner_in_turn_order():
+    for seat in range(3):
+        one, two = Peeking(), Peeking()
+        env = WayOfTheDragonEnv(opponents=[one, two], players=3, seat=seat)
+        env.reset(seed=0)
+        play(env, np.random.default_rng(0), 60)
+        assert {int(state["player"][0]) for state in one.shown} == {(seat + 1) % 3}
+        assert {int(state["player"][0]) for state in two.shown} == {(seat + 2) % 3}
+
+
+def test_a_random_seat_is_any_seat_as_often():
+    env = WayOfTheDragonEnv(players=3, max_turns=3)
+    seats = [env.seat for seed in range(600) if env.reset(seed=seed)]
+    assert np.bincount(seats).min() > 150
+    seats = [env.seat for _ in range(600) if env.reset()]
+    assert np.bincount(seats).min() > 150
+
+
+def test_the_dice_do_not_depend_on_the_seat():
+    env = WayOfTheDragonEnv(start=0)
+    starts = set()
+    for seed in range(20):
+        env.reset(seed=seed)
+        if env.seat == 0:
+            assert env.record == Game(Rules(start=0)).reset(1, seed=seed)
+        starts.add(env.seat)
+    assert starts == {0, 1}
+
+
+def test_a_game_is_truncated_after_max_turns():
+    """R16."""
+    env = WayOfTheDragonEnv(max_turns=6)
+    for seed in range(5):
+        env.reset(seed=seed)
+        _, reward, terminated, truncated, info = play(env, np.random.default_rng(seed))[-1]
+        assert (reward, terminated, truncated) == (0, False, True)
+        assert info["action_mask"].all()
+
+
+def test_a_game_that_ends_before_the_learner_has_decided_is_told_by_the_first_step():
+    env = WayOfTheDragonEnv(seat=0, opponents="first", max_turns=1, start=1)
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].all()
+    assert env.record["phase"] == Phase.OVER
+    _, reward, terminated, truncated, _ = env.step(0)
+    assert (reward, terminated, truncated) == (0, False, True)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+
+
+@pytest.mark.parametrize(("seat", "expected"), [(0, -0.5), (1, 0.25), (2, 0.25)])
+def test_a_tie_is_shared(seat, expected):
+    """R10: seat 0 ends the game by stopping; the other two have more points, and as many as each other."""
+    state = numbers(Rules(players=3), "1 1 1 1 0", "2 3 2 3 0", "3 2 3 2 0")
+    state["pieces"][0, 0, 4] = 7
+    state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
+    env = WayOfTheDragonEnv(players=3, seat=seat, opponents=Stopping())
+    env.reset(options={"state": state})
+    _, reward, terminated, truncated, _ = env.step(31)
+    assert (reward, terminated, truncated) == (expected, True, False)
+
+
+@variants
+@copies
+def test_a_copy_goes_on_with_the_game(arguments, copied):
+    env = gymnasium.make(ID, **arguments)
+    env.reset(seed=4)
+    play(env, np.random.default_rng(0), 1)
+    twin = copied(env)
+    ours = play(env, np.random.default_rng(1)), env.reset()
+    np.testing.assert_equal((play(twin, np.random.default_rng(1)), twin.reset()), ours)
+
+
+def test_arrays_handed_out_do_not_change_later():
+    env = WayOfTheDragonEnv(spaces=1)
+    env.reset(seed=0)
+    told = play(env, np.random.default_rng(0), 5)
+    as_it_was = copy.deepcopy(told)
+    play(env, np.random.default_rng(1))
+    np.testing.assert_equal(told, as_it_was)
+
+
+# ------------------------------------------------------------------------------------------------ reset
+
+
+def test_without_a_seed_dice_go_on():
+    env = WayOfTheDragonEnv(seat=0, start=0)
+    env.reset(seed=5)
+    play(env, np.random.default_rng(0))
+    before = env.record
+    env.reset()
+    np.testing.assert_array_equal(env.record, Game(Rules(start=0)).reset(before))
+
+
+def test_options_begin_with_a_seat_or_go_on_from_a_state():
+    env = WayOfTheDragonEnv(seat=2, players=3)
+    env.reset(seed=1, options={"starting_player": 2})
+    assert env.record["turn"] == 0
+    assert env.record["player"] == 2
+    play(env, np.random.default_rng(0), 5)
+    record = env.record
+    rest = play(env, np.random.default_rng(1))
+    env.reset(options={"state": record})
+    np.testing.assert_equal(play(env, np.random.default_rng(1)), rest)
+    env.reset(seed=9, options={"state": record})
+    assert (env.record["pieces"] == record["pieces"]).all()
+    assert env.record["rng"] != record["rng"]
+
+
+def test_a_state_of_the_agents_environment_is_understood():
+    other = way_of_the_dragon_v0.env(players=3)
+    other.reset(seed=6)
+    env = WayOfTheDragonEnv(players=3, seat=int(other.record["player"][0]))
+    env.reset(options={"state": other.record})
+    assert env.record == other.record
+
+
+# ------------------------------------------------------------------------------------------------ start="loser"
+
+LOSER: dict[str, Any] = {"spaces": 1, "start": "loser", "seat": "random"}
+
+
+class Beginner:
+    """Plays random legal actions in the seats of all opponents, and notes them."""
+
+    def __init__(self):
+        self.seats = []
+
+    def begins(self, env, **reset):
+        """Reset the environment; return who begins: 0 is the learner, k the k-th of the list of opponents."""
+        self.seats.clear()
+        env.reset(**reset)
+        (player,) = places(env, self.seats[:1] or [env.seat])
+        return player
+
+    def act(self, game, state, rng):
+        self.seats.append(int(state["player"][0]))
+        return np.array([rng.choice(np.flatnonzero(mask)) for mask in game.legal_actions(state)])
+
+
+def places(env, seats):
+    """The players in these seats: 0 is the learner, k the k-th of the list of opponents."""
+    return {(seat - env.seat) % env.game.rules.players for seat in seats}
+
+
+def last_placed(env):
+    """The seats that are last in the game as it stands."""
+    return ref.last_placed(reference_rules(env.game.rules), from_record(env.record[0]))
+
+
+def play_on(env, rng, how):
+    """Go on with a game to its end, to an illegal action or for a few steps; return the players who are last in it."""
+    if how == "illegal":
+        env.step(50)  # never legal at a hold, which comes first
+        return {0}
+    play(env, rng, 3 if how == "unfinished" else 2**63)
+    return places(env, last_placed(env))
+
+
+@pytest.mark.parametrize("players", [2, 3, 5])
+def test_R01_the_player_who_lost_begins_wherever_it_sits_now(players):
+    """The learner or the same opponent of the list, also after an illegal action and in place of unfinished games."""
+    policy = Beginner()
+    env = WayOfTheDragonEnv(players=players, opponents=policy, **LOSER)
+    env.reset(seed=0)
+    rng = np.random.default_rng(players)
+    moved, begun, single = 0, set(), 0
+    for game in range(60):
+        how = ("finished", "illegal", "unfinished")[game % 3]
+        if env.action_masks().all():  # a game that ended before the learner's first decision
+            how = "finished"
+        last, seat = play_on(env, rng, how), env.seat
+        first = policy.begins(env)
+        assert first in last
+        moved += env.seat != seat
+        begun.add(first)
+        single += len(last) == 1
+    assert moved > 10
+    assert single > 20
+    assert begun == set(range(players))
+
+
+def test_R01_a_tie_of_last_places_is_rolled_off_among_those_who_tie():
+    policy = Beginner()
+    env = WayOfTheDragonEnv(players=3, opponents=policy, **LOSER)
+    state = numbers(Rules(players=3, spaces=1), "2 1 0 0 0", "1 0 0 0 0", "0 0 1 0 0")
+    state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
+    begun = []
+    for seed in range(60):
+        env.reset(seed=seed, options={"state": state})
+        last = places(env, last_placed(env))
+        first = policy.begins(env)
+        assert first in last
+        if len(last) == 2:
+            begun.append(first)
+    assert len(begun) > 30
+    assert set(begun) == {0, 1, 2}
+
+
+def test_R01_a_given_seat_or_a_seed_comes_before_who_lost():
+    policy = Beginner()
+    env = WayOfTheDragonEnv(opponents=policy, **{**LOSER, "seat": 1})
+    env.reset(seed=0)
+    env.step(50)
+    assert policy.begins(env, options={"starting_player": 0}) == 1
+    ends = []
+    for _ in range(2):
+        env.reset(seed=4)
+        ends.append(env.record)
+        env.step(50)
+    assert ends[0] == ends[1]
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize("action", [50, -1, 60, 10**6])
+def test_an_illegal_action_loses(action):
+    env = WayOfTheDragonEnv(players=3)
+    env.reset(seed=0)
+    before = env.record
+    _, reward, terminated, truncated, info = env.step(action)
+    assert (reward, terminated, truncated) == (-0.5, True, False)
+    assert info["action_mask"].all()
+    assert env.action_masks().all()
+    assert env.record == before
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step(31)
+    env.reset()
+    env.step(31)
+
+
+@pytest.mark.parametrize("action", [50, -1, 60, 10**6])
+def test_an_illegal_action_raises_if_asked_for(action):
+    env = WayOfTheDragonEnv(players=3, illegal="raise")
+    _, info = env.reset(seed=0)
+    before = env.record
+    with pytest.raises(IllegalActionError, match=rf"action {action} .*legal: .*stop rolling"):
+        env.step(action)
+    assert env.record == before
+    np.testing.assert_array_equal(env.action_masks(), info["action_mask"])
+    env.step(31)
+
+
+def test_what_was_illegal_is_said_once_aloud_and_always_in_the_info():
+    env = WayOfTheDragonEnv()
+    _, info = env.reset(seed=0)
+    assert "illegal_action" not in info
+    legal = [describe_action(int(action)) for action in np.flatnonzero(info["action_mask"])]
+    with pytest.warns(UserWarning, match="choose by the action mask"):
+        env.step(50)
+    env.reset(seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        info = env.step(50)[-1]
+    env.reset(seed=0)
+    assert info["illegal_action"].startswith("action 50 (pass) is illegal for seat ")
+    assert all(words in info["illegal_action"] for words in legal)
+    told = re.search(r'; position: "(.*)"$', info["illegal_action"])
+    assert told
+    rules, position = notation.parse_position(told[1])
+    before = env.record
+    before["rng"] = 0  # the dice to come are not told
+    assert (rules, position) == (env.game.rules, before)
+    assert "illegal_action" not in env.step(np.flatnonzero(env.action_masks())[0])[-1]
+
+
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_masks_can_be_booleans(mask_in):
+    env, plain = (WayOfTheDragonEnv(mask_in=mask_in, mask_dtype=dtype) for dtype in ("bool", "int8"))
+    holder = 0 if mask_in == "obs" else 1
+    seen, expected = env.reset(seed=0), plain.reset(seed=0)
+    for _ in range(40):
+        assert env.observation_space.contains(seen[0])
+        mask, integers = seen[holder]["action_mask"], expected[holder]["action_mask"]
+        assert mask.dtype == env.action_masks().dtype == bool
+        np.testing.assert_array_equal(mask, integers)
+        np.testing.assert_array_equal(env.action_masks(), integers)
+        observation, _, terminated, truncated, info = env.step(int(integers.argmax()))
+        other, *_, other_info = plain.step(int(integers.argmax()))
+        seen, expected = (observation, info), (other, other_info)
+        if terminated or truncated:
+            seen, expected = env.reset(), plain.reset()
+    with pytest.raises(ValueError, match="mask_dtype must be one of 'int8', 'bool', got 'float32'"):
+        WayOfTheDragonEnv(mask_dtype="float32")
+
+
+@pytest.mark.parametrize("action", [np.array([31]), np.array(31), np.int32(31), np.array([[31]])])
+def test_an_array_of_one_action_is_that_action(action):
+    one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
+    one.reset(seed=0)
+    other.reset(seed=0)
+    one.step(31)
+    other.step(action)
+    assert one.record == other.record
+
+
+@pytest.mark.parametrize("mask_in", ["info", "obs"])
+def test_observations_can_be_floats(mask_in):
+    env, plain = (
+        WayOfTheDragonEnv(mask_in=mask_in, observation_dtype=dtype) for dtype in ("float32", "int8")
+    )
+    for _ in range(2):
+        observation, integers = env.reset(seed=3)[0], plain.reset(seed=3)[0]
+        assert env.observation_space.contains(observation)
+        if mask_in == "obs":
+            assert observation["action_mask"].dtype == np.int8
+            observation, integers = observation["observation"], integers["observation"]
+        assert observation.dtype == np.float32
+        np.testing.assert_array_equal(observation, integers)
+    with pytest.raises(ValueError, match="observation_dtype must be one of 'int8', 'float32', got 'float64'"):
+        WayOfTheDragonEnv(observation_dtype="float64")
+
+
+@pytest.mark.parametrize("seat", [1, np.int64(1)])
+def test_a_seat_may_be_a_number_of_numpy(seat):
+    env = WayOfTheDragonEnv(seat=seat)
+    env.reset(seed=0)
+    assert env.seat == 1
+
+
+@pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)])
+def test_a_seed_may_be_a_number_of_numpy(seed):
+    one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
+    one.reset(seed=seed)
+    other.reset(seed=7)
+    assert one.record == other.record
+    assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
+
+
+@pytest.mark.parametrize(
+    "action", [None, 1.0, True, "31", np.array([1, 2]), np.array([1.0]), np.array([True])]
+)
+def test_an_action_must_be_an_integer(action):
+    env = WayOfTheDragonEnv()
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(TypeError, match="action must be an integer, got"):
+        env.step(action)
+    assert env.record == before
+    env.step(31)
+
+
+@pytest.mark.parametrize("call", ["step", "action_masks", "record", "render", "seat"])
+def test_needs_a_reset(call):
+    env = WayOfTheDragonEnv(render_mode="ansi")
+    with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
+        {
+            "step": lambda: env.step(31),
+            "action_masks": env.action_masks,
+            "record": lambda: env.record,
+            "render": env.render,
+            "seat": lambda: env.seat,
+        }[call]()
+
+
+def test_refuses_a_step_after_the_end():
+    env = WayOfTheDragonEnv(max_turns=2)
+    env.reset(seed=0)
+    play(env, np.random.default_rng(0))
+    with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
+        env.step(31)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
+        ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
+        ({"seat": 2}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 2"),
+        ({"seat": "first"}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 'first'"),
+        ({"seat": True}, ValueError, "seat must be an integer from 0 to 1 or 'random', got True"),
+        ({"seat": 1.0}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 1.0"),
+        (
+            {"seat": np.zeros(1, int)},
+            ValueError,
+            "seat must be an integer from 0 to 1 or 'random', got array",
+        ),
+        ({"mask_in": "both"}, ValueError, "mask_in must be one of 'obs', 'info', got 'both'"),
+        ({"illegal": "ignore"}, ValueError, "illegal must be one of 'lose', 'raise', got 'ignore'"),
+        (
+            {"render_mode": "window"},
+            ValueError,
+            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
+        ),
+        ({"opponents": "greedily"}, ValueError, "policy must be one of .*greedy.*, got 'greedily'"),
+        (
+            {"opponents": ["greedy", "random"]},
+            ValueError,
+            "opponents must be one policy, or 1 for 2 players, got 2",
+        ),
+        ({"opponents": 3}, ValueError, "policy 3 must have a method act"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_wrong_arguments_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        WayOfTheDragonEnv(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "message"),
+    [
+        (-1, None, "seed must be an integer from 0"),
+        (1.5, None, "seed must be an integer from 0"),
+        (True, None, "seed must be an integer from 0"),
+        (np.arange(1), None, "seed must be an integer from 0"),
+        (None, {"starting_player": 2}, "starting_player must be from 0 to 1"),
+        (None, {"state": 3}, "must be one record of wotd_env.STATE"),
+    ],
+    ids=str,
+)
+def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
+    env = WayOfTheDragonEnv()
+    env.reset(seed=0)
+    before, generator = env.record, env.np_random.bit_generator.state
+    with pytest.raises(ValueError, match=message):
+        env.reset(seed=seed, options=options)
+    assert env.record == before
+    assert env.np_random.bit_generator.state == generator
+    env.step(31)
+
+
+@pytest.mark.parametrize("name", foreign_records())
+def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
+    env = WayOfTheDragonEnv()
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match=r"options\['state'\]: "):
+        env.reset(options={"state": foreign_records()[name]})
+    assert env.record == before
+    env.step(31)
+
+
+def test_an_unknown_option_is_warned_of_by_name():
+    env = WayOfTheDragonEnv()
+    options = {"starting_playr %": 1}
+    with pytest.warns(
+        UserWarning, match=r"ignores options\['starting_playr %'\]; .*'starting_player', 'state'"
+    ):
+        env.reset(seed=0, options=options)
+    assert options == {"starting_playr %": 1}
+    assert env.record["turn"] == 0
+
+
+def test_an_opponent_that_fails_ends_the_game():
+    class Failing:
+        def act(self, game, state, rng):
+            raise RuntimeError("no idea")
+
+    env = WayOfTheDragonEnv(opponents=Failing(), start=0, seat=0)
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match="no idea"):
+        play(env, np.random.default_rng(0))
+    with pytest.raises(ResetNeeded):
+        env.step(31)
+
+
+def test_an_opponent_that_plays_an_illegal_action_is_named():
+    class Wrong:
+        def act(self, game, state, rng):
+            return np.full(len(state), 50)
+
+    env = WayOfTheDragonEnv(opponents=Wrong(), start=1, seat=0)
+    with pytest.raises(ValueError, match=r"Wrong object.* plays an illegal action: game 0: action 50"):
+        env.reset(seed=0)

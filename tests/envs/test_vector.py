@@ -1,0 +1,682 @@
+"""The native vector environment is Gymnasium's SyncVectorEnv over the single environment, only faster."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+from tests.helpers.positions import foreign_records
+from wotd_env import STATE, Game, IllegalActionError, Rules, make_policy
+from wotd_env.envs.single import WayOfTheDragonEnv
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+from wotd_env.policies.first import First
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
+
+MODES = list(AutoresetMode)
+
+
+class Last:
+    """The legal action with the highest number: a policy outside the compiled loop, without randomness."""
+
+    def act(self, game, state, rng):
+        return game.num_actions - 1 - game.legal_actions(state)[:, ::-1].argmax(1)
+
+
+def sync_env(num_envs, mode, max_episode_steps=None, **arguments):
+    def make():
+        env = WayOfTheDragonEnv(**arguments)
+        return env if max_episode_steps is None else TimeLimit(env, max_episode_steps)
+
+    return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
+
+
+def random_actions(masks, rng, illegal=0.0):
+    """Uniformly random legal actions, now and then any number at all."""
+    actions = (rng.random(masks.shape) * masks).argmax(1)
+    wild = rng.random(len(masks)) < illegal
+    return np.where(wild, rng.integers(0, masks.shape[1], len(masks)), actions)
+
+
+def assert_same(one, other):
+    """The same types, shapes, values and keys, all the way down."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert sorted(one) == sorted(other)
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, tuple):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_same(a, b)
+    elif isinstance(one, np.ndarray) and one.dtype == object:
+        assert one.shape == other.shape
+        for a, b in zip(one, other, strict=True):
+            assert_same(a, b)
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    else:
+        assert one == other
+
+
+def assert_same_games(native, stock):
+    """The same positions, dice to come and seats of the learners."""
+    assert_same(native.record, np.concatenate(stock.call("record")))
+    assert_same(native.seat, np.array(stock.call("seat"), np.int8))
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "default": {"spaces": 2},
+    "masks in observations": {"spaces": 2, "mask_in": "obs"},
+    "random opponents": {"spaces": 2, "opponents": "random"},
+    "three, powers, mixed": {
+        "players": 3,
+        "spaces": 2,
+        "powers": "any",
+        "opponents": ["random", "greedy"],
+        "seat": 1,
+    },
+    "policies outside": {"players": 3, "spaces": 1, "opponents": [First(), Last()], "start": "loser"},
+    "five, own powers": {
+        "players": 5,
+        "spaces": 1,
+        "powers": "own",
+        "colors": "random",
+        "opponents": "random",
+    },
+    "over before the first decision": {"players": 4, "spaces": 0, "seat": 3, "start": 0, "dead_pieces": 0},
+    "the loser starts": {"players": 3, "spaces": 1, "start": "loser", "opponents": ["random", "greedy"]},
+    "the loser starts, cut short": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
+    "floats": {"spaces": 1, "observation_dtype": "float32"},
+    "boolean masks": {"spaces": 1, "mask_dtype": "bool"},
+    "boolean masks in observations": {"spaces": 1, "mask_dtype": "bool", "mask_in": "obs"},
+    "truncated by turns": {"spaces": 7, "max_turns": 5, "immunity": True},
+    "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
+    "outside and truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES)
+def test_equals_the_stock_vector_env_step_by_step(case, mode):
+    arguments, games, rng = CASES[case], 7, np.random.default_rng(5)
+    native = WayOfTheDragonVectorEnv(games, autoreset_mode=mode, **arguments)
+    stock = sync_env(games, mode, **arguments)
+    assert native.single_observation_space == stock.single_observation_space
+    assert native.observation_space == stock.observation_space
+    assert native.action_space == stock.action_space
+    assert_same(native.reset(seed=11), stock.reset(seed=11))
+    ends = 0
+    for _ in range(250):
+        assert_same(native.action_masks(), np.array(stock.call("action_masks")))
+        actions = random_actions(native.action_masks(), rng, illegal=0.01)
+        result = native.step(actions)
+        assert_same(result, stock.step(actions))
+        assert_same_games(native, stock)
+        assert native.observation_space.contains(result[0])
+        done = result[2] | result[3]
+        ends += done.sum()
+        if mode == AutoresetMode.DISABLED and done.any():
+            options = {"reset_mask": done}
+            assert_same(native.reset(options=options), stock.reset(options=dict(options)))
+            assert options == {"reset_mask": done}
+    assert ends > 20
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_equals_the_stock_vector_env_when_reset_in_the_middle(mode):
+    arguments: dict[str, Any] = {"players": 3, "spaces": 1, "start": "loser", "opponents": "random"}
+    games, rng = 5, np.random.default_rng(6)
+    native = WayOfTheDragonVectorEnv(games, autoreset_mode=mode, **arguments)
+    stock = sync_env(games, mode, **arguments)
+    record = Game(Rules(players=3, spaces=1, start="loser")).reset(3, seed=77)[2]
+    some = np.array([False, True, False, True, True])
+    calls: list[dict[str, Any]] = [
+        {"seed": [4, 4, 9, 2**63, 0]},
+        {},
+        {"options": {"reset_mask": some}},
+        {"seed": 3, "options": {"reset_mask": some, "starting_player": 2}},
+        {"seed": [None, 5, 6, None, 8], "options": {"reset_mask": some}},
+        {"options": {"state": record}},
+        {"seed": 21, "options": {"state": record, "reset_mask": some}},
+        {"options": {"starting_player": 1}},
+    ]
+    done, lost = np.zeros(games, bool), 0
+    for call in [*calls, *[{}, {"options": {"reset_mask": some}}] * 10]:
+        done &= ~call.get("options", {}).get("reset_mask", np.ones(games, bool))
+        stock_call = {**call, "options": dict(call["options"])} if "options" in call else call
+        assert_same(native.reset(**call), stock.reset(**stock_call))
+        assert_same_games(native, stock)
+        for _ in range(3):
+            if mode == AutoresetMode.DISABLED and done.any():
+                break
+            actions = random_actions(native.action_masks(), rng, illegal=0.1)
+            result = native.step(actions)
+            assert_same(result, stock.step(actions))
+            assert_same_games(native, stock)
+            done = result[2] | result[3]
+            lost += (result[2] & (result[1] == -0.5)).sum()
+    assert lost > 5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_R01_the_player_who_lost_begins_wherever_it_sits_now(mode):
+    """The learner after an illegal action, which both modes that restart by themselves and a reset remember."""
+    games = 40
+    env = WayOfTheDragonVectorEnv(games, players=3, start="loser", opponents=First(), autoreset_mode=mode)
+    env.reset(seed=0)
+    before = env.seat
+    env.step(np.full(games, 50))
+    if mode == AutoresetMode.NEXT_STEP:
+        env.step(np.full(games, 31))
+    elif mode == AutoresetMode.DISABLED:
+        env.reset()
+    assert (env.seat != before).any()
+    assert (env.record["player"] == env.seat).all()
+    assert (env.record["turn"] == 0).all()
+
+
+@pytest.mark.parametrize("name", foreign_records())
+def test_a_state_of_other_rules_is_refused_and_the_games_go_on(name):
+    env = WayOfTheDragonVectorEnv(2)
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match=r"options\['state'\]: "):
+        env.reset(options={"state": foreign_records()[name], "reset_mask": np.array([True, False])})
+    assert (env.record == before).all()
+
+
+def test_an_unknown_option_is_warned_of_by_name():
+    env = WayOfTheDragonVectorEnv(2)
+    env.reset(seed=0)
+    known = "'starting_player', 'state', 'reset_mask'"
+    with pytest.warns(UserWarning, match=rf"ignores options\['reset_masks'\]; .*{known}"):
+        env.reset(options={"reset_masks": np.array([True, False])})
+
+
+def play(env, seed, steps):
+    """All that a seeded run returns."""
+    rng, results = np.random.default_rng(1), [env.reset(seed=seed)]
+    for _ in range(steps):
+        results.append(env.step(random_actions(env.action_masks(), rng)))
+    return results
+
+
+@pytest.mark.parametrize("opponents", ["greedy", "random", First()])
+def test_threads_change_nothing(opponents):
+    one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
+    two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser", num_threads=2)
+    for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):
+        assert_same(a, b)
+
+
+def test_threads_of_ones_own_may_share_a_game_and_policies():
+    """As docs/interfaces.md says; each thread has its own states."""
+    game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
+
+    def run(seed):
+        state, rng = game.reset(300, seed=seed), np.random.default_rng(seed)
+        for step in range(60):
+            game.step(state, policies[step % 3].act(game, state, rng))
+        return state.tobytes()
+
+    expected = [run(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(run, range(8))) == expected
+
+
+@pytest.mark.parametrize("games", [1, 7, 63, 65])
+def test_an_environment_does_not_depend_on_those_beside_it(games):
+    many = WayOfTheDragonVectorEnv(65, opponents="random", spaces=1, autoreset_mode="SameStep")
+    few = WayOfTheDragonVectorEnv(games, opponents="random", spaces=1, autoreset_mode="SameStep")
+    observations, infos = many.reset(seed=9)
+    first = few.reset(seed=9)
+    np.testing.assert_array_equal(first[0], observations[:games])
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = random_actions(infos["action_mask"], rng)
+        observations, rewards, _, _, infos = many.step(actions)
+        seen = few.step(actions[:games])
+        np.testing.assert_array_equal(seen[0], observations[:games])
+        np.testing.assert_array_equal(seen[1], rewards[:games])
+
+
+def test_all_arrays_are_new_in_every_call():
+    env = WayOfTheDragonVectorEnv(6, spaces=0, autoreset_mode="SameStep")
+
+    def arrays(result):
+        flat = [*result[:-1], *result[-1].values(), *result[-1].get("final_info", {}).values()]
+        flat += [row for row in result[-1].get("final_obs", []) if row is not None]
+        return [array for array in flat if isinstance(array, np.ndarray) and array.dtype != object]
+
+    before = arrays(env.reset(seed=1))
+    for _ in range(20):
+        kept = [array.copy() for array in before]
+        result = env.step(random_actions(env.action_masks(), np.random.default_rng(2)))
+        for array, old in zip(before, kept, strict=True):
+            assert not any(np.may_share_memory(array, new) for new in arrays(result))
+            assert (array == old).all()
+        before = arrays(result)
+
+
+def test_the_mask_of_a_reset_stays_the_callers():
+    env = WayOfTheDragonVectorEnv(3)
+    env.reset(seed=0)
+    mask = np.array([True, False, True])
+    infos = env.reset(options={"reset_mask": mask})[1]
+    infos["_action_mask"][:] = False
+    assert mask.tolist() == [True, False, True]
+    assert not np.may_share_memory(infos["_action_mask"], mask)
+
+
+@pytest.mark.parametrize(
+    ("seed", "plain"),
+    [
+        (np.int64(7), 7),
+        (np.array(7), 7),
+        (list(np.arange(3)), [0, 1, 2]),
+        (np.arange(3, dtype=np.uint8), [0, 1, 2]),
+        ((0, np.int32(4), None), [0, 4, None]),
+    ],
+)
+def test_seeds_may_be_numbers_of_numpy(seed, plain):
+    one, other = (WayOfTheDragonVectorEnv(3, opponents=First()) for _ in range(2))
+    for env in (one, other):
+        env.reset(seed=3)
+    one.reset(seed=seed)
+    other.reset(seed=plain)
+    assert (one.record == other.record).all()
+    assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
+
+
+# ---------------------------------------------------------------------------------------------- Gymnasium around it
+
+
+@pytest.mark.parametrize("mode", [*MODES, *(mode.value for mode in MODES)])
+def test_is_what_make_vec_makes(mode):
+    env = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=mode, players=3, opponents="random")
+    assert isinstance(env, WayOfTheDragonVectorEnv)
+    assert env.autoreset_mode is AutoresetMode(mode)
+    assert env.metadata["autoreset_mode"] is AutoresetMode(mode)
+    assert env.game.rules.players == 3
+    assert env.num_envs == 3
+    env.close()
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_statistics_are_those_of_the_games(mode):
+    if mode == AutoresetMode.SAME_STEP and gymnasium.__version__ < "1.4":
+        pytest.skip("this Gymnasium counts one step too few")
+    env = WayOfTheDragonVectorEnv(4, autoreset_mode=mode, spaces=1)
+    wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(env)
+    wrapped.reset(seed=0)
+    rng, length, restarts, ends = np.random.default_rng(3), np.zeros(4, int), np.zeros(4, bool), 0
+    for _ in range(200):
+        _, rewards, terminated, truncated, infos = wrapped.step(random_actions(env.action_masks(), rng))
+        length += ~restarts
+        done = terminated | truncated
+        restarts = done & (mode == AutoresetMode.NEXT_STEP)
+        if done.any():
+            np.testing.assert_array_equal(infos["episode"]["r"][done], rewards[done])
+            np.testing.assert_array_equal(infos["episode"]["l"][done], length[done])
+            length[done], ends = 0, ends + done.sum()
+    assert ends > 5
+
+
+def test_observation_wrappers_take_it():
+    env = gymnasium.make_vec(ID, num_envs=4)
+    env = gymnasium.wrappers.vector.DtypeObservation(env, np.float32)
+    observations, _ = env.reset(seed=0)
+    assert observations.dtype == np.float32
+
+
+def test_render_returns_a_text_for_each_game():
+    env = gymnasium.make_vec(ID, num_envs=3, render_mode="ansi")
+    env.reset(seed=4)
+    single = gymnasium.make(ID, render_mode="ansi")
+    single.reset(seed=5)
+    texts = env.render()
+    assert isinstance(texts, tuple)
+    assert len(texts) == 3
+    assert texts[1] == single.render()
+    silent = gymnasium.make_vec(ID, num_envs=1)
+    silent.reset(seed=0)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert silent.render() is None
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 0}, "num_envs must be"),
+        ({"num_envs": 2.0}, "num_envs must be"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be"),
+        ({"autoreset_mode": "Sometimes"}, "autoreset_mode must be one of 'NextStep'"),
+        ({"illegal": "ignore"}, "illegal must be"),
+        ({"mask_in": "nowhere"}, "mask_in must be"),
+        ({"render_mode": "window"}, "render_mode must be"),
+        ({"num_threads": 0}, "num_threads must be"),
+        ({"seat": 2}, "seat must be"),
+        ({"seat": "first"}, "seat must be"),
+        ({"seat": True}, "seat must be"),
+        ({"seat": 1.0}, "seat must be"),
+        ({"opponents": "gredy"}, "gredy"),
+        ({"opponents": ["greedy", "greedy"]}, "opponents must be one policy, or 1"),
+        ({"players": 6}, "players"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        WayOfTheDragonVectorEnv(**arguments)
+
+
+def test_unknown_arguments_are_named():
+    with pytest.raises(TypeError, match="'player'"):
+        WayOfTheDragonVectorEnv(2, player=3)
+
+
+def test_nothing_works_before_the_first_reset():
+    env = WayOfTheDragonVectorEnv(2, render_mode="ansi")
+    for call in (lambda: env.step([0, 0]), env.action_masks, env.render, lambda: env.record):
+        with pytest.raises(ResetNeeded):
+            call()
+    with pytest.raises(ResetNeeded, match="without a reset_mask"):
+        env.reset(options={"reset_mask": np.array([True, False])})
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ({"seed": -1}, Exception),
+        ({"seed": [1, 2]}, ValueError),
+        ({"seed": [1, -2, 3]}, ValueError),
+        ({"seed": 1.5}, ValueError),
+        ({"seed": True}, ValueError),
+        ({"seed": "one"}, ValueError),
+        ({"seed": {1, 2, 3}}, ValueError),
+        ({"seed": np.zeros(3)}, ValueError),
+        ({"seed": np.zeros((3, 1), int)}, ValueError),
+        ({"seed": [0, 1.0, 2]}, ValueError),
+        ({"options": {"starting_player": 2}}, ValueError),
+        ({"options": {"state": np.zeros(2, STATE)}}, ValueError),
+        ({"options": {"reset_mask": [True, True, True]}}, TypeError),
+        ({"options": {"reset_mask": np.ones(3)}}, TypeError),
+        ({"options": {"reset_mask": np.ones(2, bool)}}, ValueError),
+        ({"options": {"reset_mask": np.zeros(3, bool)}}, ValueError),
+    ],
+)
+def test_a_wrong_reset_changes_nothing(call, error):
+    env = WayOfTheDragonVectorEnv(3)
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(error):
+        env.reset(**call)
+    assert (env.record == before).all()
+
+
+@pytest.mark.parametrize("actions", [[31, 31], [31.0] * 3, 31, [[31, 31]] * 3, None])
+def test_actions_of_a_wrong_shape_or_type_change_nothing(actions):
+    env = WayOfTheDragonVectorEnv(3)
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(ValueError, match="actions must be an integer array"):
+        env.step(actions)
+    assert (env.record == before).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_illegal_actions_can_raise_and_change_nothing(mode):
+    env = WayOfTheDragonVectorEnv(3, illegal="raise", autoreset_mode=mode)
+    env.reset(seed=0)
+    before = env.record
+    with pytest.raises(IllegalActionError, match="game 1: action 47") as caught:
+        env.step([31, 47, -1])
+    assert caught.value.game == 1
+    assert (env.record == before).all()
+
+
+def test_actions_for_games_about_to_restart_are_not_looked_at():
+    env = WayOfTheDragonVectorEnv(1, illegal="raise", max_episode_steps=1)
+    env.reset(seed=0)
+    assert env.step([31])[3]
+    assert not env.step([-5])[3]
+
+
+@pytest.mark.parametrize("players", [2, 3, 5])
+@pytest.mark.parametrize("action", [47, -1, 10**6])
+def test_illegal_actions_lose(players, action):
+    env = WayOfTheDragonVectorEnv(2, players=players)
+    env.reset(seed=0)
+    _, rewards, terminated, truncated, infos = env.step([action, 31])
+    assert rewards.tolist() == [-1 / (players - 1), 0]
+    assert terminated.tolist() == [True, False]
+    assert not truncated.any()
+    assert infos["action_mask"][0].all()
+
+
+def test_actions_may_stand_in_a_column():
+    one, other = (WayOfTheDragonVectorEnv(3) for _ in range(2))
+    one.reset(seed=0)
+    other.reset(seed=0)
+    assert_same(one.step([31, 0, 31]), other.step(np.array([[31], [0], [31]])))
+
+
+def test_observations_can_be_floats():
+    env, plain = (
+        WayOfTheDragonVectorEnv(5, observation_dtype=dtype, autoreset_mode="SameStep")
+        for dtype in ("float32", "int8")
+    )
+    floats, integers = env.reset(seed=0)[0], plain.reset(seed=0)[0]
+    for _ in range(300):
+        assert floats.dtype == env.observation_space.dtype == np.float32
+        np.testing.assert_array_equal(floats, integers)
+        actions = random_actions(env.action_masks(), np.random.default_rng(0), illegal=0.01)
+        floats, integers = env.step(actions)[0], plain.step(actions)[0]
+
+
+def test_a_game_that_has_ended_is_not_stepped_when_autoreset_is_disabled():
+    env = WayOfTheDragonVectorEnv(3, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    env.step([31, 47, 31])
+    with pytest.raises(ResetNeeded, match=r"environments \[1\] have ended"):
+        env.step([31, 31, 31])
+
+
+class Cheat:
+    """Plays no legal action."""
+
+    def act(self, game, state, rng):
+        return np.full(len(state), -1)
+
+
+def test_an_opponent_that_plays_an_illegal_action_is_named():
+    env = WayOfTheDragonVectorEnv(50, opponents=Cheat())
+    with pytest.raises(ValueError, match=r"opponent .*Cheat.* plays an illegal action"):
+        env.reset(seed=0)
+    with pytest.raises(ResetNeeded):
+        env.step(np.full(50, 31))
+
+
+class Spy:
+    """Notes what it is shown."""
+
+    def act(self, game, state, rng):
+        self.streams = state["rng"].copy()
+        return game.legal_actions(state).argmax(1)
+
+
+def test_policies_are_not_shown_the_streams_of_the_games():
+    spy = Spy()
+    env = WayOfTheDragonVectorEnv(100, opponents=spy, seat=0)
+    env.reset(seed=0, options={"starting_player": 1})
+    streams = Game(Rules()).reset(100, seed=0, starting_player=1)["rng"]
+    assert len(spy.streams)
+    assert not np.isin(spy.streams, env.record["rng"]).any()
+    assert not np.isin(spy.streams, streams).any()
+
+
+# ------------------------------------------------------------------------------------- copies, processes, memory
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("opponents", ["random", First()])
+def test_copies_go_on_with_the_running_games(clone, opponents):
+    env = WayOfTheDragonVectorEnv(20, opponents=opponents, spaces=1, autoreset_mode="SameStep")
+    play(env, 5, 10)
+    other = clone(env)
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        actions = random_actions(env.action_masks(), rng)
+        assert_same(env.step(actions), other.step(actions))
+    assert (env.record["turn"] > 0).any()
+
+
+def play_in_child(connection):
+    env = WayOfTheDragonVectorEnv(600, spaces=1, num_threads=2)
+    connection.send(play(env, 2, 20)[-1])
+    connection.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)  # that is what is tested
+def test_children_of_a_process_with_threads_play_the_same(method):
+    env = WayOfTheDragonVectorEnv(600, spaces=1, num_threads=2)
+    expected = play(env, 2, 20)[-1]
+    context = multiprocessing.get_context(method)
+    here, there = context.Pipe()
+    child = context.Process(target=play_in_child, args=(there,), daemon=True)
+    child.start()
+    there.close()
+    assert_same(here.recv(), expected)
+    child.join()
+    assert child.exitcode == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_async_workers_forked_from_a_process_with_threads():
+    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
+    workers = AsyncVectorEnv([lambda: WayOfTheDragonEnv(spaces=1, opponents="random")] * 2, context="fork")
+    native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random")
+    rng = np.random.default_rng(4)
+    assert_same(workers.reset(seed=3), native.reset(seed=3))
+    for _ in range(60):
+        actions = random_actions(native.action_masks(), rng)
+        assert_same(workers.step(actions), native.step(actions))
+    workers.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_workers_of_stable_baselines_forked_from_a_process_with_threads():
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
+    make = functools.partial(WayOfTheDragonEnv, spaces=1, opponents="random")
+    workers = vec_env.SubprocVecEnv([make] * 2, start_method="fork")
+    native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random", autoreset_mode="SameStep")
+    workers.seed(3)
+    np.testing.assert_array_equal(workers.reset(), native.reset(seed=3)[0])
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        np.testing.assert_array_equal(workers.env_method("action_masks"), native.action_masks())
+        actions = random_actions(native.action_masks(), rng)
+        observations, rewards, dones, _ = workers.step(actions)
+        expected = native.step(actions)
+        np.testing.assert_array_equal(observations, expected[0])
+        np.testing.assert_array_equal(rewards, expected[1])
+        np.testing.assert_array_equal(dones, expected[2] | expected[3])
+    workers.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_data_loader_workers():
+    data = pytest.importorskip("torch.utils.data")
+    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
+
+    class Runs(data.Dataset):  # type: ignore[name-defined,misc]
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, seed):
+            env = WayOfTheDragonVectorEnv(600, num_threads=2)
+            return play(env, seed, 3)[-1][0]
+
+    batches = list(data.DataLoader(Runs(), batch_size=1, num_workers=2, collate_fn=list))
+    for seed, batch in enumerate(batches):
+        np.testing.assert_array_equal(batch[0], play(WayOfTheDragonVectorEnv(600), seed, 3)[-1][0])
+
+
+MEMORY = """
+    import re, sys
+    from pathlib import Path
+    import numpy as np
+    from wotd_env import Game
+    from wotd_env.policies.random import Random
+
+    def peak():
+        return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
+
+    def run(games, decisions):
+        game, policy, rng = Game(), Random(), np.random.default_rng(0)
+        state = game.reset(games, seed=0)
+        observation = np.empty((games, game.observation_size), np.int8)
+        mask = np.empty((games, game.num_actions), np.int8)
+        game.observe(state, out=observation)
+        game.legal_actions(state, out=mask)
+        for _ in range(decisions // games):
+            game.step_autoreset(state, policy.act(game, state, rng), observation, mask)
+            yield peak()
+
+    list(run(10, 10))
+    before = peak()
+    growth = [now - before for now in run(int(sys.argv[1]), int(sys.argv[2]))]
+    print(growth[0], growth[-1])
+"""
+
+
+def memory(games, decisions):
+    """Bytes that a new process needs beyond its imports: after the first decisions, and after all of them."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip(
+            "only Linux tells a process's own peak: getrusage includes that of the process which started it"
+        )
+    command = [sys.executable, "-c", textwrap.dedent(MEMORY), str(games), str(decisions)]
+    first, last = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(first), int(last)
+
+
+def test_a_million_games_fit_into_400_megabytes():
+    first, last = memory(1_000_000, 3_000_000)
+    assert first <= last < 400e6
+    assert first > 1_000_000 * STATE.itemsize
+
+
+def test_memory_does_not_grow():
+    first, last = memory(10_000, 2_000_000)
+    assert last - first < 1e6
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_over_many_decisions():
+    first, last = memory(10_000, 100_000_000)
+    assert last - first < 1e6

@@ -1,0 +1,150 @@
+"""Policies that misbehave; arena workers make them by name, as `tests.helpers.arena_policies:NAME`."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import numpy as np
+
+from wotd_env import Game, Phase
+from wotd_env.core.dice import COUNTS, keep_number
+
+
+class Lowest:
+    """Plays the lowest legal action."""
+
+    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        actions: np.ndarray = game.legal_actions(state).argmax(1)
+        return actions
+
+
+class Illegal(Lowest):
+    """Takes an action that does not exist in the fourth turn."""
+
+    def act(self, game, state, rng):
+        return np.where(state["turn"] == 3, 999, super().act(game, state, rng))
+
+
+class Raises(Lowest):
+    """Raises in the fourth turn."""
+
+    def act(self, game, state, rng):
+        if (state["turn"] == 3).any():
+            raise KeyError("turn four")
+        return super().act(game, state, rng)
+
+
+class Malformed(Lowest):
+    """Returns one action too many from the fourth turn on."""
+
+    def act(self, game, state, rng):
+        actions = super().act(game, state, rng)
+        return np.append(actions, 0) if (state["turn"] >= 3).any() else actions
+
+
+class Hangs(Lowest):
+    """Never answers when it is asked about a second turn."""
+
+    def act(self, game, state, rng):
+        while (state["turn"] == 1).any():
+            pass
+        return super().act(game, state, rng)
+
+
+class Dies(Lowest):
+    """Ends its process when it is asked about a third or fourth turn."""
+
+    def act(self, game, state, rng):
+        if ((state["turn"] == 2) | (state["turn"] == 3)).any():
+            os._exit(7)
+        return super().act(game, state, rng)
+
+
+class Stuck(Lowest):
+    """Never answers."""
+
+    def act(self, game, state, rng):
+        while True:
+            pass
+
+
+class Deadly(Lowest):
+    """Ends its process at once."""
+
+    def act(self, game, state, rng):
+        os._exit(9)
+
+
+class Broken:
+    """Raises whenever it is asked."""
+
+    def act(self, game, state, rng):
+        return _helper(state)
+
+
+def _helper(state: np.ndarray) -> np.ndarray:
+    raise ZeroDivisionError("nothing can be divided by it")
+
+
+class Nonsense(Lowest):
+    """Takes an action that does not exist whenever it is asked."""
+
+    def act(self, game, state, rng):
+        return np.full(len(state), 999)
+
+
+class Vandal(Lowest):
+    """Changes what it is shown."""
+
+    def act(self, game, state, rng):
+        actions = super().act(game, state, rng)
+        state["pieces"] = 1
+        state["phase"] = Phase.OVER
+        return actions
+
+
+class Gambler(Lowest):
+    """Plays any legal action, and says that what matters in life is to roll many of a kind."""
+
+    def act(self, game, state, rng):
+        return (game.legal_actions(state) * rng.random((len(state), game.num_actions))).argmax(1)
+
+    def equity(self, game: Game, state: np.ndarray) -> np.ndarray:
+        return np.array([_worth(*dice) for dice in state["dice"].tolist()])
+
+
+@functools.cache
+def _worth(*dice: int) -> float:
+    kept = [face for face in dice if face >= 0]
+    faces, probabilities = Game.chance_outcomes(5 - len(kept))
+    rolls = [keep_number(sorted([*kept, *more])) for more in faces.tolist()]
+    return float(probabilities @ COUNTS[rolls].max(1)) / 10
+
+
+class Seer(Lowest):
+    """Rolls the dice to come on a copy of what it is shown, and notes whether they came; for one game at a time."""
+
+    def __init__(self) -> None:
+        self.foreseen: np.ndarray | None = None
+        self.right: list[bool] = []
+
+    def act(self, game, state, rng):
+        if self.foreseen is not None:
+            self.right.append(np.array_equal(state["dice"][0], self.foreseen))
+        actions = super().act(game, state, rng)
+        future = state[:1].copy()
+        game.step(future, actions[:1])
+        self.foreseen = None if future["phase"][0] == Phase.OVER else future["dice"][0]
+        return actions
+
+
+class Cheat:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[np.ndarray] = []
+
+    def act(self, game, state, rng):
+        self.shown.append(state.copy())
+        return game.legal_actions(state).argmax(1)

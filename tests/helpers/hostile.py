@@ -1,0 +1,112 @@
+"""`python -m tests.helpers.hostile RANDOM MUTATED`: hand so many wrong records to everything that takes records.
+
+It runs in a process of its own, because what it looks for is a crash. Every batch lies between two guards, and what is
+refused must be as it was. What the checks let through is played on without them, so that they are known to be enough.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.helpers.learned import some_value
+from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.core.checks import faults
+from wotd_env.planning.values import hand_made
+
+SURVIVED = "survived\n"
+VARIANTS = (
+    Rules(),
+    Rules(players=5, spaces=0, powers="any"),
+    Rules(players=3, spaces=10, powers="own", colors="random", immunity=True, dead_pieces=10),
+)
+POLICIES = [make_policy(name) for name in ("random", "first", "greedy", "planner", "mcts:2")]
+BATCH = 1 << 16
+GUARD = 64  # records before and behind
+
+
+def entries(game: Game) -> list[Callable[[np.ndarray], object]]:
+    """Everything that takes records."""
+    rng = np.random.default_rng(0)
+    actions = [
+        lambda state: game.legal_actions(state),
+        lambda state: game.observe(state),
+        lambda state: game.observe(state, game.rules.players - 1),
+        lambda state: game.scores(state),
+        lambda state: game.rewards(state),
+        lambda state: game.roll(state),
+        lambda state: game.roll(state, np.zeros((len(state), 5), np.int8)),
+        lambda state: game.step(state, np.full(len(state), 31)),
+        lambda state: game.decide(state, np.full(len(state), 50)),
+        lambda state: game.step_autoreset(state, np.full(len(state), 52)),
+        lambda state: hand_made(game, state),
+        lambda state: some_value(game.rules)(game, state),
+    ]
+    return actions + [lambda state, player=player: player.act(game, state, rng) for player in POLICIES]
+
+
+def attack(game: Game, records: np.ndarray) -> int:
+    """Hand a batch of records over, and return how many of them were accepted."""
+    guarded = np.zeros(len(records) + 2 * GUARD, STATE)
+    guarded.view(np.uint8)[:] = 0xA5
+    state = guarded[GUARD:-GUARD]
+    state[:] = records
+    good = np.array([faults(record, game.config[0]) == 0 for record in state])
+    before = guarded.tobytes()
+    for entry in entries(game):
+        for part in (state, state[~good][:1].copy()):
+            if not good.all() and len(part):
+                with pytest.raises(ValueError, match=r"must be|is illegal|a roll is due"):
+                    entry(part)
+        assert guarded.tobytes() == before, "a wrong record was worked on"
+    accepted = state[good].copy()
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        game.roll(accepted, validate=False)
+        for player in POLICIES[:4]:
+            chosen = player.act(game, accepted, rng)
+        game.observe(accepted, validate=False)
+        game.rewards(accepted, validate=False)
+        live = accepted["phase"] != Phase.OVER
+        legal = game.legal_actions(accepted, validate=False)
+        assert legal[np.arange(len(chosen)), chosen][live].all()
+        game.step(accepted, chosen, validate=False)
+    return int(good.sum())
+
+
+def mutated(game: Game, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Records of running games with one to three bytes changed, most of them a little."""
+    state = game.reset(count, seed=int(rng.integers(2**32)))
+    for _ in range(int(rng.integers(40))):
+        game.step(state, POLICIES[0].act(game, state, rng))
+    raw = state.view(np.uint8).reshape(count, -1)
+    rows = np.arange(count)
+    for _ in range(3):
+        where = rng.integers(8, raw.shape[1], count)
+        small = (raw[rows, where].astype(int) + rng.integers(-2, 3, count)) % 256
+        value = np.where(rng.random(count) < 0.7, small, rng.integers(0, 256, count))
+        change = rng.random(count) < 0.6
+        raw[rows[change], where[change]] = value[change]
+    return state
+
+
+def main(random: int, mutations: int) -> None:
+    """Attack, by turns under all variants of the rules."""
+    rng = np.random.default_rng(0)
+    accepted = 0
+    for total, make in (
+        (random, lambda game, count: np.frombuffer(rng.bytes(64 * count), STATE)),
+        (mutations, lambda game, count: mutated(game, count, rng)),
+    ):
+        for i, first in enumerate(range(0, total, BATCH)):
+            game = Game(VARIANTS[i % len(VARIANTS)])
+            accepted += attack(game, make(game, min(BATCH, total - first)))
+    print(f"{accepted:,} of {random + mutations:,} records were games all the same")
+    sys.stdout.write(SURVIVED)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

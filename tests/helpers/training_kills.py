@@ -1,0 +1,158 @@
+"""Trainings that are killed (kill -9) and resumed: `python -m tests.helpers.training_kills FOLDER [NUMBER]`.
+
+Each training is a process of its own, forked from one that has done all imports: what a kill destroys, the process, and
+what it leaves, the files, are the same as for any other, only sooner. A process kills itself, either right before it
+opens, renames, or removes a file of the run, or at a certain Python call, so the moments are the same in every run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch as th
+
+import train
+from agents import trained, training
+
+SETTINGS = (
+    *("--decisions", "64", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
+    *("--width", "4", "--epochs", "1", "--milestone-games", "2", "--final-games", "2", "--threads", "1"),
+    *("--spaces", "0"),  # short games
+)
+
+
+class Moment:
+    """Counts what may be a moment to be killed at, and kills this process at one of them.
+
+    Args:
+        at: the number of the moment; -1: never.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.at, self.count = at, 0
+
+    def __call__(self) -> None:
+        """Count."""
+        self.count += 1
+        if self.count - 1 == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_files(folder: Path, moment: Moment) -> None:
+    """Have the moments counted at which this process opens, renames, or removes files of a folder."""
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("open", "os.mkdir", "os.rename", "os.remove") and str(arguments[0]).startswith(
+            str(folder)
+        ):
+            moment()
+
+    sys.addaudithook(hook)
+
+
+def at_calls(folder: Path, moment: Moment) -> None:
+    """Have all Python calls of this process counted."""
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        if event == "call":
+            moment()
+
+    sys.setprofile(profile)
+
+
+def start(
+    folder: Path, arguments: list[str], count: Callable[[Path, Moment], None] | None = None, at: int = -1
+) -> tuple[int, int]:
+    """Start a training in a process of its own; return that and the pipe that gives the number of its moments."""
+    answer, answers = os.pipe()
+    if not (process := os.fork()):
+        code = 3
+        try:
+            output = os.open(folder.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            moment = Moment(at)
+            if count:
+                count(folder, moment)
+            code = train.main(arguments)
+            sys.setprofile(None)
+            os.write(answers, b"%d" % moment.count)
+        finally:
+            os._exit(code)
+    os.close(answers)
+    return process, answer
+
+
+def train_on(folder: Path, count: Callable[[Path, Moment], None] | None = None, at: int = -1) -> int | None:
+    """Begin or resume a training, as a user would.
+
+    Returns:
+        The number of moments, or None if it was killed.
+    """
+    begin, resume = [*SETTINGS, "--folder", str(folder)], ["--resume", str(folder)]
+    arguments = resume if (folder / "checkpoint.pt").exists() else begin
+    process, answer = start(folder, arguments, count, at)
+    _, status = os.waitpid(process, 0)
+    with open(answer, "rb") as reader:
+        moments = reader.read()
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return None
+    if status:
+        raise SystemExit(f"{arguments} ended with {status}:\n{folder.with_suffix('.log').read_text()}")
+    return int(moments)
+
+
+def race(folder: Path) -> list[int]:
+    """Begin two trainings in one folder at the same time; return their exit codes, the lower one first."""
+    pairs = [start(folder, [*SETTINGS, "--folder", str(folder)]) for _ in range(2)]
+    codes = []
+    for process, answer in pairs:
+        _, status = os.waitpid(process, 0)
+        os.close(answer)
+        codes.append(os.waitstatus_to_exitcode(status))
+    return sorted(codes)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two trainings have learned the same."""
+    weights = trained.load(other).network.state_dict()
+    return all(tensor.equal(weights[name]) for name, tensor in trained.load(one).network.state_dict().items())
+
+
+def main(folder: Path, number: int = 100) -> None:
+    """Kill and resume so many trainings, race a tenth as many, and print as JSON what became of them."""
+    th.set_num_threads(1)
+    # The export takes seconds each time, and writes one file when all else is done.
+    vars(training)["export_onnx"] = lambda run, file: None
+    train.main([*SETTINGS, "--folder", str(folder / "warm")])
+    files = train_on(folder / "whole", at_files)
+    calls = train_on(folder / "calls", at_calls)
+    if files is None or calls is None:
+        raise SystemExit("a training that was to end was killed")
+    moments = [(at_files, at) for at in range(files)]
+    spread = number - len(moments)
+    moments += [(at_calls, (2 * i + 1) * calls // (2 * spread)) for i in range(spread)]
+    kills, wrong = 0, []
+    for count, at in moments[:number]:
+        run = folder / "run"
+        for _ in range(2):  # the second kill may find less left to do, and not come
+            kills += train_on(run, count, at) is None
+        train_on(run)
+        if not same_weights(folder / "whole", run):
+            wrong.append(f"{count.__name__} {at}")
+        shutil.rmtree(run)
+    for i in range(number // 10):
+        run = folder / f"race-{i}"
+        if (codes := race(run)) != [0, 2] or not same_weights(folder / "whole", run):
+            wrong.append(f"{run.name} {codes}")
+    print(json.dumps({"files": files, "calls": calls, "kills": kills, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -1,0 +1,176 @@
+"""`python -m tests.helpers.workload`: run a bit of everything compiled; print a digest of all results and the threads.
+
+The digest must be the same under any allocator, number of threads and cache. Memory that is read after it was freed,
+or before it was written, shows as another digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from tests.helpers.learned import some_value
+from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
+from wotd_env.arena import Tournament, run
+from wotd_env.core import batch, compilation
+from wotd_env.core.dice import keep_number
+from wotd_env.planning.playing import play_turns
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+VARIANTS = (
+    Rules(),
+    Rules(players=5, spaces=2, powers="own"),
+    Rules(players=3, spaces=3, powers="any", immunity=True, dead_pieces=5, colors="random", start="loser"),
+)
+POLICIES = ("random", "first", "greedy", "planner", "mcts:10")
+
+
+class Digest:
+    """A hash of arrays and numbers."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, *values: Any) -> None:
+        for value in values:
+            self._hash.update(np.ascontiguousarray(value).tobytes())
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
+
+
+def games(digest: Digest, threads: int) -> None:
+    for rules in VARIANTS:
+        game, rng = Game(rules, num_threads=threads), np.random.default_rng(0)
+        state = game.reset(600, seed=1)
+        for turn in range(30):
+            for name in POLICIES[: 5 if turn % 10 == 0 else 4]:
+                actions = make_policy(name).act(game, state, rng)
+                digest.add(actions)
+            digest.add(game.legal_actions(state), game.observe(state), game.observe(state, 1))
+            digest.add(game.scores(state), game.rewards(state))
+            half = state.copy()
+            game.decide(half, actions)
+            game.roll(half)
+            game.step(state, actions)
+            digest.add(state, half)
+            game.reset(state, where=state["phase"] == Phase.OVER)
+        observation = np.empty((600, game.observation_size), np.int8)
+        mask = np.empty((600, game.num_actions), np.int8)
+        reward, done = np.empty((600, rules.players), np.float32), np.empty(600, np.bool_)
+        for _ in range(30):
+            actions = make_policy("random").act(game, state, rng)
+            game.step_autoreset(state, actions, observation, mask, reward, done)
+            digest.add(observation, mask, reward, done)
+        game.reset(state, roll=False)
+        game.roll(state, np.zeros((600, 5), np.int8))
+        digest.add(state)
+        state["player"][7] = 9
+        with contextlib.suppress(ValueError):
+            game.observe(state)
+
+
+def nodes(digest: Digest) -> None:
+    """A game as OpenSpiel's states play it: one record, chance and decisions apart."""
+    for rules in VARIANTS:
+        game = Game(rules, skip_forced=False)
+        state = game.reset(1, seed=6, roll=False)
+        while state["phase"][0] != Phase.OVER:
+            if state["phase"][0] == Phase.CHANCE:
+                rolled = state.copy()
+                game.roll(rolled)
+                state["rng"] = rolled["rng"]
+                batch.roll_one(state, game.config, keep_number(rolled["dice"][0].tolist()))
+            else:
+                digest.add(*batch.legal_one(state, game.config))
+                batch.decide_one(state, game.config, game.legal_actions(state)[0].argmax())
+            digest.add(state)
+
+
+def learnt(digest: Digest, threads: int) -> None:
+    for rules in VARIANTS:
+        value, game = some_value(rules), Game(rules, num_threads=threads)
+        state = game.reset(600, seed=2, roll=False)
+        for _ in range(5):
+            digest.add(value.features.write(game, state), value(game, state))
+            turns = play_turns(game, state, value, np.arange(600) % 3 == 0)
+            game.reset(state, where=state["phase"] == Phase.OVER, roll=False)
+            digest.add(state, turns.before, turns.after)
+
+
+def environments(digest: Digest, threads: int) -> None:
+    for opponents in ("greedy", "random", "planner"):
+        vector: Any = gymnasium.make_vec(
+            ID, num_envs=600, opponents=opponents, num_threads=threads, autoreset_mode="SameStep", spaces=1
+        )
+        vector.reset(seed=3)
+        for _ in range(20):
+            observation, reward, terminated, truncated, info = vector.step(vector.action_masks().argmax(1))
+            digest.add(observation, reward, terminated, truncated, info["action_mask"])
+        env: Any = gymnasium.make(ID, opponents=opponents, disable_env_checker=True).unwrapped
+        observation, info = env.reset(seed=4)
+        ended = False
+        while not ended:
+            observation, reward, terminated, truncated, info = env.step(env.action_masks().argmax())
+            ended = terminated or truncated
+            digest.add(observation, reward, info["action_mask"])
+    raw = way_of_the_dragon_v0.raw_env(players=3)
+    raw.reset(seed=5)
+    for _ in range(50):
+        digest.add(raw.observe("player_1")["observation"])
+        raw.step(raw.action_masks().argmax())
+
+
+def solution(digest: Digest, threads: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "0.wotd")
+        table = solver.solve(0, file, threads=threads)
+        compact = solver.compact(file, Path(folder, "compact.wotd"))
+        digest.add(table.values, compact.values, solver.verify(file, threads=threads))
+        oracle = make_policy(f"oracle:{file}")
+        greedy = make_policy("greedy")
+        digest.add(solver.evaluate(greedy, table, ([5, 4, 3, 2, 0], [4, 5, 1, 0, 0])))
+        digest.add(table.value([[1, 2, 3, 4, 5]], [[2, 3, 4, 5, 1]]), compact.value([[1] * 5], [[2] * 5]))
+        for player in (oracle, greedy):
+            digest.add(analysis.grade(player, table, games=50, seed=1).stages)
+
+
+def tournament(digest: Digest) -> None:
+    results = run(Tournament(("greedy", "planner"), games=100, luck="planner"))
+    for played in results.games.values():
+        digest.add(played)
+
+
+def idle_kernels() -> list[str]:
+    """Kernels that nothing has called, neither from Python nor from another kernel."""
+    called: set[str] = set()
+    for kernel in compilation.KERNELS:
+        called.update(name for name in kernel.py_func.__code__.co_names if name != kernel.py_func.__name__)
+    return sorted(
+        f"{kernel.py_func.__module__}.{kernel.py_func.__name__}"
+        for kernel in compilation.KERNELS
+        if not kernel.overloads and kernel.py_func.__name__ not in called
+    )
+
+
+def main(threads: int = 1) -> None:
+    digest = Digest()
+    games(digest, threads)
+    nodes(digest)
+    learnt(digest, threads)
+    environments(digest, threads)
+    solution(digest, threads)
+    tournament(digest)
+    print(digest)
+    print("never called:", ", ".join(idle_kernels()) or "none")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

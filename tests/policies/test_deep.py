@@ -1,0 +1,117 @@
+"""Two turns planned: the value that looks a turn further, and the policy that plays by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.exact import before_roll, random_positions
+from tests.helpers.learned import some_value
+from tests.policies.test_policies import VARIANTS, positions
+from wotd_env import Game, Phase, Rules, analysis, make_policy, policy, solver
+from wotd_env.planning import learned
+from wotd_env.planning.deeper import Deeper
+from wotd_env.planning.planner import plan
+from wotd_env.planning.playing import play_turns
+from wotd_env.planning.values import hand_made
+from wotd_env.policies import deep
+from wotd_env.policies.planner import Planner
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> solver.Table:
+    """The solution of the board without plain spaces."""
+    return solver.solve(0, tmp_path_factory.mktemp("table") / "0.wotd")
+
+
+def test_a_perfect_value_stays_what_it_is(table: solver.Table):
+    game = Game(Rules(spaces=0))
+    for player in (0, 1):
+        state = before_roll(*random_positions(0, 300, seed=2), player)
+        expected = table.for_seats(game, state)
+        np.testing.assert_allclose(Deeper(table.for_seats)(game, state), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_a_position_is_worth_what_its_next_turn_is(rules: Rules):
+    game, value = Game(rules), some_value(rules)
+    state = game.reset(40, seed=2, roll=False)
+    for _ in range(2 * rules.players):
+        going_on = state[~game.is_over(state)]
+        play_turns(game, going_on, value)
+        state[~game.is_over(state)] = going_on
+    before, over = state.copy(), game.is_over(state)
+    values = Deeper(value)(game, state)
+    assert (state == before).all()
+    assert (values[over] == 0).all()
+    mover = state["player"][~over]
+    np.testing.assert_array_equal(
+        values[~over][np.arange(len(mover)), mover], plan(game, state[~over], value)[1]
+    )
+    np.testing.assert_allclose(values.sum(1), 0, atol=1e-5)
+    state["rng"] = 0  # what is worth something is the position
+    np.testing.assert_array_equal(Deeper(value)(game, state), values)
+
+
+def test_the_second_turn_is_planned_where_it_is_a_close_thing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(deep, "CLOSE", 0.002)
+    game, rng = Game(skip_forced=False), np.random.default_rng(0)
+    state = positions(Rules(), games=20)
+    values = plan(game, state, hand_made)[0]
+    ranked = np.sort(values, 1)
+    close = ranked[:, -1] - ranked[:, -2] < 0.002
+    one, two = (Planner(value).act(game, state, rng) for value in (hand_made, Deeper(hand_made)))
+    assert (one != two)[close].sum() > 10
+    assert (one != two)[~close].any()
+    actions = make_policy("deep").act(game, state, rng)
+    np.testing.assert_array_equal(actions, np.where(close, two, one))
+
+
+@pytest.mark.parametrize("rules", VARIANTS, ids=str)
+def test_every_variant_is_played(rules: Rules):
+    game, player, rng = Game(rules, skip_forced=False), make_policy("deep"), np.random.default_rng(0)
+    state = positions(rules, games=4, decisions=20)
+    actions = player.act(game, state, rng)
+    assert game.legal_actions(state)[np.arange(len(state)), actions].all()
+    parts = [player.act(game, part, rng) for part in np.array_split(state, 5)]
+    np.testing.assert_array_equal(np.concatenate(parts), actions)
+    state["phase"] = Phase.OVER
+    assert player.act(game, state, rng).shape == actions.shape
+
+
+def test_the_errors_of_a_value_matter_less_two_turns_deep(table: solver.Table):
+    weights = np.random.default_rng(0).integers(1, 1 << 32, (2, 5))
+
+    def wrong(game: Game, state: np.ndarray) -> np.ndarray:
+        """Perfect but for errors that have nothing to do with one another."""
+        mixed = (state["pieces"][:, :2].astype(np.int64) * weights).sum((1, 2)) + state["player"]
+        error = np.sin(mixed.astype(np.float64)) * 0.05
+        off: np.ndarray = np.where(state["player"] == 0, error, -error)[:, None] * [1, -1]
+        off += table.for_seats(game, state)
+        return off
+
+    one, two = (analysis.grade(Planner(value), table, games=200).all for value in (wrong, Deeper(wrong)))
+    assert 0 < two.regret < 0.5 * one.regret
+
+
+def test_a_learnt_value_is_planned_with(tmp_path: Path):
+    rules = Rules(spaces=1)
+    value = some_value(rules)
+    (tmp_path / "value.npz").write_bytes(learned.save(value))
+    game, state, rng = Game(rules), positions(rules, games=5), np.random.default_rng(0)
+    player = make_policy(f"deep:{tmp_path}")
+    np.testing.assert_array_equal(
+        player.act(game, state, rng), make_policy(f"deep:{tmp_path / 'value.npz'}").act(game, state, rng)
+    )
+    expected = plan(game, state, Deeper(value))[1]
+    assert isinstance(player, Planner)
+    np.testing.assert_array_equal(player.equity(game, state), expected)
+    with pytest.raises(
+        ValueError, match=r"for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
+    ):
+        policy.check_rules(player, Rules(spaces=2))
+    policy.check_rules(make_policy("deep"), Rules(spaces=2))
+    with pytest.raises(FileNotFoundError, match="no file"):
+        make_policy(f"deep:{tmp_path / 'nowhere'}")

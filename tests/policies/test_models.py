@@ -1,0 +1,125 @@
+"""The models of the package: found by the rules at hand, refused for others, and listed as they are."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.learned import some_value
+from tests.policies.test_policies import network, positions
+from tools import models as tool
+from wotd_env import Game, Rules, make_policy, models
+from wotd_env.arena import Tournament, run
+from wotd_env.arena.store import policy_digest
+from wotd_env.planning import learned
+from wotd_env.policies import ppo, td
+
+OWN = Rules(players=3, powers="own", colors="random")
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A box with models that have learnt nothing: of td for two rules, of ppo for one."""
+    for rules in (Rules(), OWN):
+        (tmp_path / f"{models.name_of('td', rules)}.npz").write_bytes(
+            learned.save(some_value(rules), np.float16)
+        )
+    (tmp_path / "td-4-none.json").write_text("{}")
+    game = Game()
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    network(tmp_path, game, weights.astype(np.float32)).rename(tmp_path / "ppo-2-none.onnx")
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    for policy in (td, ppo):
+        policy._of_package.cache_clear()
+    yield tmp_path
+    for policy in (td, ppo):
+        policy._of_package.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(), Rules(start=1, max_turns=50), OWN, Rules(players=3, powers="own")], ids=str
+)
+def test_the_model_for_the_rules_at_hand_plays(box: Path, rules: Rules):
+    game, state, rng = Game(rules), positions(rules), np.random.default_rng(0)
+    file = box / f"{models.name_of('td', rules)}.npz"
+    expected = make_policy(f"td:{file}").act(game, state, rng)
+    policy = make_policy("td")
+    np.testing.assert_array_equal(policy.act(game, state, rng), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(policy)).act(game, state, rng), expected)
+
+
+def test_the_network_of_ppo_plays(box: Path):
+    game, state, rng = Game(), positions(Rules()), np.random.default_rng(0)
+    expected = make_policy(f"onnx:{box / 'ppo-2-none.onnx'}").act(game, state, rng)
+    np.testing.assert_array_equal(make_policy("ppo").act(game, state, rng), expected)
+    with pytest.raises(ValueError, match=r"no trained model of ppo .*players=3.* There are ppo-2-none "):
+        run(Tournament(("ppo", "random"), Rules(players=3), games=3), workers=0)
+
+
+@pytest.mark.parametrize(
+    "other", [{"players": 4}, {"spaces": 6}, {"powers": "any"}, {"immunity": True}], ids=str
+)
+def test_rules_without_a_model_are_refused_with_those_that_have_one(box: Path, other: dict[str, object]):
+    rules = Rules(**other)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"no trained model of td .* There are td-2-none, td-3-own "):
+        run(Tournament(("td", "random"), rules, games=2), workers=0)
+    with pytest.raises(ValueError, match="no trained model of td"):
+        make_policy("td").act(Game(rules), Game(rules).reset(1), np.random.default_rng(0))
+
+
+def test_another_model_is_another_policy(box: Path):
+    before = policy_digest("td")
+    assert policy_digest("td") == before
+    (box / "td-2-none.npz").write_bytes(learned.save(some_value(Rules(), seed=1)))
+    assert policy_digest("td") != before
+
+
+def test_run_folders_are_known_by_what_they_hold(tmp_path: Path):
+    (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules())))
+    before = policy_digest(f"td:{tmp_path}")
+    (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules(), seed=1)))
+    assert policy_digest(f"td:{tmp_path}") != before
+
+
+CARDS = sorted(models.FOLDER.glob("*.json"))
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.stem)
+def test_the_page_says_what_the_cards_say(card: Path):
+    known = json.loads(card.read_text())
+    rules = Rules.from_dict(known["rules"])
+    assert models.find(known["policy"], rules).stem == card.stem
+    game = Game(models.rules_of(rules))
+    make_policy(known["policy"]).act(game, game.reset(4, seed=0), np.random.default_rng(0))
+    page = (Path(tool.ROOT) / "docs" / tool.PAGE).read_text()
+    assert f"`{known['command']}`" in page
+    assert known["curve"][-1][0] > 0
+    assert all(counts["games"] >= 1000 for counts in known["result"].values())
+
+
+def test_the_page_is_up_to_date():
+    cards = [json.loads(card.read_text()) for card in CARDS]
+    assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
+
+
+def test_the_command_of_a_model_is_taken_by_train():
+    pytest.importorskip("torch", reason="needs the extra train")
+    import train
+    from agents import training
+
+    usual, rules = vars(training.PRESETS["quick"]), Rules(players=3, immunity=True)
+    changed = {"seed": 3, "planned": False, "credit": "planner", "clip": 0.1}
+    words = tool.command("ppo", usual | changed, rules).split()
+    assert words[:2] == ["python", "train.py"]
+    _, settings = train.parse(words[2:])
+    assert vars(settings) | {"folder": None} == usual | changed | {"rules": rules}
+
+
+def test_a_trial_shows_the_sizes_of_its_own_files(tmp_path: Path):
+    (tmp_path / f"{CARDS[0].stem}.npz").write_bytes(bytes(2_000_000))
+    assert "2,000 kB" in tool.page([json.loads(CARDS[0].read_text())], tmp_path)

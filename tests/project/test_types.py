@@ -1,0 +1,42 @@
+"""What editors and type checkers see of the package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import wotd_env
+from tests.helpers import ROOT
+
+
+def test_public_names_and_no_others_are_listed_before_they_are_used():
+    code = "import wotd_env; print(*dir(wotd_env))"
+    listed = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert set(listed.stdout.split()) == {*wotd_env.__all__, "__version__"}
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_what_users_get(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import wotd_env\n"
+        "from wotd_env import Game, make_policy, way_of_the_dragon_v0\n"
+        "reveal_type(way_of_the_dragon_v0.env(players=3))\n"
+        "reveal_type(Game().reset(1, seed=0))\n"
+        "reveal_type(make_policy('greedy'))\n"
+        "reveal_type(wotd_env.Rules().players)\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", script]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    revealed = re.findall(r'Revealed type is "(.*)"', checked.stdout)
+    assert len(revealed) == 4, checked.stdout
+    env, states, policy, players = revealed
+    assert env.startswith("wotd_env.envs.aec.")
+    assert "ndarray" in states
+    assert policy.endswith("Policy")
+    assert players == "int" or players.endswith(".int")
