@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import pettingzoo
 
-from wotd_env.core.actions import Action, describe_action
+from wotd_env.core.actions import Action
 from wotd_env.core.rules import Phase, Power, Rules
 from wotd_env.core.state import STATE
+from wotd_env.core.words import describe_action
 
 if TYPE_CHECKING:
     from wotd_env import notation, symmetry, way_of_the_dragon_v0

@@ -70,6 +70,24 @@ def test_what_are_no_rules_is_named(values):
         Rules.from_dict(values)
 
 
+def test_a_game_takes_the_fields_of_rules():
+    assert Game(players=3, powers="own").rules == Rules(players=3, powers="own")
+    assert Game(encoding="compact", spaces=3).rules == Rules(spaces=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"player": 3}, r"Game.__init__\(\) got an unexpected keyword argument 'player'. Did you mean 'players'\?"),
+        ({"num_thread": 2}, r"unexpected keyword argument 'num_thread'. Did you mean 'num_threads'\?"),
+        ({"rules": Rules(), "players": 3}, "rules or fields of Rules, not both: got rules and players"),
+    ],
+)
+def test_unknown_or_contradictory_arguments_of_a_game_are_named(arguments: dict[str, Any], message: str):
+    with pytest.raises(TypeError, match=message):
+        Game(**arguments)
+
+
 def test_new_games_are_those_of_reset():
     for roll in (True, False):
         game = Game(Rules(players=3))
@@ -162,6 +180,15 @@ def test_words_for_an_action_in_a_game_say_where_it_leads(pieces, dice, phase, a
     assert np.array_equal(state, before)
 
 
+def test_words_for_a_hold_name_the_tiger_where_it_is_spent():
+    game = Game(Rules(powers="any"))
+    state = at(game, {}, "wwfdd", Phase.KEEP)
+    state["rolls_left"] = 0
+    assert game.describe_action(state, 3) == "keep water, water and re-roll the rest (eye of the tiger, metal)"
+    assert game.describe_action(state, 0) == "re-roll all dice (eye of the tiger, metal)"
+    assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
+
+
 def test_words_for_an_action_need_one_game_in_which_it_is_legal():
     game = Game()
     with pytest.raises(IllegalActionError, match="action 50"):
@@ -251,6 +278,18 @@ def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
         "assert np.array_equal(out, game.observe(state))\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+def test_a_user_thread_named_like_a_worker_still_shares_its_batch_among_threads():
+    game = Game(num_threads=2)
+    state = game.new(2000)
+    calls: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: calls.extend(game.apply(lambda states, config: len(states), state)), name="wotd_env_0"
+    )
+    thread.start()
+    thread.join()
+    assert calls == [1000, 1000]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

@@ -21,11 +21,12 @@ import numpy as np
 
 from wotd_env.core import batch, dice, engine
 from wotd_env.core import position as notation
-from wotd_env.core.actions import Action, describe_action
-from wotd_env.core.game import Game, IllegalActionError, show_dice
+from wotd_env.core.actions import Action
+from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.observation import DEADLINE, ENCODINGS
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
+from wotd_env.core.words import describe_action, show_dice
 from wotd_env.envs.common import final_rewards
 
 try:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.game import Game, show_dice
+from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
+from wotd_env.core.words import show_dice
 from wotd_env.intervals import margin_of_error
 from wotd_env.notation import position
 from wotd_env.policies import make_policy

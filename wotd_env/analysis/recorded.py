@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis.advice import Advisor
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
-from wotd_env.core.game import Game, show_dice
+from wotd_env.core.game import Game
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
+from wotd_env.core.words import show_dice
 from wotd_env.notation import RecordedGame
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from wotd_env.arena.luck import Equity, luck
 from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, seatings
 from wotd_env.core import engine
-from wotd_env.core.actions import describe_action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
+from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_rules, play_out
 
 __all__ = [

@@ -164,8 +164,8 @@ def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | No
         names: of who plays, by seat.
         steps: its positions, STATE (1,), with what is decided in each; None in the last one.
     """
-    from wotd_env.core.game import show_dice
     from wotd_env.core.position import SEATS
+    from wotd_env.core.words import show_dice
     from wotd_env.notation import position
     from wotd_env.rendering import render_text
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from wotd_env.core.game import Game, show_dice
+from wotd_env.core.game import Game
 from wotd_env.core.position import FACES
 from wotd_env.core.rules import DICE, ELEMENTS, Phase
 from wotd_env.core.state import States
+from wotd_env.core.words import show_dice
 from wotd_env.notation import action_text
 
 if TYPE_CHECKING:

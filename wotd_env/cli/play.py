@@ -230,7 +230,7 @@ class _Match:
 
     def _choose(self, state: States) -> int | None:
         """Return what the seat to act decides, and tell it; None if it leaves."""
-        from wotd_env.core.game import show_dice
+        from wotd_env.core.words import show_dice
         from wotd_env.policy import ask
 
         seat = int(state["player"][0])

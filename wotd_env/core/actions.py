@@ -1,4 +1,4 @@
-"""The numbers of the actions, the same for every number of players up to the swaps, and their words."""
+"""The numbers of the actions, the same for every number of players up to the swaps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Power, Rules
+from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-__all__ = ["Action", "describe_action", "num_actions", "power_of"]
+__all__ = ["Action", "num_actions", "pairs", "power_of"]
 
 
 Bits = Any
@@ -90,47 +89,3 @@ def _pair_table() -> NDArray[np.int8]:
 
 
 PAIRS = _pair_table()
-
-_FIXED: dict[int, str] = {
-    Action.STOP_ROLLING: "keep all dice and stop rolling",
-    Action.EQUILIBRIUM: "equilibrium: advance every piece that can",
-    Action.WOOD_EQUILIBRIUM: "equilibrium with the dragon as the missing element: advance every piece that can (wood)",
-    Action.EARTH_EQUILIBRIUM: "equilibrium: advance every piece, blocked ones jump (earth)",
-    Action.PASS: "pass",
-    Action.NO_MOVE_BY_FEAR: "stay put although a move is possible (fear, water)",
-    Action.END_TURN: "end the turn",
-    Action.PERFECTION_TURN: "take the extra turn of perfection",
-    Action.REBIRTH_TURN: "take an extra turn (rebirth, fire)",
-}
-_SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 4th next seat")
-
-
-def describe_action(action: int, rules: Rules | None = None) -> str:
-    """Say in words what an action does.
-
-    Args:
-        action: number of the action.
-        rules: the rules of the game, needed for the swaps of more than two players.
-
-    Raises:
-        ValueError: if there is no such action.
-    """
-    players = 2 if rules is None else rules.players
-    action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
-    if action in _FIXED:
-        return _FIXED[action]
-    if action < Action.STOP_ROLLING:
-        kept = [str(die + 1) for die in range(DICE) if action >> die & 1]
-        if not kept:
-            return "re-roll all dice"
-        return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"
-    if action < Action.WOOD_ON:
-        return f"move on {ELEMENTS[action - Action.MOVE_ON]}"
-    if action < Action.JUMP_ON:
-        element = ELEMENTS[action - Action.WOOD_ON]
-        return f"move on {element}, dragons counted as {element} (wood)"
-    if action < Action.EQUILIBRIUM:
-        return f"jump on {ELEMENTS[action - Action.JUMP_ON]} (earth)"
-    path, pair = divmod(action - Action.FIRST_SWAP, pairs(players))
-    one, other = PAIRS[players, pair]
-    return f"swap on {ELEMENTS[path]} the pieces of {_SEATS[one]} and {_SEATS[other]}"

@@ -1,28 +1,29 @@
-"""Checks of arguments that come from outside, each with one error that names the argument and the value."""
+"""Checks of arguments from outside; each raises one error that names the argument and the value."""
 
 from __future__ import annotations
 
+import difflib
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_integer", "kind_of"]
+__all__ = ["check_choice", "check_integer", "check_names", "kind_of"]
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
-    """Return `value` as an int if it is a whole number (NumPy's included) in a range.
+    """Return `value` as an int if it is an integer (NumPy's included) in a range.
 
     Args:
-        name: of the argument.
+        name: name of the argument.
         value: its value.
-        low: the least that is allowed.
-        high: the most that is allowed, None for no limit.
-        why: what the limits depend on, in words.
+        low: the smallest allowed value.
+        high: the largest allowed value, None for no limit.
+        why: words for the error: what the limits depend on.
 
     Raises:
-        ValueError: if it is none; True and False are none.
+        ValueError: if it is not such a number. True and False are not.
     """
     try:
         number = None if np.ndim(value) else operator.index(value)
@@ -45,7 +46,7 @@ def _readable(limit: int) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return what an argument is, for an error message."""
+    """Return an argument for an error message: dtype and shape of an array, otherwise its repr."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
@@ -53,8 +54,23 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of the choices.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if it is not.
     """
     if isinstance(value, np.ndarray) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError, worded as Python words it, for the first unknown keyword argument.
+
+    Args:
+        function: the name that the error shows, as in `"Game.__init__()"`.
+        given: names of the keyword arguments of a call.
+        known: names that the function takes.
+    """
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else f" Known arguments: {', '.join(known)}"
+            raise TypeError(f"{function} got an unexpected keyword argument {name!r}.{hint}")

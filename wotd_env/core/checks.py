@@ -17,7 +17,7 @@ from wotd_env.core.engine import BIT, Config, Configs
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
-__all__ = ["check_states", "describe_fault", "first_fault", "plain"]
+__all__ = ["check_one", "check_states", "describe_fault", "first_fault", "plain"]
 
 CHECKS = (
     ("phase", "from 0 to 4"),
@@ -52,6 +52,12 @@ def plain(state: States) -> States:
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
+
+
+def check_one(state: States) -> None:
+    """Raise ValueError unless a batch holds one game."""
+    if len(plain(state)) != 1:
+        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
 
 
 def check_states(rules: Rules, states: States) -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import os
-import threading
+import dataclasses
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core import batch, checks, dice, engine
-from wotd_env.core.actions import Action, describe_action, num_actions
-from wotd_env.core.arguments import check_choice, check_integer, kind_of
+from wotd_env.core import batch, checks, dice, engine, parallel
+from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_choice, check_integer, check_names, kind_of
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
-from wotd_env.core.rules import DICE, ELEMENTS, REROLLS, Phase, Rules
+from wotd_env.core.rules import DICE, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE, States
+from wotd_env.core.words import describe_action, describe_decision, show_dice
 
 __all__ = ["Game", "GameSpec", "IllegalActionError"]
 
@@ -29,9 +26,8 @@ _NO_SEATS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
 _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
-_MIN_SLICE = 256  # games a thread is worth starting for
 _BEYOND = 1 << 62  # no action
-_THREADS = "wotd_env"  # what the names of the threads begin with
+_FIELDS = tuple(field.name for field in dataclasses.fields(Rules))
 
 
 class IllegalActionError(ValueError):
@@ -103,9 +99,10 @@ class Game:
 
     Args:
         rules: the rules of all games.
-        skip_forced: take decisions with a single legal action at once, so that players are asked real questions only.
+        skip_forced: take decisions with a single legal action at once, so that players only face real choices.
         num_threads: threads that share a batch; results do not depend on it.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
+        **fields: fields of `Rules`, as in `Game(players=3, powers="own")`, in place of `rules`.
 
     Attributes:
         num_actions: A.
@@ -121,9 +118,18 @@ class Game:
         skip_forced: bool = True,
         num_threads: int = 1,
         encoding: str = "one_hot",
+        **fields: Any,
     ) -> None:
+        if fields:
+            check_names(
+                "Game.__init__()", fields, (*_FIELDS, "rules", "skip_forced", "num_threads", "encoding")
+            )
+            if rules is not None:
+                raise TypeError(
+                    f"Game() takes rules or fields of Rules, not both: got rules and {', '.join(fields)}"
+                )
         if rules is None:
-            rules = Rules()
+            rules = Rules(**fields)
         if not isinstance(rules, Rules):
             raise TypeError(f"rules must be a Rules, got {rules!r}")
         self.rules = rules
@@ -244,27 +250,20 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Say in words what a legal action does in a game, STATE (1,), with the spaces that pieces go to.
+        """Return a legal action in words, with the kept dice or the spaces that pieces go to.
+
+        Args:
+            state: one game, STATE (1,).
+            action: the action.
 
         Raises:
-            IllegalActionError: if the action is not legal.
-            ValueError: for a record that is no game of these rules, or more than one.
+            IllegalActionError: if the action is illegal.
+            ValueError: if `state` is not one game of these rules.
         """
-        if len(state) != 1:
-            raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+        checks.check_one(state)
         after = state.copy()
         self.decide(after, [action])
-        words = describe_action(action, self.rules)
-        if state["phase"][0] == Phase.KEEP:
-            if action in (0, Action.STOP_ROLLING):
-                return words
-            return f"keep {show_dice(after['dice'][0])} and re-roll the rest"
-        before, now = state["pieces"][0], after["pieces"][0]
-        moved = [
-            f"{'' if action < Action.EQUILIBRIUM else f'{ELEMENTS[path]} '}to {self._name_space(now[seat, path])}"
-            for seat, path in np.argwhere(before != now)
-        ]
-        return f"{words}, {', '.join(moved)}" if moved and action < Action.FIRST_SWAP else words
+        return describe_decision(self.rules, state[0], after[0], action)
 
     def explain_illegal(self, state: States, action: int) -> str:
         """Say why an action is illegal in a game, STATE (1,): what it is, what is legal, and the position as text."""
@@ -280,10 +279,6 @@ class Game:
             f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
             f'position: "{position(self.rules, state)}"'
         )
-
-    def _name_space(self, space: int) -> str:
-        beyond = int(space) - self.rules.spaces
-        return f"number {beyond}" if beyond > 0 else f"space {space}"
 
     def legal_actions(
         self, state: States, out: NDArray[np.int8] | None = None, validate: bool = True
@@ -437,10 +432,10 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that takes actions, in place; if something is wrong, raise before anything has changed."""
+        """Call a kernel that takes actions, in place; raise before anything changes if something is wrong."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
-        if self._threads(work) == 1:
+        if len(parallel.slices(len(work), self.num_threads)) == 1:
             wrong = kernel(work, self.config, chosen, validate, *arguments)
             if wrong >= 0:
                 raise self._wrong(work, wrong, actions)
@@ -463,7 +458,7 @@ class Game:
             found = self._run(checks.first_fault, work)
         else:
             found = self._run(batch.first_wrong, work, self.as_actions(work, actions))
-        for part, first in zip(self._parts(state), found, strict=True):
+        for part, first in zip(parallel.slices(len(work), self.num_threads), found, strict=True):
             if first >= 0:
                 raise self._wrong(state, part.start + first, actions)
 
@@ -506,31 +501,8 @@ class Game:
         return results
 
     def _run(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
-        """Do what `apply` does, for records in a plain block of memory, unchecked."""
-        if self._threads(state) == 1:
-            return [_call(kernel, state, self.config, arguments)]
-        pool = _pool(self.num_threads, os.getpid())
-        calls: list[Future[Any]] = []
-        try:
-            for part in self._parts(state):
-                sliced = tuple(_slice(each, part) for each in arguments)
-                calls.append(pool.submit(_call, kernel, state[part], self.config, sliced))
-            return [call.result() for call in calls]
-        except BaseException:  # a call has failed, or Ctrl-C: no game changes any more once the caller knows
-            wait([call for call in calls if not call.cancel()])
-            raise
-
-    def _parts(self, state: States) -> list[slice]:
-        """Return the part of a batch that each thread works on."""
-        threads = self._threads(state)
-        edges = [len(state) * i // threads for i in range(threads + 1)]
-        return [slice(*edge) for edge in itertools.pairwise(edges)]
-
-    def _threads(self, state: States) -> int:
-        """Return how many threads a batch is worth: one inside of `apply`, where all others may be waiting."""
-        if self.num_threads == 1 or threading.current_thread().name.startswith(_THREADS):
-            return 1
-        return max(1, min(self.num_threads, len(state) // _MIN_SLICE))
+        """Call a kernel without checking the records, which lie in one block of memory."""
+        return parallel.call(kernel, state, self.config, arguments, self.num_threads)
 
     def _readable(self, state: States, validate: bool) -> States:
         """Return the batch as kernels read it, checked."""
@@ -598,21 +570,6 @@ class Game:
         return rolls
 
 
-def _call(
-    kernel: Callable[..., Any], state: States, config: NDArray[np.void], arguments: tuple[Any, ...]
-) -> Any:
-    return kernel(state, config, *[each() if callable(each) else each for each in arguments])
-
-
-def _slice(argument: Any, part: slice) -> Any:
-    """Return the rows of an array, or of all arrays in a NamedTuple, that belong to a part of a batch."""
-    if isinstance(argument, np.ndarray):
-        return argument[part]
-    if isinstance(argument, tuple):
-        return argument._make(_slice(each, part) for each in argument)  # type: ignore[attr-defined]
-    return argument
-
-
 def _as_array(actions: ArrayLike) -> NDArray[Any]:
     if isinstance(actions, np.ndarray):
         return actions
@@ -639,14 +596,3 @@ def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: An
     except AttributeError:
         pass
     raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")
-
-
-def show_dice(faces: ArrayLike) -> str:
-    """Return dice in words, those to be rolled left out."""
-    return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"
-
-
-@functools.cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Return the process's own pool: made when first needed, and again after a fork."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=_THREADS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.core.checks import check_states
+from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
@@ -39,8 +39,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
         ValueError: for a record that is no game of these rules, or more than one.
     """
     check_states(rules, state)
-    if len(state) != 1:
-        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+    check_one(state)
     record = state[0]
     colors = letters(record["color"])
     playing, unused = colors[: rules.players], colors[rules.players :]

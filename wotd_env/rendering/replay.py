@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core.actions import describe_action
 from wotd_env.core.game import Game
+from wotd_env.core.words import describe_action
 from wotd_env.notation import RecordedGame
 from wotd_env.rendering.extra import needed_for
 from wotd_env.rendering.raster import render_rgb

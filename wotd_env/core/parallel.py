@@ -1,0 +1,97 @@
+"""Call a kernel on a batch of games, with threads if the batch is large enough.
+
+Kernels are serial; a thread works on a slice of the batch. Results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.state import States
+
+__all__ = ["call", "slices"]
+
+MIN_GAMES = 256
+"""Games in a slice for which starting a thread pays off."""
+
+
+class _Thread(threading.local):
+    is_worker = False
+
+
+_THREAD = _Thread()
+
+
+def slices(games: int, threads: int) -> list[slice]:
+    """Return the slice of the batch for each thread, one slice if threads do not pay off.
+
+    A worker thread gets one slice: the other workers may be waiting for it.
+    """
+    count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
+    edges = [games * i // count for i in range(count + 1)]
+    return [slice(*edge) for edge in itertools.pairwise(edges)]
+
+
+def call(
+    kernel: Callable[..., Any],
+    states: States,
+    config: NDArray[np.void],
+    arguments: tuple[Any, ...],
+    threads: int,
+) -> list[Any]:
+    """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several.
+
+    Args:
+        kernel: a function of wotd_env.core.batch, or one like it.
+        states: STATE (N,), in one block of memory.
+        config: CONFIG (1,).
+        arguments: arrays with a row for each game, and NamedTuples of them, are sliced like the batch. Callable
+            arguments are called in each thread, for scratch memory of its own.
+        threads: the largest number of threads.
+
+    Returns:
+        The result of each call.
+    """
+    parts = slices(len(states), threads)
+    if len(parts) == 1:
+        return [_call(kernel, states, config, arguments)]
+    pool = _pool(threads, os.getpid())
+    calls: list[Future[Any]] = []
+    try:
+        for part in parts:
+            sliced = tuple(_slice(each, part) for each in arguments)
+            calls.append(pool.submit(_call, kernel, states[part], config, sliced))
+        return [each.result() for each in calls]
+    except BaseException:  # a call failed, or Ctrl-C: no game may change after the caller knows
+        wait([each for each in calls if not each.cancel()])
+        raise
+
+
+def _call(
+    kernel: Callable[..., Any], states: States, config: NDArray[np.void], arguments: tuple[Any, ...]
+) -> Any:
+    return kernel(states, config, *[each() if callable(each) else each for each in arguments])
+
+
+def _slice(argument: Any, part: slice) -> Any:
+    """Return the rows of an array, or of all arrays in a NamedTuple."""
+    if isinstance(argument, np.ndarray):
+        return argument[part]
+    if isinstance(argument, tuple):
+        return argument._make(_slice(each, part) for each in argument)  # type: ignore[attr-defined]
+    return argument
+
+
+@functools.lru_cache(maxsize=8)
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the pool of this process. A forked process has a number of its own, so it makes a new pool."""
+    return ThreadPoolExecutor(threads, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -1,0 +1,92 @@
+"""Actions and dice in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.rules import DICE, ELEMENTS, Phase, Rules
+
+__all__ = ["describe_action", "describe_decision", "show_dice"]
+
+_FIXED: dict[int, str] = {
+    Action.STOP_ROLLING: "keep all dice and stop rolling",
+    Action.EQUILIBRIUM: "equilibrium: advance every piece that can",
+    Action.WOOD_EQUILIBRIUM: "equilibrium with the dragon as the missing element: advance every piece that can (wood)",
+    Action.EARTH_EQUILIBRIUM: "equilibrium: advance every piece, blocked ones jump (earth)",
+    Action.PASS: "pass",
+    Action.NO_MOVE_BY_FEAR: "stay put although a move is possible (fear, water)",
+    Action.END_TURN: "end the turn",
+    Action.PERFECTION_TURN: "take the extra turn of perfection",
+    Action.REBIRTH_TURN: "take an extra turn (rebirth, fire)",
+}
+_SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 4th next seat")
+
+
+def describe_action(action: int, rules: Rules | None = None) -> str:
+    """Return an action in words.
+
+    Args:
+        action: number of the action.
+        rules: the rules of the game, needed for the swaps of more than two players.
+
+    Raises:
+        ValueError: for an unknown action.
+    """
+    players = 2 if rules is None else rules.players
+    action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
+    if action in _FIXED:
+        return _FIXED[action]
+    if action < Action.STOP_ROLLING:
+        kept = [str(die + 1) for die in range(DICE) if action >> die & 1]
+        if not kept:
+            return "re-roll all dice"
+        return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"
+    if action < Action.WOOD_ON:
+        return f"move on {ELEMENTS[action - Action.MOVE_ON]}"
+    if action < Action.JUMP_ON:
+        element = ELEMENTS[action - Action.WOOD_ON]
+        return f"move on {element}, dragons counted as {element} (wood)"
+    if action < Action.EQUILIBRIUM:
+        return f"jump on {ELEMENTS[action - Action.JUMP_ON]} (earth)"
+    path, pair = divmod(action - Action.FIRST_SWAP, pairs(players))
+    one, other = PAIRS[players, pair]
+    return f"swap on {ELEMENTS[path]} the pieces of {_SEATS[one]} and {_SEATS[other]}"
+
+
+def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
+    """Return a legal action in words, with the dice that are kept and the spaces that pieces go to.
+
+    Args:
+        rules: the rules of the game.
+        before: the game at the decision, a record of STATE.
+        after: the game after the decision, before any roll.
+        action: number of the action.
+    """
+    words = describe_action(action, rules)
+    if before["phase"] == Phase.KEEP:
+        if action == Action.STOP_ROLLING:
+            return words
+        if action:
+            words = f"keep {show_dice(after['dice'])} and re-roll the rest"
+        return words if before["rolls_left"] else f"{words} (eye of the tiger, metal)"
+    if action >= Action.FIRST_SWAP:
+        return words
+    for seat, path in np.argwhere(before["pieces"] != after["pieces"]):
+        element = "" if action < Action.EQUILIBRIUM else f"{ELEMENTS[path]} "
+        words += f", {element}to {_name_space(rules, after['pieces'][seat, path])}"
+    return words
+
+
+def show_dice(faces: ArrayLike) -> str:
+    """Return dice in words, without those still to be rolled."""
+    return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"
+
+
+def _name_space(rules: Rules, space: int) -> str:
+    beyond = int(space) - rules.spaces
+    return f"number {beyond}" if beyond > 0 else f"space {space}"
