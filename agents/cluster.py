@@ -16,7 +16,7 @@ from wotd_env import Game, Rules
 from wotd_env.adapters.ray import num_cpus
 from wotd_env.core.state import States
 from wotd_env.planning.learned import LearnedValue, Network
-from wotd_env.planning.planner import TOGETHER
+from wotd_env.planning.slots import CHUNK
 
 
 def play_slices(
@@ -34,7 +34,7 @@ def play_slices(
         td_lambda: lambda.
     """
     # Two slices for a CPU, because not all are equally fast; but smaller ones than the planner's are a waste.
-    count = max(1, min(2 * num_cpus(), len(state) // TOGETHER))
+    count = max(1, min(2 * num_cpus(), len(state) // CHUNK))
     games = np.array_split(np.arange(len(state)), count)
     network = ray.put(value.network)
     task = ray.remote(num_cpus=1, max_retries=-1)(_play_slice)

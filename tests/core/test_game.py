@@ -78,7 +78,10 @@ def test_a_game_takes_the_fields_of_rules():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"player": 3}, r"Game.__init__\(\) got an unexpected keyword argument 'player'. Did you mean 'players'\?"),
+        (
+            {"player": 3},
+            r"Game.__init__\(\) got an unexpected keyword argument 'player'. Did you mean 'players'\?",
+        ),
         ({"num_thread": 2}, r"unexpected keyword argument 'num_thread'. Did you mean 'num_threads'\?"),
         ({"rules": Rules(), "players": 3}, "rules or fields of Rules, not both: got rules and players"),
     ],
@@ -184,7 +187,9 @@ def test_words_for_a_hold_name_the_tiger_where_it_is_spent():
     game = Game(Rules(powers="any"))
     state = at(game, {}, "wwfdd", Phase.KEEP)
     state["rolls_left"] = 0
-    assert game.describe_action(state, 3) == "keep water, water and re-roll the rest (eye of the tiger, metal)"
+    assert (
+        game.describe_action(state, 3) == "keep water, water and re-roll the rest (eye of the tiger, metal)"
+    )
     assert game.describe_action(state, 0) == "re-roll all dice (eye of the tiger, metal)"
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
 
