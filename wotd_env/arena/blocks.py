@@ -13,7 +13,7 @@ from wotd_env.arena.luck import Equity, luck
 from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, seatings
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Configs
+from wotd_env.core.config import Configs
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States

@@ -12,7 +12,7 @@ import numpy as np
 from wotd_env.core import engine
 from wotd_env.core.checks import faults
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.observation import ONE_HOT, encode_integers, encode_one_hot, write_mask
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records

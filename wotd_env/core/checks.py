@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.arguments import kind_of
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import BIT, Config, Configs
+from wotd_env.core.config import Config, Configs, config
+from wotd_env.core.engine import BIT
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
@@ -71,14 +72,14 @@ def check_states(rules: Rules, states: States) -> None:
         ValueError: naming the first game with a field that no such game can have, or if they are no batch.
     """
     work = plain(states)
-    if (game := first_fault(work, engine.config(rules, True))) >= 0:
+    if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
 
 
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
     """Return the error for a record that is no game of these rules."""
     one = states[game : game + 1].copy()
-    failed = int(faults_of(one, engine.config(rules, True)))
+    failed = int(faults_of(one, config(rules, True)))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
     words = words.format(
         last_seat=rules.players - 1,

@@ -1,13 +1,32 @@
 """The rules of Way of the Dragon, once: compiled functions over one record of `wotd_env.STATE`.
 
-`s` is the record of a game, `rules` the record of a CONFIG. Functions change `s` in place, trust it, and trust that an
-action is legal; `wotd_env.core.game` checks what comes from outside. Rulings R1..R16 are those of docs/environment.md.
-
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-Legal actions are two sets of bits: bit a of the first stands for action a < FIRST_SWAP, bit k of the second for action
-FIRST_SWAP + k. The dice on the table are passed from function to function as the number of a roll or keep (`shown`,
-wotd_env.core.dice), so that it is worked out once.
+The rulings, in full in docs/environment.md:
+
+    R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
+    R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
+    R3   one piece moves by the dice of its element; only the destination must be free          destination
+    R4   dice never overshoot the end of a path                                                 destination
+    R5   who can move must move, swap or use a power; who cannot may pass                       legal_moves
+    R6   four or five dragons: swap two pieces on one path instead of moving                    legal_swaps, swap
+    R7   five different elements: every piece that can advances one space                       legal_moves, advance_all
+    R8   a move by five dice of one element earns one extra turn                                move, extra
+    R9   the game ends when a player has five pieces on numbered spaces                         finished
+    R10  most points win, then most numbered pieces; the rest of a tie is shared                standing, rewards
+    R11  each power can be used once a game                                                     powers_of, use_power
+    R12  the powers: fear, rebirth, eye of the tiger, the dragon, anxiety                       power_moves, jump, extra
+    R13  the dragon's power counts dragons as one element, also for R7 and R8                   power_moves, move
+    R14  immunity: a piece on the path of its own color cannot be swapped                       legal_swaps
+    R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
+    R16  a game is truncated after max_turns turns                                              end_turn, rewards
+
+`s` is the record of a game, `rules` that of a CONFIG. Functions change `s` in place. They trust that it is valid, and
+that an action is legal; `wotd_env.core.game` checks input from outside.
+
+Legal actions are two sets of bits: bit a of the first is action a < FIRST_SWAP, bit k of the second is action
+FIRST_SWAP + k. Functions pass the dice on the table to each other as the number of a roll or keep (`shown`,
+wotd_env.core.dice), so that it is computed once.
 """
 
 from __future__ import annotations
@@ -15,10 +34,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
 from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
+from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
     COUNTS,
     EQUILIBRIUM,
@@ -36,7 +56,6 @@ from wotd_env.core.dice import (
 from wotd_env.core.rules import (
     DICE,
     DRAGON,
-    ELEMENTS,
     MAX_PLAYERS,
     NUMBERED,
     PATHS,
@@ -44,31 +63,8 @@ from wotd_env.core.rules import (
     REROLLS,
     Phase,
     Power,
-    Rules,
 )
 from wotd_env.core.state import Record
-
-DRAGONS, LOSER = -1, -2  # the values of CONFIG's `start` that are no seat
-
-CONFIG = np.dtype(
-    [
-        ("players", "i8"),
-        ("spaces", "i8"),
-        ("powers", "i8"),  # index into POWER_MODES
-        ("immunity", "i8"),
-        ("dead_pieces", "i8"),
-        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation
-        ("random_colors", "i8"),
-        ("start", "i8"),  # a seat, DRAGONS or LOSER
-        ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # decisions with one legal action are taken at once
-        ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
-    ]
-)
-Config = Any
-"""The rules in compiled code: a record of CONFIG."""
-Configs = Any
-"""The same as it comes in, CONFIG (1,)."""
 
 NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
 
@@ -77,32 +73,6 @@ BIT = np.uint64(1)
 ALL_ACTIONS = np.uint64((1 << Action.FIRST_SWAP) - 1)
 ALL_SWAPS = ~np.uint64(0)
 ALL_POWERS = (1 << len(Power)) - 1
-
-
-def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:
-    """Return the rules as compiled code reads them, CONFIG (1,)."""
-    named = rules.colors if isinstance(rules.colors, tuple) else ()
-    colors = [ELEMENTS.index(name) for name in named]
-    colors += [color for color in range(MAX_PLAYERS) if color not in colors]
-    start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
-    return np.array(
-        [
-            (
-                rules.players,
-                rules.spaces,
-                POWER_MODES.index(rules.powers),
-                rules.immunity,
-                rules.dead_pieces,
-                colors,
-                rules.colors == "random",
-                start,
-                rules.max_turns,
-                skip_forced,
-                encoding,
-            )
-        ],
-        CONFIG,
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------- randomness
@@ -148,20 +118,20 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
 
 @kernel
 def occupied(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the spaces of a path where a piece stands, dead or not, as bits; bit 0 has no meaning."""
+    """Return the spaces of a path with a piece on them, dead or not, as bits; bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
-    for seat in range(MAX_PLAYERS):  # the pieces of seats that do not play are off the board
+    for seat in range(MAX_PLAYERS):  # pieces of unused seats are off the board
         spaces |= np.uint32(1) << np.uint32(s.pieces[seat, path])
     return np.uint64(spaces)
 
 
 @kernel
 def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the space to which `count` dice take the piece of the seat to act on a path, 0 if they cannot (R3, R4)."""
+    """Return the space that `count` dice move the acting seat's piece to on a path, 0 if they cannot (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
-    # arithmetic instead of branches, which random dice would make the processor guess wrong
+    # arithmetic instead of branches, which a processor mispredicts for random dice
     return goal * ((count > 0) & (space <= rules.spaces) & (blocked == 0))
 
 
@@ -335,8 +305,8 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start the record's next game, up to its first roll; its stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS, or LOSER: then the record holds the previous game, its players in their new seats. A
-    record that is new, all zeros but for the stream, has no last player, and all of them roll.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER the record contains the previous game with its players in their new
+    seats. In a new record, all zeros except the stream, all players tie for the last place and roll.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -369,7 +339,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
 @kernel
 def move_seats(s: Record, rules: Config, by: Any) -> None:
-    """Move all players, with their pieces, some seats on: who loses a game starts the next, wherever it sits (R1)."""
+    """Move all players and their pieces `by` seats, so that the loser of a game starts the next one (R1)."""
     n = rules.players
     for path in range(PATHS):
         for _ in range(by):
@@ -381,7 +351,7 @@ def move_seats(s: Record, rules: Config, by: Any) -> None:
 
 @kernel
 def place_dead_pieces(s: Record, rules: Config) -> None:
-    """Put the dead pieces on distinct plain spaces; five in a row on a path would block it for good (R15)."""
+    """Put the dead pieces on distinct plain spaces; five in a row would block a path permanently (R15)."""
     while True:
         for path in range(PATHS):
             s.dead[path] = 0
@@ -401,7 +371,7 @@ def place_dead_pieces(s: Record, rules: Config) -> None:
 
 @kernel
 def impassable(dead: Bits) -> Any:
-    """Return whether five dead pieces of a path stand in a row, so that nothing could ever pass them (R15)."""
+    """Return whether five dead pieces are in a row, which no piece could ever pass (R15)."""
     return dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4 != 0
 
 
@@ -420,7 +390,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
 
 @kernel
 def roll_off_round(s: Record, candidates: Any) -> Bits:
-    """Let the candidates (bits) roll all dice, in the order of their seats, and return those with the most dragons."""
+    """Roll all dice for each candidate (bits), in seat order; return the candidates with the most dragons."""
     most = np.int64(-1)
     leaders = 0
     for seat in range(MAX_PLAYERS):
@@ -436,7 +406,7 @@ def roll_off_round(s: Record, candidates: Any) -> Bits:
 
 @inlined
 def begin_turn(s: Record, seat: Any) -> None:
-    """Let a seat begin its turn: nothing is rolled yet (R2)."""
+    """Begin the turn of a seat; nothing is rolled yet (R2)."""
     s.player = seat
     s.phase = Phase.CHANCE
     s.rolls_left = REROLLS
@@ -446,20 +416,20 @@ def begin_turn(s: Record, seat: Any) -> None:
 
 @kernel
 def show(s: Record, keep: Roll) -> None:
-    """Let the dice of the record show a roll or keep."""
+    """Set the dice of the record to a roll or keep."""
     for die in range(DICE):
         s.dice[die] = KEEP_DICE[keep, die]
 
 
 @kernel
 def throw(s: Record, keep: Roll) -> Roll:
-    """Roll what a keep leaves to be rolled, from the game's own stream, and return the number of the roll."""
+    """Roll the unrolled dice of a keep from the game's own stream; return the number of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
 @kernel
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
-    """Let the dice show a roll; a hold is chosen next or, if there is no re-roll left, a move (R2, R12)."""
+    """Set the dice to a roll; a hold is next or, without a re-roll left, a move (R2, R12)."""
     show(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
@@ -467,7 +437,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, action: Any) -> Roll:
-    """Take a legal action without rolling, and return the number of what the dice show then."""
+    """Take a legal action without rolling; return the number of the roll or keep on the table afterwards."""
     keep = shown(s)
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
@@ -480,7 +450,7 @@ def decide(s: Record, rules: Config, action: Any) -> Roll:
 
 @inlined
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Roll:
-    """Take a legal action of phase KEEP and return the number of the keep that it leaves (R2, R12)."""
+    """Take a legal action of phase KEEP; return the number of the keep that it leaves (R2, R12)."""
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
         s.rolls_left = 0
@@ -505,14 +475,14 @@ def extra(s: Record, rules: Config, action: Any) -> None:
 
 @kernel
 def use_power(s: Record) -> None:
-    """Note that the seat to act has used its power (R11)."""
+    """Mark the power of the seat to act as used (R11)."""
     s.used |= np.uint8(1 << s.player)
 
 
 @inlined
 def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    dice = np.int64(0)  # by which a piece moves
+    dice = np.int64(0)  # that a single piece moves by
     if action >= Action.FIRST_SWAP:
         swap(s, rules, action - Action.FIRST_SWAP)
     elif action < Action.WOOD_ON:
@@ -558,7 +528,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 @kernel
 def advance_all(s: Record, rules: Config, jumps: Any) -> None:
-    """Advance every own piece by one space where it can; with `jumps`, blocked ones jump (R7, R12)."""
+    """Advance every own piece that can by one space; with `jumps`, blocked ones jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:
@@ -569,7 +539,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn; the seat plays `again` or the next one does, unless the game is truncated (R8, R16)."""
+    """Finish the turn. The seat to act plays `again` or the next one does, or the game is truncated (R8, R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -580,16 +550,17 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 
 @inlined
 def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Roll]:
-    """Take a legal action, roll on to the next decision, and return what `run` does."""
+    """Take a legal action and roll on to the next decision; return the result of `run`."""
     return run(s, rules, decide(s, rules, action), True)
 
 
 @inlined
 def run(s: Record, rules: Config, keep: Roll, chance: Any) -> tuple[Bits, Bits, Roll]:
-    """Go on to the next decision; without `chance`, stop at a roll.
+    """Continue to the next decision; without `chance`, stop at a roll.
 
-    Under `skip_forced` a move with one legal action is taken at once (no other decision can have one alone). `keep` is
-    what the dice show. Returned are the legal actions, the legal swaps, and what the dice show then.
+    `keep` is the number of the dice on the table. Under `skip_forced` a move with one legal action is taken at once; no
+    other kind of decision can have a single legal action. Return the legal actions, the legal swaps, and the number of
+    the dice on the table.
     """
     while True:
         if s.phase == Phase.CHANCE:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core import batch, checks, dice, engine, parallel
+from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_choice, check_integer, check_names, kind_of
+from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
 from wotd_env.core.rules import DICE, REROLLS, Phase, Rules
@@ -139,7 +140,7 @@ class Game:
         self.encoding: str = check_choice("encoding", encoding, ENCODINGS)
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
-        self.config = engine.config(rules, self.skip_forced, ENCODINGS.index(encoding))
+        self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
         self.spec = _spec(rules)
 
     def __repr__(self) -> str:
@@ -180,7 +181,7 @@ class Game:
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
         if fresh or seed is not None:  # the game of a seed follows from no other game
-            starters[starters == engine.LOSER] = engine.DRAGONS
+            starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
             raise ValueError(f"where must be bool {work.shape}, got {kind_of(chosen)}")

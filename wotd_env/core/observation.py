@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
-from wotd_env.core.engine import Config, powers_of
+from wotd_env.core.engine import powers_of
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 

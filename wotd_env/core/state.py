@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,43 @@ STATE = np.dtype(
 States = NDArray[np.void]
 """A batch of games: STATE (N,)."""
 
-# What compiled code is given has no type that Python could check; these names say what it is.
-Record = Any
-"""One game, a record of STATE, in compiled code: fields are attributes that can be read and set."""
-Records = Any
-"""A batch of games in compiled code: STATE (N,)."""
+
+class Record(Protocol):
+    """One game in compiled code: the fields of STATE as attributes, so that mypy checks their names."""
+
+    rng: Any
+    dead: Any
+    turn: Any
+    player: Any
+    phase: Any
+    rolls_left: Any
+    dice: Any
+    pieces: Any
+    color: Any
+    used: Any
+    perfection: Any
+    truncated: Any
+    _reserved: Any
+
+
+class Records(Protocol):
+    """A batch of games in compiled code: STATE (N,)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N,)."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any, /) -> Any:
+        """Return the game at an index, a `Record`, or a part of the batch."""
+        ...
+
+    def __setitem__(self, index: Any, game: Any, /) -> None:
+        """Copy a game."""
+        ...
+
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A game as plain bytes: numpy copies and indexes `states.view(ROW)` some twenty times faster than records."""
@@ -53,9 +85,9 @@ _SCRATCH = _Scratch()
 
 
 def scratch() -> NDArray[np.void]:
-    """Return memory for kernels to work in, STATE (2,), the same one whenever the same thread asks.
+    """Return this thread's scratch memory for kernels, STATE (2,).
 
-    Kernels allocate no records: in compiled code a view of a row does not keep its array alive (`make check` sees to
-    it). They call nothing that could ask for this memory while they use it.
+    Kernels allocate no records: in compiled code a view of a row does not keep its array alive (`make check` tests
+    this). A kernel that uses the scratch memory must not call anything else that does.
     """
     return _SCRATCH.records

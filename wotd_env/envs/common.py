@@ -17,7 +17,7 @@ from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import LOSER, Config, Configs
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.rules import Phase, Rules
@@ -260,9 +260,9 @@ def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, l
     loser, whatever the record says (R1).
     """
     chosen = choose_seat(s, rules, seat)
-    if starter == engine.LOSER and lost:
+    if starter == LOSER and lost:
         starter = chosen
-    elif starter == engine.LOSER:
+    elif starter == LOSER:
         engine.move_seats(s, rules, (chosen - learner) % rules.players)
     engine.new_game(s, rules, starter)
     engine.run(s, rules, engine.shown(s), True)

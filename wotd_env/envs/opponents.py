@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch

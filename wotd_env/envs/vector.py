@@ -16,7 +16,7 @@ from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.batch import is_legal, view
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, scratch

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States

@@ -17,8 +17,8 @@ from wotd_env.core.actions import Action
 from wotd_env.core.arguments import kind_of
 from wotd_env.core.checks import plain
 from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Configs
 from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, NUM_KEEPS
-from wotd_env.core.engine import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.actions import MOST_ACTIONS, Action
 from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import COUNTS, KEEPS, NUM_KEEPS, NUM_ROLLS
-from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
@@ -157,7 +157,7 @@ ENDED, LAST = -1, 0
 """Rolls to come in games that are over, and in phases MOVE and EXTRA. The roll of the tiger counts as one to come."""
 
 
-def by_stage(states: States, config: NDArray[np.void]) -> Iterator[tuple[int, bool, NDArray[np.int64]]]:
+def by_stage(states: Records, config: NDArray[np.void]) -> Iterator[tuple[int, bool, NDArray[np.int64]]]:
     """Group states by their stage in the turn.
 
     Yields:

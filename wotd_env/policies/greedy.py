@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.actions import MOST_ACTIONS, Action
 from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM
-from wotd_env.core.engine import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
 from wotd_env.core.state import Record, Records, States, scratch

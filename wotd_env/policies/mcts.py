@@ -20,7 +20,7 @@ from wotd_env.core import engine
 from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs
+from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import STATE, Record, Records, States, scratch

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Config, Configs, legal, shown
+from wotd_env.core.config import Config, Configs
+from wotd_env.core.engine import legal, shown
 from wotd_env.core.game import Game
 from wotd_env.core.observation import BYTES
 from wotd_env.core.rules import Phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wotd_env.core.compilation import inlined
-from wotd_env.core.engine import Config
+from wotd_env.core.config import Config
 from wotd_env.core.state import Record, Records
 from wotd_env.policies import Script, greedy, random
 

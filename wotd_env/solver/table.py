@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
-from wotd_env.core.engine import Configs
+from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
 from wotd_env.core.state import Records

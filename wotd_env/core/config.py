@@ -1,0 +1,77 @@
+"""The rules as compiled code reads them: a record of CONFIG."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, POWER_MODES, Rules
+
+__all__ = ["CONFIG", "DRAGONS", "LOSER", "Config", "Configs", "config"]
+
+DRAGONS, LOSER = -1, -2  # values of CONFIG's `start` that are not a seat
+
+CONFIG = np.dtype(
+    [
+        ("players", "i8"),
+        ("spaces", "i8"),
+        ("powers", "i8"),  # index into POWER_MODES
+        ("immunity", "i8"),
+        ("dead_pieces", "i8"),
+        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation
+        ("random_colors", "i8"),
+        ("start", "i8"),  # a seat, DRAGONS or LOSER
+        ("max_turns", "i8"),
+        ("skip_forced", "i8"),  # decisions with one legal action are taken at once
+        ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
+    ],
+    align=True,  # so that the engine can be compiled for other targets
+)
+
+
+class Config(Protocol):
+    """The rules in compiled code: the fields of CONFIG as attributes."""
+
+    players: Any
+    spaces: Any
+    powers: Any
+    immunity: Any
+    dead_pieces: Any
+    colors: Any
+    random_colors: Any
+    start: Any
+    max_turns: Any
+    skip_forced: Any
+    encoding: Any
+
+
+Configs = Any
+"""The rules as kernels receive them: CONFIG (1,)."""
+
+
+def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:
+    """Return the rules as compiled code reads them, CONFIG (1,)."""
+    named = rules.colors if isinstance(rules.colors, tuple) else ()
+    colors = [ELEMENTS.index(name) for name in named]
+    colors += [color for color in range(MAX_PLAYERS) if color not in colors]
+    start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
+    return np.array(
+        [
+            (
+                rules.players,
+                rules.spaces,
+                POWER_MODES.index(rules.powers),
+                rules.immunity,
+                rules.dead_pieces,
+                colors,
+                rules.colors == "random",
+                start,
+                rules.max_turns,
+                skip_forced,
+                encoding,
+            )
+        ],
+        CONFIG,
+    )
