@@ -15,8 +15,8 @@ import pytest
 import train
 from agents import td
 from tests.agents import test_td
-from tests.arena.test_arena import OWN, QUICK, same
 from tests.helpers import ROOT
+from tests.helpers.tournaments import OWN, QUICK, same
 from wotd_env.arena import BrokenPolicyError, Tournament, run
 
 pytestmark = [

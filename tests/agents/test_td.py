@@ -22,8 +22,8 @@ from agents.checkpoint import CheckpointError
 from agents.targets import Samples, self_play
 from agents.td import Network, Run, Settings
 from tests.agents.test_training import contents, flip, put, refusal
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.policies.test_policies import positions
 from tools import models as tool
 from wotd_env import STATE, Game, Phase, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd

@@ -61,6 +61,15 @@ class Dies(Lowest):
         return super().act(game, state, rng)
 
 
+class Refuses(Lowest):
+    """Raises when it is asked about a third or fourth turn."""
+
+    def act(self, game, state, rng):
+        if ((state["turn"] == 2) | (state["turn"] == 3)).any():
+            raise RuntimeError("turns three and four")
+        return super().act(game, state, rng)
+
+
 class Stuck(Lowest):
     """Never answers."""
 

@@ -13,9 +13,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.planning.test_planner import VARIANTS, arbitrary
-from tests.policies.test_policies import positions
+from tests.helpers.planned import VARIANTS, arbitrary
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import Tournament, run
 from wotd_env.planning import learned
@@ -156,7 +156,7 @@ def test_what_is_not_seen_may_differ(own: dict[str, Any], other: dict[str, Any],
     if fits:
         value.check_rules(Rules(**other))
     else:
-        with pytest.raises(ValueError, match="the learnt value is made for"):
+        with pytest.raises(ValueError, match="the learned value is made for"):
             value.check_rules(Rules(**other))
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_takes_more_memory_than_networks_do_is_refused_before_it_is_
         raise AssertionError("it is unpacked")
 
     monkeypatch.setattr(zipfile.ZipFile, "open", unpack)
-    with pytest.raises(ValueError, match=r"its arrays take 300 MB, and those of a network at most 256 MB"):
+    with pytest.raises(ValueError, match=r"its arrays take 300 MB; at most 256 MB are allowed"):
         learned.load(file)
 
 

@@ -7,33 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
+from tests.helpers.planned import VARIANTS, arbitrary
 from tests.helpers.positions import board
-from tests.policies.test_policies import positions
 from wotd_env import STATE, Game, Phase, Rules
 from wotd_env.planning.learned import LearnedValue
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.planner import Planner
-
-VARIANTS = [
-    Rules(spaces=2),
-    Rules(players=3, spaces=1),
-    Rules(players=5, spaces=0),
-    Rules(players=2, spaces=2, powers="any", dead_pieces=4),
-    Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood"), dead_pieces=1),
-    Rules(players=4, spaces=2, powers="own", colors="random", immunity=True, dead_pieces=2),
-    Rules(players=5, spaces=1, powers="any", immunity=True, max_turns=30),
-]
-
-
-def arbitrary(game: Game, afterstates: np.ndarray) -> np.ndarray:
-    """A value without any sense, different for all afterstates and seats, so that nothing goes unnoticed."""
-    seen = afterstates.copy()
-    seen["rng"] = 0
-    weights = np.random.default_rng(5).normal(size=(STATE.itemsize, game.rules.players))
-    return np.sin(seen.view(np.uint8).reshape(-1, STATE.itemsize) @ weights)
 
 
 def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarray:

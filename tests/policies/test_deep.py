@@ -6,17 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.helpers.exact import before_roll, random_positions
+from tests.helpers.games import VARIANTS, positions
 from tests.helpers.learned import some_value
-from tests.policies.test_policies import VARIANTS, positions
-from wotd_env import Game, Phase, Rules, analysis, make_policy, policy, solver
+from wotd_env import Game, Phase, Rules, analysis, make_policy, models, policy, solver
+from wotd_env.cli import app
 from wotd_env.planning import learned
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.planning.values import hand_made
-from wotd_env.policies import deep
+from wotd_env.policies import deep, strongest
 from wotd_env.policies.planner import Planner
 
 
@@ -65,13 +67,13 @@ def test_the_second_turn_is_planned_where_it_is_a_close_thing(monkeypatch: pytes
     one, two = (Planner(value).act(game, state, rng) for value in (hand_made, Deeper(hand_made)))
     assert (one != two)[close].sum() > 10
     assert (one != two)[~close].any()
-    actions = make_policy("deep").act(game, state, rng)
+    actions = make_policy("deep:planner").act(game, state, rng)
     np.testing.assert_array_equal(actions, np.where(close, two, one))
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 def test_every_variant_is_played(rules: Rules):
-    game, player, rng = Game(rules, skip_forced=False), make_policy("deep"), np.random.default_rng(0)
+    game, player, rng = Game(rules, skip_forced=False), make_policy("deep:planner"), np.random.default_rng(0)
     state = positions(rules, games=4, decisions=20)
     actions = player.act(game, state, rng)
     assert game.legal_actions(state)[np.arange(len(state)), actions].all()
@@ -96,7 +98,7 @@ def test_the_errors_of_a_value_matter_less_two_turns_deep(table: solver.Table):
     assert 0 < two.regret < 0.5 * one.regret
 
 
-def test_a_learnt_value_is_planned_with(tmp_path: Path):
+def test_a_learned_value_is_planned_with(tmp_path: Path):
     rules = Rules(spaces=1)
     value = some_value(rules)
     (tmp_path / "value.npz").write_bytes(learned.save(value))
@@ -111,7 +113,67 @@ def test_a_learnt_value_is_planned_with(tmp_path: Path):
     with pytest.raises(
         ValueError, match=r"for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
     ):
-        policy.check_rules(player, Rules(spaces=2))
-    policy.check_rules(make_policy("deep"), Rules(spaces=2))
+        policy.check_plays(player, Rules(spaces=2))
+    policy.check_plays(make_policy("deep:planner"), Rules(spaces=2))
     with pytest.raises(FileNotFoundError, match="no file"):
         make_policy(f"deep:{tmp_path / 'nowhere'}")
+
+
+def test_the_default_value_is_the_bundled_one():
+    game, rng = Game(Rules(players=3, powers="any")), np.random.default_rng(0)
+    state = positions(game.rules, games=3)
+    expected = make_policy(f"deep:{models.find('td', game.rules)}").act(game, state, rng)
+    for name in ("deep", "deep:td"):
+        np.testing.assert_array_equal(make_policy(name).act(game, state, rng), expected)
+        with pytest.raises(ValueError, match="no trained model of td comes with the package"):
+            policy.check_plays(make_policy(name), Rules(spaces=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("greedy", "deep:NAME needs a policy with a value of positions, .* got 'greedy'"),
+        ("deep", "got 'deep'"),
+        ("td:nowhere.npz", "no file nowhere.npz"),
+        ("tdd", "no file tdd"),
+    ],
+)
+def test_a_policy_without_a_value_is_refused(name: str, message: str):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        make_policy(f"deep:{name}")
+
+
+def test_a_policy_of_a_module_can_be_planned_with():
+    assert isinstance(make_policy("deep:wotd_env.policies.planner:Planner"), deep.Deep)
+
+
+@pytest.mark.parametrize(
+    ("rules", "best"),
+    [
+        (Rules(), "deep"),
+        (Rules(players=5, powers="own"), "deep"),
+        (Rules(spaces=3), "deep:planner"),
+        (Rules(players=3, immunity=True), "deep:planner"),
+    ],
+    ids=str,
+)
+def test_the_strongest_policy_has_a_name(rules: Rules, best: str):
+    assert strongest(rules) == best
+    shown = " ".join(CliRunner().invoke(app, ["policies", *options_of(rules)]).output.split())
+    assert f"The strongest policy for these rules is {best}." in shown
+
+
+def test_perfect_play_is_the_strongest_if_its_table_is_there(
+    table: solver.Table, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: table.file)
+    assert strongest(Rules(spaces=0)) == "oracle"
+    assert strongest(Rules(players=3)) == "deep"
+
+
+def options_of(rules: Rules) -> list[str]:
+    """Return the options of the `wotd` command for players, spaces, powers and immunity."""
+    return [
+        *("--players", str(rules.players), "--spaces", str(rules.spaces), "--powers", rules.powers),
+        *(["--immunity"] if rules.immunity else []),
+    ]

@@ -6,25 +6,29 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.policies.test_policies import network, positions
+from tests.helpers.networks import network
+from tests.helpers.positions import foreign_records
 from tools import models as tool
 from wotd_env import Game, Rules, make_policy, models
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.store import policy_digest
 from wotd_env.planning import learned
 from wotd_env.policies import ppo, td
+from wotd_env.policy import check_plays
 
 OWN = Rules(players=3, powers="own", colors="random")
 
 
 @pytest.fixture
 def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A box with models that have learnt nothing: of td for two rules, of ppo for one."""
+    """Return a folder of bundled models with random weights: `td` for two rules, `ppo` for one."""
     for rules in (Rules(), OWN):
         (tmp_path / f"{models.name_of('td', rules)}.npz").write_bytes(
             learned.save(some_value(rules), np.float16)
@@ -35,10 +39,10 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     network(tmp_path, game, weights.astype(np.float32)).rename(tmp_path / "ppo-2-none.onnx")
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     for policy in (td, ppo):
-        policy._of_package.cache_clear()
+        policy.load_model.cache_clear()
     yield tmp_path
     for policy in (td, ppo):
-        policy._of_package.cache_clear()
+        policy.load_model.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,24 @@ def test_rules_without_a_model_are_refused_with_those_that_have_one(box: Path, o
         run(Tournament(("td", "random"), rules, games=2), workers=0)
     with pytest.raises(ValueError, match="no trained model of td"):
         make_policy("td").act(Game(rules), Game(rules).reset(1), np.random.default_rng(0))
+
+
+def test_a_model_is_loaded_once_whatever_the_rules(box: Path):
+    players = [(make_policy("td"), OWN), (make_policy("ppo"), Rules())]
+    for policy, own in players:
+        for turns in range(1, 2001):
+            check_plays(policy, Rules(own.players, powers=own.powers, colors=own.colors, max_turns=turns))
+    for module in (td, ppo):
+        assert module.load_model.cache_info().currsize == 1
+    assert models._find.cache_info().currsize <= models._find.cache_info().maxsize == 256
+
+
+@pytest.mark.parametrize("name", ["td", "td:{file}", "planner"])
+def test_the_value_of_a_policy_checks_records(box: Path, name: str):
+    policy: Any = make_policy(name.format(file=box / "td-2-none.npz"))
+    for record in foreign_records().values():
+        with pytest.raises(ValueError, match=r"game 0: (player|pieces) must be "):
+            policy.value(Game(), record)
 
 
 def test_another_model_is_another_policy(box: Path):

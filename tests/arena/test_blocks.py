@@ -1,0 +1,300 @@
+"""Blocks: hidden random streams, forfeits and workers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.arena_policies import Broken, Cheat, Dies, Lowest, Refuses, Seer
+from tests.helpers.tournaments import OWN, QUICK, blocks_of, played, same
+from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env.arena import BrokenPolicyError, Tournament, replay, run
+from wotd_env.arena.blocks import _Asker, play_block
+from wotd_env.arena.tournament import Block, game_seed
+from wotd_env.arena.workers import Here
+
+# ------------------------------------------------------------------------------------------------ hidden streams
+
+
+def _true_streams(tournament: Tournament, block: Block) -> set[int]:
+    """The streams of all games of a block at all decisions, for policies that play the lowest action."""
+    game = Game(tournament.rules)
+    state = game.reset(block.size, seed=game_seed(tournament.seed, block.matchup, block.first))
+    streams: set[int] = set()
+    while (state["phase"] != Phase.OVER).any():
+        streams |= set(state["rng"].tolist())
+        game.step(state, game.legal_actions(state).argmax(1))
+    return streams
+
+
+def test_peeking_is_impossible():
+    rules = Rules(spaces=0, powers="any")
+    tournament = Tournament(("cheat", "first"), rules, games=80, seed=8)
+    block = Block(("cheat", "first"), 0, 40)
+    cheat = Cheat()
+    play_block(tournament, {"cheat": cheat, "first": make_policy("first")}, block)
+    shown = np.concatenate(cheat.shown)
+    assert len(shown) > 1000
+    assert not set(shown["rng"].tolist()) & _true_streams(tournament, block)
+    assert len(np.unique(shown["rng"])) == len(shown)  # nothing is told by two views of one game either
+    assert all(view.base is None for view in cheat.shown)
+
+    # what is shown does not depend on the stream: games that differ in nothing else look alike
+    def views(streams: list[int]) -> np.ndarray:
+        state = np.repeat(Game(rules).reset(1, seed=1), len(streams))
+        state["rng"] = streams
+        spy = Cheat()
+        _Asker(Game(rules), [spy], [np.random.default_rng(0)], {}, lambda call: None)(0, state)
+        return spy.shown[0]
+
+    assert views([1, 2, 3]).tobytes() == views([7, 8, 9]).tobytes()
+
+
+def test_a_roll_foreseen_in_what_is_shown_does_not_come():
+    tournament = Tournament(("seer",), QUICK)
+    arena, outside = Seer(), Seer()
+    for first in range(100):
+        block = Block(("seer", "seer"), first, 1)
+        play_block(tournament, {"seer": arena}, block)
+        game = Game(QUICK)
+        state = game.reset(1, seed=game_seed(0, block.matchup, first))
+        while state["phase"][0] != Phase.OVER:
+            game.step(state, outside.act(game, state, np.random.default_rng(0)))
+    assert np.mean(outside.right) == 1  # it sees the future where it is shown the stream
+    assert min(len(arena.right), len(outside.right)) > 1000
+    assert np.mean(arena.right) < 0.05
+
+
+def test_what_a_policy_does_to_what_it_is_shown_changes_nothing():
+    tournament = Tournament((OWN + "Vandal", "greedy"), QUICK)
+    vandal = played(tournament, Block(tournament.matchups[0], 0, 50))
+    policies = {OWN + "Vandal": make_policy(OWN + "Lowest"), "greedy": make_policy("greedy")}
+    honest = play_block(tournament, policies, Block(tournament.matchups[0], 0, 50))
+    assert np.array_equal(vandal.games, honest.games)
+    assert not vandal.forfeits
+
+
+# ------------------------------------------------------------------------------------------------ forfeits
+
+
+@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Illegal", r"illegal action 999 \(no such action\)"),
+        ("Raises", "raised KeyError: 'turn four'"),
+        ("Malformed", r"raised ValueError: act must return integers \(1,\), got int64 \(2,\)"),
+    ],
+)
+def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, players):
+    rules = Rules(players=players, spaces=1)
+    bad = OWN + name
+    tournament = Tournament((bad, "greedy", "first")[:players], rules, games=120, seed=1)
+    results = run(tournament)
+    games = results.games[tournament.matchups[0]]
+    lost = games["forfeit"] >= 0
+    assert 0 < lost.sum() == len(results.forfeits)
+    if name != "Malformed":
+        assert lost.sum() < len(games)  # not those in which the fourth turn is another's
+    for game in games[lost]:
+        loser = int(game["forfeit"])
+        assert tournament.matchups[0][game["place"][loser]] == bad
+        assert game["share"][loser] == 0
+        assert game["rank"][loser] == players
+        assert np.delete(game["share"], loser) == pytest.approx(np.full(players - 1, 1 / (players - 1)))
+    assert games["share"].sum(1) == pytest.approx(np.ones(len(games)))
+    for forfeit in results.forfeits:
+        assert re.fullmatch(reason, forfeit.reason)
+        assert forfeit.policy == forfeit.seats[forfeit.seat] == bad
+        position = replay(rules, forfeit.game_seed, forfeit.moves)
+        assert position.dtype == STATE
+        assert position["player"][0] == forfeit.seat
+        if name != "Malformed":
+            assert position["turn"][0] == 3
+    traced = [forfeit.traceback for forfeit in results.forfeits if forfeit.traceback]
+    assert len(traced) == (name == "Raises")  # one in the only block, by the policy's own fault
+    for words in traced:
+        assert words.startswith("Traceback")
+        assert words.endswith("KeyError: 'turn four'")
+        assert 'raise KeyError("turn four")' in words
+        assert "blocks.py" not in words
+    assert next(row for row in results.rows if row.policy == bad).forfeits == len(results.forfeits)
+
+
+def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
+    bad = OWN + "Hangs"
+    tournament = Tournament((bad, "first"), QUICK, games=80)
+    file = tmp_path / "games.sqlite"
+    results = run(tournament, file, workers=1, time_limit=3)
+    assert {forfeit.policy for forfeit in results.forfeits} == {bad}
+    assert {forfeit.reason for forfeit in results.forfeits} == {"took more than 3 s"}
+    for forfeit in results.forfeits:
+        position = replay(QUICK, forfeit.game_seed, forfeit.moves)
+        assert position["player"][0] == forfeit.seat
+        assert position["turn"][0] <= 1
+    games = results.games[tournament.matchups[0]]
+    assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
+    assert same(
+        run(tournament, file), results
+    )  # what was forfeited is kept: nothing is played, nothing hangs
+
+
+def test_a_policy_that_ends_its_process_forfeits_every_game_it_is_asked_about():
+    # The name decides the dice, so it must not be the import path of the policy.
+    tournament = Tournament(("bad", "first"), QUICK, games=8)
+    results = run(tournament, workers=1, policies={"bad": Dies()})
+    asked = run(tournament, policies={"bad": Refuses()})
+    assert {forfeit.reason for forfeit in results.forfeits} == {"ended the process (exit code 7)"}
+    assert {forfeit.policy for forfeit in results.forfeits} == {"bad"}
+    assert len(results.forfeits) > 4
+    (games,), (refused,) = results.games.values(), asked.games.values()
+    forfeited = games["forfeit"] >= 0
+    assert forfeited.sum() == len(results.forfeits)
+    assert forfeited[refused["forfeit"] >= 0].all()  # the games in which it ends its process, and their batch
+    np.testing.assert_array_equal(games[~forfeited], refused[~forfeited])
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("Broken", 0, "raised ZeroDivisionError: nothing can be divided by it"),
+        ("Broken", 2, "raised ZeroDivisionError: nothing can be divided by it"),
+        ("Nonsense", 0, r"illegal action 999 \(no such action\)"),
+        ("Stuck", 1, "took more than 3 s"),
+        ("Deadly", 1, r"ended the process \(exit code 9\)"),
+    ],
+)
+def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path, name, workers, message):
+    bad = OWN + name
+    tournament = Tournament(("random", bad, "first"), QUICK, games=2000)
+    file = tmp_path / "games.sqlite"
+    with pytest.raises(BrokenPolicyError) as stopped:
+        run(tournament, file, workers=workers, time_limit=3)
+    first, *traceback = str(stopped.value).splitlines()
+    assert re.fullmatch(f"policy '{bad}' failed in its first decision: {message}", first)
+    if name == "Broken":
+        assert traceback[1] == "Traceback (most recent call last):"
+        assert re.search(r'arena_policies\.py", line \d+, in act$', traceback[2])  # nothing of ours before it
+        assert re.search(r"in _helper$", "\n".join(traceback), re.MULTILINE)
+    else:
+        assert not traceback
+    assert not [row for row in blocks_of(file) if bad in str(row[1])]  # no game that it forfeited is kept
+
+
+def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays():
+    tournament = Tournament(("bad", "first"), QUICK)
+    policies = {"bad": Broken(), "first": make_policy("first")}
+    block = Block(("bad", "first"), 0, 3)
+    with pytest.raises(BrokenPolicyError, match="policy 'bad' failed in its first decision"):
+        play_block(tournament, policies, block, untried=frozenset({"bad", "first"}))
+    assert len(play_block(tournament, policies, block, untried=frozenset({"first"})).forfeits) == 6
+
+    asked = []
+
+    class Pool(Here):
+        def submit(self, block, untried):
+            asked.append((block.matchup, block.first, set(untried)))
+            return super().submit(block, untried)
+
+    tournament = Tournament(("first", "greedy", "random"), QUICK, games=600)
+    run(tournament, pool=Pool(tournament, {name: make_policy(name) for name in tournament.policies}))
+    assert asked[:2] == [(("first", "greedy"), 0, {"first", "greedy"}), (("first", "random"), 0, {"random"})]
+    assert not any(untried for _, _, untried in asked[2:])
+
+
+def test_objects_are_not_given_together_with_a_pool_that_goes_by_names():
+    tournament = Tournament(("greedy", "first"), QUICK, games=10)
+    policies = {"greedy": make_policy("random")}
+    pool = Here(tournament, {name: make_policy(name) for name in tournament.policies})
+    with pytest.raises(ValueError, match="policies cannot be given together with a pool"):
+        run(tournament, policies=policies, pool=pool)
+
+
+def test_a_block_is_kept_before_the_next_one_is_begun(tmp_path):
+    file, begun = tmp_path / "games.sqlite", 0
+
+    class Pool(Here):
+        def submit(self, block, untried):
+            nonlocal begun
+            begun += 1
+            assert len(blocks_of(file)) == begun - 1
+            return super().submit(block, untried)
+
+    tournament = Tournament(("first", "random"), QUICK, games=512 * 3)
+    run(tournament, file, pool=Pool(tournament, {name: make_policy(name) for name in tournament.policies}))
+    assert begun == 3
+
+
+def test_an_object_that_is_no_policy_is_refused_before_anything_is_played(tmp_path):
+    file = tmp_path / "games.sqlite"
+    wrong: Any
+    for wrong in (Lowest, None, 5, "greedy"):
+        with pytest.raises(
+            ValueError, match=r"policy 'mine' must have a method act\(game, state, rng\), got "
+        ):
+            run(Tournament(("mine", "first"), QUICK, games=10), file, policies={"mine": wrong})
+    assert not file.exists()
+
+
+def test_an_object_that_cannot_be_sent_to_a_worker_is_refused():
+    class Local(Lowest):
+        pass
+
+    with pytest.raises(ValueError, match=r"policy 'mine' cannot be sent to a worker process: .*workers=0"):
+        run(Tournament(("mine", "first"), QUICK, games=10), policies={"mine": Local()}, workers=1)
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from wotd_env.arena import Tournament, run\nrun(Tournament(('random', 'first'), games=10), workers=1)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert 'must call run under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert "AttributeError" not in done.stderr
+    assert "memory" not in done.stderr
+
+
+def test_a_worker_that_keeps_being_killed_is_given_up(monkeypatch):
+    from wotd_env.arena import workers
+
+    class Doomed(workers.Worker):
+        starts = 0
+
+        def _start(self):
+            pipe = super()._start()
+            self.starts += 1
+            self._process.kill()
+            self._process.join()
+            return pipe
+
+    worker = Doomed(Tournament(("random", "first"), QUICK), 60)
+    with pytest.raises(RuntimeError, match=r"ended 3 times outside of any policy, .*\(exit code -9\)"):
+        worker.play_block(Block(("first", "random"), 0, 2))
+    assert worker.starts == 3
+
+
+def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
+    from wotd_env.arena import workers
+
+    tournament = Tournament(("random", "first"), QUICK, games=1000)
+    matchup = tournament.matchups[0]
+    worker = workers.Worker(tournament, 60)
+    try:
+        for i in range(tournament.num_blocks):
+            block = tournament.block(matchup, i)
+            worker._start()
+            worker._process.kill()
+            worker._process.join()
+            again = worker.play_block(block)
+            assert not again.forfeits
+            assert np.array_equal(again.games, played(tournament, block).games)
+    finally:
+        worker.close()

@@ -1,0 +1,45 @@
+"""Rules of all kinds, games of random play, and the strength of policies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wotd_env import Game, Phase, Policy, Rules, make_policy
+from wotd_env.policy import ask, play_out
+
+VARIANTS = [
+    Rules(),
+    Rules(players=3, spaces=3),
+    Rules(players=5, spaces=0),
+    Rules(players=2, spaces=4, powers="any", dead_pieces=10),
+    Rules(players=3, spaces=2, powers="own", colors="random", immunity=True, dead_pieces=3),
+    Rules(players=4, spaces=3, powers="any", immunity=True, dead_pieces=5),
+    Rules(players=5, spaces=1, powers="own"),
+    Rules(players=2, spaces=2, powers="own", colors=("metal", "earth"), max_turns=20),
+    Rules(players=2, spaces=2, powers="own", colors=("wood", "fire")),
+]
+
+
+def positions(rules: Rules, games: int = 60, decisions: int = 40, skip_forced: bool = False) -> np.ndarray:
+    """Return unfinished games at decisions of random play, STATE (N,)."""
+    game = Game(rules, skip_forced=skip_forced)
+    player, rng = make_policy("random"), np.random.default_rng(1)
+    state = game.reset(games, seed=1)
+    met = []
+    for _ in range(decisions):
+        met.append(state[state["phase"] != Phase.OVER])
+        game.step(state, player.act(game, state, rng))
+    return np.concatenate(met)
+
+
+def mean_reward(game: Game, policy: Policy, opponent: Policy, games: int) -> float:
+    """Return the mean reward of a policy over games of two players, half of them from each seat."""
+    seat = np.arange(games) % 2
+    rng = np.random.default_rng(0)
+    state = game.reset(games, seed=1)
+    seats = np.arange(2) ^ seat[:, None]
+    for _ in play_out(
+        game, state, seats, lambda i, asked: ask((policy, opponent)[i], game, state[asked], rng)
+    ):
+        pass
+    return float(game.rewards(state)[np.arange(games), seat].mean())

@@ -1,0 +1,25 @@
+"""Rules with small boards, and a value without meaning, for the tests of planned turns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wotd_env import STATE, Game, Rules
+
+VARIANTS = [
+    Rules(spaces=2),
+    Rules(players=3, spaces=1),
+    Rules(players=5, spaces=0),
+    Rules(players=2, spaces=2, powers="any", dead_pieces=4),
+    Rules(players=3, spaces=1, powers="own", colors=("metal", "earth", "wood"), dead_pieces=1),
+    Rules(players=4, spaces=2, powers="own", colors="random", immunity=True, dead_pieces=2),
+    Rules(players=5, spaces=1, powers="any", immunity=True, max_turns=30),
+]
+
+
+def arbitrary(game: Game, afterstates: np.ndarray) -> np.ndarray:
+    """Return meaningless values that differ between all afterstates and seats, so that tests notice any mix-up."""
+    seen = afterstates.copy()
+    seen["rng"] = 0
+    weights = np.random.default_rng(5).normal(size=(STATE.itemsize, game.rules.players))
+    return np.sin(seen.view(np.uint8).reshape(-1, STATE.itemsize) @ weights)

@@ -1,0 +1,108 @@
+"""Names of policies, and errors for wrong names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from tests.helpers.games import VARIANTS, positions
+from wotd_env import Game, Policy, make_policy
+from wotd_env.core.compilation import kernel
+from wotd_env.core.state import scratch
+from wotd_env.policies import POLICIES, Script, script_of
+from wotd_env.policies.scripts import choose
+
+
+def test_make_policy_takes_names_objects_and_policies():
+    policy = make_policy("greedy")
+    assert isinstance(policy, Policy)
+    assert make_policy(policy) is policy
+    assert isinstance(make_policy("wotd_env.policies.greedy:Greedy"), type(policy))
+
+
+def test_make_policy_takes_an_object_of_a_module(monkeypatch):
+    module = types.ModuleType("players")
+    module.best = make_policy("greedy")  # type: ignore[attr-defined]
+    module.wrong = 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "players", module)
+    assert make_policy("players:best") is module.best
+    with pytest.raises(ValueError, match=r"'players:wrong' must have a method act"):
+        make_policy("players:wrong")
+    with pytest.raises(ValueError, match="players:missing"):
+        make_policy("players:missing")
+
+
+@pytest.mark.parametrize("name", ["gredy", "", "nowhere:policy", "random.Random:x"])
+def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
+    with pytest.raises(ValueError, match="random, first, greedy"):
+        make_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("x" * 5000, ValueError, "policy must be one of random, first, greedy"),
+        ("x" * 5000 + ":policy", ValueError, "is neither one of random, first, greedy"),
+        ("td:" + "x" * 5000, ValueError, "policy 'td:x.* cannot be made: .*too long"),
+        ("onnx:" + "x" * 5000, ValueError, "policy 'onnx:x.* cannot be made: .*too long"),
+        ("oracle:" + "x" * 5000, ValueError, "policy 'oracle:x.* cannot be made: .*too long"),
+        ("a\0b", ValueError, "policy must be one of random, first, greedy"),
+        (".players:best", ValueError, "policy must be one of random, first, greedy"),
+        (
+            "json:dumps",
+            ValueError,
+            "'json:dumps' must be a policy, or return one when called without arguments",
+        ),
+        ("fractions:Fraction.limit_denominator", ValueError, "must be a policy, or return one when called"),
+        ("oracle:{folder}", FileNotFoundError, "there is no table"),
+        ("onnx:{folder}", FileNotFoundError, "no ONNX file"),
+        ("td:{folder}", FileNotFoundError, "no file"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_no_name_of_a_policy_is_one_clear_error(tmp_path, name, error, message):
+    with pytest.raises(error, match=message) as caught:
+        make_policy(name.replace("{folder}", str(tmp_path)))
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("greedy:5", "policy 'greedy' takes nothing after a colon, got 'greedy:5'"),
+        ("onnx", "policy 'onnx' needs its FILE: 'onnx:FILE'"),
+        ("sb3:", "policy 'sb3' needs its FILE: 'sb3:FILE'"),
+    ],
+)
+def test_an_argument_too_many_or_missing_is_named(name, message):
+    with pytest.raises(ValueError, match=message):
+        make_policy(name)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_is_what_its_row_says(name):
+    known = POLICIES[name]
+    module, _, attribute = known.maker.partition(":")
+    assert callable(getattr(importlib.import_module(module), attribute))
+    if known.script == Script.OUTSIDE:
+        return
+    policy = make_policy(name)
+    assert script_of(policy) == known.script
+    assert script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE  # it may play something else
+    game = Game(VARIANTS[5], skip_forced=False)
+    state = positions(game.rules)
+    rng = np.random.default_rng(7)
+    bits = np.random.default_rng(7).integers(0, 1 << 64, len(state), dtype=np.uint64)
+    chosen = np.empty(len(state), np.int64)
+    game.apply(choose_all, state, int(known.script), scratch, bits, chosen)
+    assert (chosen == policy.act(game, state, rng)).all()
+
+
+@kernel
+def choose_all(states, config, script, scratch, bits, out):
+    for i in range(states.shape[0]):
+        out[i] = choose(script, states[i], config[0], scratch, bits[i])

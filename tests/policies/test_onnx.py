@@ -1,0 +1,168 @@
+"""Networks in ONNX files."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from tests.helpers.games import VARIANTS, positions
+from tests.helpers.networks import network, with_metadata
+from wotd_env import Game, Rules, make_policy
+from wotd_env.core.observation import ENCODINGS
+
+
+def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game(VARIANTS[4])
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    weights = weights.astype(np.float32)
+    policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
+    state = positions(game.rules, 20, 30)
+    actions = policy.act(game, state, np.random.default_rng())
+    logits = np.where(game.legal_actions(state), game.observe(state) @ weights, -np.inf)
+    assert (actions == logits.argmax(1)).all()
+    with pytest.raises(ValueError, match="made for other rules"):
+        policy.act(Game(), Game().reset(1), np.random.default_rng())
+
+
+def test_onnx_can_be_copied_and_sent_to_another_process(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    game = Game(Rules(spaces=0))
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    network(tmp_path, game, weights.astype(np.float32))
+    monkeypatch.chdir(tmp_path)
+    policy = make_policy("onnx:policy.onnx")
+    state, rng = positions(game.rules, 20, 30), np.random.default_rng(0)
+    expected = policy.act(game, state, rng)
+    copied, sent = copy.deepcopy(policy), pickle.dumps(policy)
+    monkeypatch.chdir("/")  # as the other process may be
+    for again in (copied, pickle.loads(sent)):
+        np.testing.assert_array_equal(again.act(game, state, rng), expected)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["FLOAT", "DOUBLE", "BOOL"],
+)
+def test_onnx_takes_inputs_of_every_type_of_number(tmp_path, kind: str):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = (
+        np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
+    )
+    state = game.reset(50, seed=0)
+    for observation, mask in ((kind, "UINT8"), ("FLOAT16", kind)):
+        policy = make_policy(f"onnx:{network(tmp_path, game, weights, observation, mask)}")
+        seen = game.observe(state).astype(bool if observation == "BOOL" else np.float32)
+        expected = np.where(game.legal_actions(state), seen @ weights, -np.inf).argmax(1)
+        np.testing.assert_array_equal(policy.act(game, state, np.random.default_rng()), expected)
+
+
+def test_onnx_names_inputs_and_outputs_that_are_none(tmp_path):
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    game = Game()
+    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
+    file = network(tmp_path, game, weights, "FLOAT", "STRING")
+    with pytest.raises(
+        ValueError, match=r"input action_mask of the network of .*policy\.onnx must be a matrix of"
+    ):
+        make_policy(f"onnx:{file}")
+    model = onnx.load(network(tmp_path, game, weights))
+    model.graph.input[0].type.tensor_type.shape.dim.pop()
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx holds no network|input observation .* must be a matrix"
+    ):
+        make_policy(f"onnx:{file}")
+    model = onnx.load(network(tmp_path, game, weights))
+    model.graph.ClearField("output")
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match=r"network of .*policy\.onnx has no output"):
+        make_policy(f"onnx:{file}")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_network_for_an_encoding_is_asked_with_it(tmp_path, encoding: str):
+    pytest.importorskip("onnxruntime")
+    rules = VARIANTS[1]
+    game, state = Game(rules, encoding=encoding), positions(rules)
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    file = with_metadata(network(tmp_path, game, weights.astype(np.float32)), wotd_encoding=encoding)
+    policy = make_policy(f"onnx:{file}")
+    logits = np.where(game.legal_actions(state), game.observe(state) @ weights.astype(np.float32), -np.inf)
+    rng = np.random.default_rng()
+    np.testing.assert_array_equal(policy.act(Game(rules), state, rng), logits.argmax(1))
+    np.testing.assert_array_equal(policy.act(game, state, rng), logits.argmax(1))
+    with pytest.raises(ValueError, match="made for other rules"):
+        policy.act(Game(), Game().reset(1), rng)
+
+
+def test_a_network_for_an_unknown_encoding_is_refused(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
+    file = with_metadata(network(tmp_path, game, weights), wotd_encoding="pixels")
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx cannot be asked: wotd_encoding must be one of 'one_hot', "
+    ):
+        make_policy(f"onnx:{file}")
+
+
+@pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])
+def test_onnx_refuses_logits_that_choose_nothing(tmp_path, logit: float):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    weights = np.full((game.observation_size, game.num_actions), logit, np.float32)
+    policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
+    with pytest.raises(
+        ValueError, match=r"policy\.onnx returns, for the legal actions of game 0, .* no finite number"
+    ):
+        policy.act(game, game.reset(5, seed=0), np.random.default_rng())
+
+
+def test_onnx_files_that_are_damaged_play_or_raise_value_error(tmp_path):
+    pytest.importorskip("onnxruntime")
+    game = Game()
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
+    whole = network(tmp_path, game, weights).read_bytes()
+    state = game.reset(5, seed=0)
+    refused = 0
+    for i in range(120):
+        data = bytearray(whole)
+        if i % 3 == 0:
+            data = data[: rng.integers(len(data))]
+        elif i % 3 == 1:
+            data[rng.integers(400)] ^= 1 << rng.integers(8)  # the nodes
+        else:
+            data[-rng.integers(1, 300)] = rng.integers(256)  # inputs and outputs
+        (tmp_path / "damaged.onnx").write_bytes(data)
+        try:
+            actions = make_policy(f"onnx:{tmp_path / 'damaged.onnx'}").act(game, state, rng)
+        except ValueError as error:
+            refused += "damaged.onnx" in str(error)
+        else:
+            assert game.legal_actions(state)[np.arange(5), actions].all()
+    assert refused > 40
+
+
+def test_onnx_names_what_is_wrong_with_a_file(tmp_path):
+    with pytest.raises(ValueError, match="onnx:FILE"):
+        make_policy("onnx")
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(FileNotFoundError, match=r"missing\.onnx"):
+        make_policy(f"onnx:{tmp_path / 'missing.onnx'}")
+    (tmp_path / "bad.onnx").write_text("no network")
+    with pytest.raises(ValueError, match=r"bad\.onnx holds no network"):
+        make_policy(f"onnx:{tmp_path / 'bad.onnx'}")
+
+
+def test_onnx_names_the_extra_when_onnxruntime_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"wotd-env\[arena\]"):
+        make_policy("onnx:policy.onnx")

@@ -1,0 +1,67 @@
+"""The tool that makes docs/ladder.md."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tools import ladder
+from wotd_env import Rules, models
+from wotd_env.arena import Tournament, run
+
+
+def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
+    options = ("--games", "20", "--policies", "random", "first", "--players", "2", "3", "--workers", "0")
+    ladder.main([*options, "--seed", "7", "--into", str(tmp_path)])
+    page = (tmp_path / "ladder.md").read_text()
+    for title in ("2 players, basic game", "2 players, powers", "3 players, basic game", "3 players, powers"):
+        assert f"## {title}\n" in page
+    pictures = re.findall(r"!\[.*\]\((.*)\)", page)
+    assert len(pictures) == 4
+    assert all((tmp_path / picture).is_file() for picture in pictures)
+    results = run(Tournament(("random", "first"), games=20, seed=7))
+    shipped = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
+    assert shipped == {name: rating._asdict() for name, rating in results.ratings.items()}
+    share = next(row.share for row in results.rows if row.policy == "first")
+    assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--games 0", "games must be"),
+        ("--players 6", "players must be"),
+        ("--workers -1", "workers must be"),
+        ("--policies nobody", "policy must be one of"),
+    ],
+)
+def test_a_ladder_that_cannot_be_made_is_named(tmp_path, capsys, option, words):
+    with pytest.raises(SystemExit):
+        ladder.main([*option.split(), "--into", str(tmp_path)])
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--games 1000", "--players 2", "--policies first random"])
+def test_a_trial_of_the_ladder_does_not_replace_the_one_that_is_shipped(monkeypatch, capsys, option):
+    monkeypatch.setattr(ladder, "run", None)
+    with pytest.raises(SystemExit) as stopped:
+        ladder.main(option.split())
+    assert stopped.value.code == 2
+    told = f"{option.split()[0]} makes another page than the one that is shipped: say by --into FOLDER"
+    assert told in capsys.readouterr().err
+
+
+def test_the_ladder_has_learnt_policies_where_there_are_models_for_them(tmp_path, monkeypatch):
+    rules = Rules(powers="own", colors="random")
+    models_of = {"td": (Rules(), Rules(players=3)), "ppo": (Rules(),)}
+    for policy, known in models_of.items():
+        for each in known:
+            (tmp_path / f"{models.name_of(policy, each)}.npz").touch()
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    for each in (Rules(), Rules(players=3), rules):
+        assert [name for name in ladder.POLICIES if not ladder.plays(name, each)] == [
+            policy for policy, known in models_of.items() if each not in known
+        ]
