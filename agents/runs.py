@@ -30,7 +30,7 @@ from wotd_env import Game, Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.intervals import proportion_confint
 from wotd_env.policies import POLICIES
-from wotd_env.policy import Policy, check_rules
+from wotd_env.policy import Policy, check_plays
 
 CHECKPOINT, RESULT, LOCK = "checkpoint.pt", "result.json", ".lock"
 
@@ -105,7 +105,7 @@ def policy_of(setting: str, name: str, rules: Rules) -> Policy:
     """
     try:
         policy = make_policy(name)
-        check_rules(policy, rules)
+        check_plays(policy, rules)
     except (ImportError, OSError, ValueError) as error:
         raise ValueError(f"{setting} must name a policy for the rules at hand: {error}") from error
     return policy

@@ -1,4 +1,4 @@
-"""What a policy is, and the only way to ask one: without the dice to come."""
+"""The interface of a policy, its optional parts, and the only way to ask one: without the dice to come."""
 
 from __future__ import annotations
 
@@ -13,21 +13,31 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States
 
-__all__ = ["Policy", "ask", "check_made_for", "check_rules", "play_out", "seen_in"]
+__all__ = [
+    "Fingerprinted",
+    "HasEquity",
+    "Policy",
+    "RulesBound",
+    "ask",
+    "check_made_for",
+    "check_plays",
+    "play_out",
+    "seen_in",
+]
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """What chooses actions."""
+    """An object that chooses actions. The other protocols of this module are optional parts of a policy."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action for the seat to act in every game.
 
         Args:
-            game: the rules that the games follow.
-            state: STATE (N,), games at their decisions; not to be changed. The streams of random numbers in them are
-                not those of the games: no policy can know the dice to come.
-            rng: the only source of randomness of a policy that needs one.
+            game: the rules of the games.
+            state: STATE (N,), games at their decisions; must not be changed. Their random streams are replaced, so no
+                policy can know the dice to come.
+            rng: the only source of randomness.
 
         Returns:
             Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
@@ -35,32 +45,63 @@ class Policy(Protocol):
         ...
 
 
-def check_rules(policy: Policy, rules: Rules) -> None:
-    """Make sure that a policy plays certain rules, before games begin.
+@runtime_checkable
+class RulesBound(Protocol):
+    """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
-    A policy that is made for some rules alone, as a network is, has a method `check_rules(rules)` that says so.
+    def check_rules(self, rules: Rules) -> None:
+        """Check that games with these rules can be played.
+
+        Raises:
+            ValueError: if they cannot; the error names both rules, or the rules that are possible.
+        """
+        ...
+
+
+@runtime_checkable
+class HasEquity(Protocol):
+    """A policy that knows the value of states. The arena can measure the luck of the dice with it."""
+
+    def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
+        """Return the expected reward of the seat to act, (N,).
+
+        Before a roll (phase CHANCE) it is the mean over all outcomes of the roll.
+        """
+        ...
+
+
+@runtime_checkable
+class Fingerprinted(Protocol):
+    """A policy that states its own version. The arena reuses stored games only if the fingerprint is unchanged."""
+
+    def fingerprint(self) -> str:
+        """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
+        ...
+
+
+def check_plays(policy: Policy, rules: Rules) -> None:
+    """Check that a policy plays games with certain rules, see `RulesBound`.
 
     Raises:
-        ValueError: if it plays others alone; both are named.
+        ValueError: if it does not.
     """
-    check = getattr(policy, "check_rules", None)
-    if callable(check):
-        check(rules)
+    if isinstance(policy, RulesBound):
+        policy.check_rules(rules)
 
 
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
-    """Make sure that what is made for some rules serves games of others.
+    """Check that an object made for some rules fits games with other rules.
 
-    Who starts, when a game is truncated, and colours that mean nothing may differ; what is made for random colours is
-    for all colours.
+    The starting player, the turn limit, and colors without effect may differ. An object made for random colors fits all
+    colors.
 
     Args:
-        name: what the error calls it.
+        name: name of the object in the error.
         own: the rules it is made for.
-        rules: those of the games.
+        rules: the rules of the games.
 
     Raises:
-        ValueError: if it does not; both rules are named.
+        ValueError: if it does not fit; both rules are named.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -70,7 +111,7 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
 
 
 def _essence(rules: Rules) -> Rules:
-    """Return rules with the same values in all fields that make no difference to what is learnt."""
+    """Return the rules with default values in all fields that do not matter to a learner."""
     colors: Any = None
     if rules.powers == "own" or rules.immunity:
         colors = rules.colors or ELEMENTS[: rules.players]
@@ -78,7 +119,7 @@ def _essence(rules: Rules) -> Rules:
 
 
 def seen_in(encoding: str, game: Game) -> Game:
-    """Return a game whose observations are in an encoding: the same one, or its like."""
+    """Return a game with the same rules whose observations have the given encoding."""
     if game.encoding == encoding:
         return game
     return Game(game.rules, game.skip_forced, game.num_threads, encoding)
@@ -87,11 +128,11 @@ def seen_in(encoding: str, game: Game) -> Game:
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the actions that a policy chooses, legal or not, int64 (N,).
 
-    It is shown a copy of the games with streams drawn from `rng`, 64 bits a game: it can neither know the dice to come
-    nor change a game.
+    The policy gets a copy of the games with streams drawn from `rng`, 64 bits a game. It can neither know the dice to
+    come nor change a game.
 
     Raises:
-        ValueError: unless it returns an integer for every game.
+        ValueError: unless the policy returns an integer for every game.
     """
     shown = state.view(ROW).copy().view(STATE)
     shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
@@ -107,21 +148,21 @@ def play_out(
     seats: NDArray[np.integer],
     choose: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games on to their ends, in place; yields before every step what is about to be done.
+    """Play games to their ends, in place. Before every step, yield the actions that are about to be taken.
 
     Args:
         game: the rules.
         state: STATE (N,).
-        seats: integers (N, n): the number, from 0 on, of the player in each seat.
-        choose: `choose(player, games)` returns the actions of a player in games (M,), given by their indices. A game
-            that it ends itself, by its phase, needs none.
+        seats: integers (N, n): the player in each seat, numbered from 0.
+        choose: `choose(player, games)` returns the actions of a player in games (M,), given by index. It may end games
+            itself by setting their phase; the actions for these are ignored.
 
     Yields:
-        int64 (N,): the action of every game, which is legal, or -1 where the game is over. The games are changed when
-        the next is asked for.
+        int64 (N,): the legal action of every game, or -1 for games that are over. The games change when the next array
+        is requested.
 
     Raises:
-        IllegalActionError: if an action is illegal; no game has been changed by that step.
+        IllegalActionError: if an action is illegal; that step changes no game.
     """
     players = range(int(seats.max(initial=-1)) + 1)
     while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:

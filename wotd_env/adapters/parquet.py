@@ -35,7 +35,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import ROW, STATE, States
 from wotd_env.notation import RecordedGame, record_game
 from wotd_env.policies import make_policy
-from wotd_env.policy import Policy, ask, check_rules, play_out
+from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 
 try:
@@ -155,7 +155,7 @@ def record(
         Blamed(name, make_policy(policy, trust=trust)) for name, policy in zip(names, policies, strict=True)
     ]
     for player in players:
-        check_rules(player, rules)
+        check_plays(player, rules)
     if table is not None:
         analyze(game, game.new(1), table)  # so that a wrong table is known before games begin
     about = {

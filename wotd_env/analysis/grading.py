@@ -18,7 +18,7 @@ from wotd_env.core.words import show_dice
 from wotd_env.intervals import margin_of_error
 from wotd_env.notation import position
 from wotd_env.policies import make_policy
-from wotd_env.policy import Policy, ask, check_rules, play_out
+from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
@@ -165,7 +165,7 @@ def grade(
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
     players = (policy, opponent) if opponent else (policy,)
     for player in players:
-        check_rules(player, game.rules)
+        check_plays(player, game.rules)
     tally = _Tally(games, 1 if opponent else 2)
     for first in range(0, games, BLOCK):
         numbers = np.arange(first, min(first + BLOCK, games))

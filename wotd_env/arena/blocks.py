@@ -18,7 +18,7 @@ from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
 from wotd_env.core.words import describe_action
-from wotd_env.policy import Policy, ask, check_rules, play_out
+from wotd_env.policy import Policy, ask, check_plays, play_out
 
 __all__ = [
     "Blamed",
@@ -50,8 +50,8 @@ class Blamed:
         self._name, self._policy = name, policy
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the policy plays certain rules, see `wotd_env.policy.check_rules`."""
-        check_rules(self._policy, rules)
+        """Make sure that the policy plays certain rules, see `wotd_env.policy.check_plays`."""
+        check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose as the policy does.

@@ -17,7 +17,7 @@ from wotd_env.arena.tournament import Matchup, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import check_policy, make_policy
-from wotd_env.policy import Policy, check_rules
+from wotd_env.policy import Policy, check_plays
 
 __all__ = ["run"]
 
@@ -73,7 +73,7 @@ def run(
         name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
     }
     for policy in made.values():
-        check_rules(policy, tournament.rules)
+        check_plays(policy, tournament.rules)
     if pool is None and workers:
         pool = Processes(tournament, workers, time_limit, given, trust)
     elif pool is None:

@@ -93,7 +93,7 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
     """
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
-    from wotd_env.policy import check_rules
+    from wotd_env.policy import check_plays
 
     made = {}
     for name in names:
@@ -106,7 +106,7 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
     if rules is not None:
         for name, policy in made.items():
             try:
-                check_rules(policy, rules)
+                check_plays(policy, rules)
             except ValueError:
                 raise
             except Exception as error:

@@ -1,23 +1,28 @@
-"""`wotd policies`: who can play, and how strong they are."""
+"""`wotd policies`: the bundled policies and their strength."""
 
 from __future__ import annotations
 
 import json
 from importlib.resources import files
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env.cli.common import explained
+from wotd_env.cli.options import rules_options
+from wotd_env.core.rules import Rules
 
 
 @explained()
-def command() -> None:
-    """List the policies that ship with the package, and how strong they are.
+@rules_options()
+def command(*, rules: dict[str, Any]) -> None:
+    """List the bundled policies, their strength, and the strongest one for the rules.
 
-    Ratings are in Elo points, with 95 % intervals, for the basic game of two players; see docs/ladder.md for others.
+    Ratings are Elo points with 95 % intervals, for the basic game of two players. docs/ladder.md has ratings for other
+    rules.
     """
-    from wotd_env.policies import POLICIES
+    from wotd_env.policies import POLICIES, strongest
 
     ladder = files("wotd_env.arena") / "ladder.json"
     ratings = json.loads(ladder.read_text())["ratings"] if ladder.is_file() else {}
@@ -26,6 +31,10 @@ def command() -> None:
         rating = ratings.get(name)
         error = (rating["high"] - rating["low"]) / 2 if rating else 0
         table.add_row(name, known.words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
-    table.add_row("RUN_FOLDER", "what a training has left in its folder", "")
-    table.add_row("MODULE:OBJECT", "your own: an object with act(game, state, rng), or what makes one", "")
-    Console().print(table)
+    table.add_row("RUN_FOLDER", "the policy in a run folder of train.py", "")
+    table.add_row(
+        "MODULE:OBJECT", "your own: an object with act(game, state, rng), or a function that returns one", ""
+    )
+    console = Console()
+    console.print(table)
+    console.print(f"\nThe strongest policy for these rules is {strongest(Rules(**rules))}.")

@@ -24,7 +24,7 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.policies import Script, make_policy, script_of
 from wotd_env.policies.scripts import choose
-from wotd_env.policy import Policy, ask, check_rules
+from wotd_env.policy import Policy, ask, check_plays
 
 __all__ = ["Opponents"]
 
@@ -57,7 +57,7 @@ class Opponents:
         self.game = game
         self.policies: list[Policy] = [make_policy(opponent) for opponent in given]
         for policy in self.policies:
-            check_rules(policy, game.rules)
+            check_plays(policy, game.rules)
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << BITS * i for i, script in enumerate(scripts))
         self.outside = Script.OUTSIDE in scripts

@@ -1,11 +1,12 @@
-"""Trained networks that come with the package: a file for each policy and rules, such as `td-3-any.npz`.
+"""Bundled trained networks: a file for each policy and rules, such as `td-3-any.npz`.
 
-The names say the policy, the number of players and the powers; all else is as in `Rules()`. What they were trained by
-and how strong they are is in docs/models.md, which `tools.models` writes beside them.
+The name gives the policy, the number of players and the powers; all other rules are those of `Rules()`. Training and
+strength are documented in docs/models.md, which `tools.models` writes.
 """
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from wotd_env.core.rules import Rules
@@ -22,7 +23,7 @@ def name_of(policy: str, rules: Rules) -> str:
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return what a model for the players and the powers of some rules is made for: `own` powers in all colours."""
+    """Return the rules of the model for the players and the powers of some rules: `own` powers in all colors."""
     return Rules(
         players=rules.players, powers=rules.powers, colors="random" if rules.powers == "own" else None
     )
@@ -32,15 +33,20 @@ def find(policy: str, rules: Rules) -> Path:
     """Return the file with the model of a policy for some rules.
 
     Raises:
-        ValueError: if there is none, naming those that there are.
+        ValueError: if there is none; the available models are named.
     """
+    return _find(FOLDER, policy, rules)
+
+
+@functools.lru_cache(maxsize=256)  # bounded, because the rules of a game come from outside
+def _find(folder: Path, policy: str, rules: Rules) -> Path:
     name = name_of(policy, rules)
-    there = {file.stem: file for file in sorted(FOLDER.glob(f"{policy}-*")) if file.suffix != ".json"}
+    available = {file.stem: file for file in sorted(folder.glob(f"{policy}-*")) if file.suffix != ".json"}
     try:
         check_made_for(name, rules_of(rules), rules)
-        return there[name]
+        return available[name]
     except (KeyError, ValueError):
         raise ValueError(
             f"no trained model of {policy} comes with the package for {rules}. There are "
-            f"{', '.join(there) or 'none'} (players and powers, all else as in Rules()); train.py trains others"
+            f"{', '.join(available) or 'none'} (players and powers, all else as in Rules()); train.py trains others"
         ) from None

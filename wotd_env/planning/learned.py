@@ -1,20 +1,20 @@
-"""A learnt value of the positions at the beginning of a turn: a small network, compiled, and the file it is kept in.
+"""A learned value of positions before a turn: a small compiled network, and its file.
 
-The network sees a position as the player to act does. Everything it looks at is a *feature*, one of a few hundred that
-are numbered by `Features`, and every feature has a row of learnt numbers:
+The network sees a position from the seat to act. The position is described by *features*, numbered by `Features`. Every
+feature has a row of weights:
 
-- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether these are immune);
-- for each player (of two, for the one to act alone) its numbered pieces, the most of any other, and its lead in points;
+- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
+- for each player (of two only the one to act): its numbered pieces, the most of any other, its lead in points;
 - with `powers`, for each player: the power it still holds;
-- with `dead_pieces`, for each path and player: the space of its piece, and which of the next five have a dead piece.
+- with `dead_pieces`, for each path and player: the space of its piece, and the dead pieces on the next five spaces.
 
     x = relu(sum of the rows of the position's features)                                                     (width,)
     y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
     chances to win = softmax(concatenate(x, y) @ output + output_bias), for the player to act, the next, ...      (n,)
 
-All paths share their rows, so the value stays the same where paths are exchanged. To add up rows takes no matrix
-product: that is why millions of positions a second are valued on one core. Turns played are not looked at,
-so a value knows nothing of a turn limit that is near (R16).
+All paths share their rows, so exchanging paths does not change the value. The sum of rows needs no matrix product, so
+one core values millions of positions a second. The number of turns is not an input: the value ignores the turn limit
+(R16).
 """
 
 from __future__ import annotations
@@ -48,20 +48,22 @@ LEAD = 8  # points; larger leads look the same
 AHEAD = np.uint64(31)  # the next five spaces
 FORMAT = "wotd-env value 1"
 MOST_BYTES = 256_000_000
-"""Of a file when it is unpacked, or a small one could take any amount; enough for 5,000 columns under any rules."""
+"""Largest unpacked size of a file, so that a small file cannot fill the memory. Enough for 5,000 columns."""
 
 
 class Features(NamedTuple):
     """The numbers of the features, for some rules."""
 
     total: int
-    """R, of all"""
+    """R, the number of all features"""
     active: int
-    """K, of those that a position has"""
+    """K, the number of features of a position"""
     standing: int
-    """the first one of each kind: of standings, ..."""
+    """the first feature of a standing"""
     power: int
+    """the first feature of a power"""
     dead: int
+    """the first feature of dead pieces"""
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
@@ -111,10 +113,10 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
 
 
 class LearnedValue:
-    """A value for `plan` and `Planner`.
+    """A value for `plan` and `Planner`, see `wotd_env.planning.values.CheckedValue`.
 
     Args:
-        rules: the rules that the network is for.
+        rules: the rules of the network.
         network: the weights.
 
     Raises:
@@ -133,20 +135,20 @@ class LearnedValue:
         self.network = Network(*map(np.ascontiguousarray, network))
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1].
+        """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
 
         Raises:
-            ValueError: if the game has other rules than the network is for, or for a record that is no game of these.
+            ValueError: if the game has other rules than the network, or for a record that is no game of these rules.
         """
         self.check_rules(game.rules)
         game.check(afterstates)
         return self.unchecked(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Do the same with records that are trusted, as `plan` and `play_turns` do with those that they have made.
+        """Return the same values without the check of the records.
 
         Raises:
-            ValueError: if the game has other rules than the network is for.
+            ValueError: if the game has other rules than the network.
         """
         self.check_rules(game.rules)
         values = np.empty((len(afterstates), game.rules.players), np.float32)
@@ -154,23 +156,23 @@ class LearnedValue:
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the network is for some rules, see `wotd_env.policy.check_made_for`.
+        """Check that the network fits games with these rules, see `wotd_env.policy.check_made_for`.
 
         Raises:
-            ValueError: if it is for other ones.
+            ValueError: if it does not.
         """
         if rules is not self.rules:
-            check_made_for("the learnt value", self.rules, rules)
+            check_made_for("the learned value", self.rules, rules)
 
 
 # ------------------------------------------------------------------------------------------------------------ the file
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
-    """Return a learnt value as a file: a NumPy archive (`.npz`) of the weights, by name, and of what they are for.
+    """Return a learned value as a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
 
     Args:
-        value: the learnt value.
+        value: the learned value.
         dtype: float32, or float16 for a file of half the size.
     """
     buffer = io.BytesIO()
@@ -181,20 +183,20 @@ def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> byt
 
 
 def load(file: str | Path) -> LearnedValue:
-    """Read a learnt value; no code in the file is run.
+    """Read a learned value. No code in the file is run.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds something else, or is damaged.
+        ValueError: if the file is damaged or contains something else.
     """
     file = Path(file)
     if not file.is_file():
-        raise FileNotFoundError(f"no file {file} with a learnt value")
+        raise FileNotFoundError(f"no file {file} with a learned value")
     try:
         with zipfile.ZipFile(file) as archive:
             if (size := sum(member.file_size for member in archive.infolist())) > MOST_BYTES:
                 raise ValueError(
-                    f"its arrays take {size / 1e6:,.0f} MB, and those of a network at most {MOST_BYTES / 1e6:,.0f} MB"
+                    f"its arrays take {size / 1e6:,.0f} MB; at most {MOST_BYTES / 1e6:,.0f} MB are allowed"
                 )
             if damaged := archive.testzip():
                 raise ValueError(f"{damaged} does not match its checksum")
@@ -205,8 +207,8 @@ def load(file: str | Path) -> LearnedValue:
             weights = [content[name] for name in Network._fields]
             halved = [w.astype(np.float32) if w.dtype == np.float16 else w for w in weights]
             return LearnedValue(rules, Network(*halved))
-    except Exception as error:  # it can be almost any
-        raise ValueError(f"{file} holds no learnt value that can be used: {error}") from error
+    except Exception as error:  # a damaged file raises almost anything
+        raise ValueError(f"{file} contains no valid learned value: {error}") from error
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
@@ -307,7 +309,7 @@ def _value(states: Records, config: Configs, features: Features, network: Networ
 
 @inlined
 def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position, (n,), by row j of what the layers give."""
+    """Write the values of a position, (n,), from row j of the outputs of the layers."""
     n = rules.players
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)
@@ -320,7 +322,7 @@ def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j:
         largest = max(largest, logit)
         seat = _next(seat, n)
     total = np.float32(0)
-    for _ in range(n):  # in the order of the turns, so that it is the same whoever has which seat
+    for _ in range(n):  # in turn order, so that the rounding does not depend on the seats
         values[seat] = math.exp(values[seat] - largest)
         total += values[seat]
         seat = _next(seat, n)

@@ -1,22 +1,21 @@
-"""The hand-made value of a position, by which the `planner` policy plays.
+"""Values of positions: the interface that the planner uses, and the hand-made value of the `planner` policy.
 
-Every seat has a strength, which is a sum in units of one plain space:
+The hand-made value gives every seat a strength, a sum in units of one plain space:
 
-- *progress*: a piece on plain space t is worth t;
-- *points*: a piece on number k is worth S - 1 + NUMBER * k, so number 1 is hardly more than the space before it;
-- *tempo*: to be the next to act is worth TEMPO;
-- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space that c = 1..5 dice would bring it to;
-- *power*: a power that is not yet used is worth POWER, or ANY_POWER where the seat may choose which;
-- *lead*: a seat with four numbered pieces may end the game, which is worth CLOSING, by how far it is behind.
+- *progress*: a piece on plain space t has the value t;
+- *points*: a piece on number k has the value S - 1 + NUMBER * k, so number 1 is hardly better than the space before it;
+- *tempo*: the seat to act gets TEMPO;
+- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space among the next five, at distance c;
+- *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which;
+- *lead*: a seat with four numbered pieces may end the game; this has the value CLOSING, by its points behind the best.
 
-The nearer the end is, the more a space counts (WEIGHT). What tells how near it is, is the largest number of numbered
-pieces that a seat has. The chances to win are the softmax of the strengths times that weight, and the value is the
-reward expected from them.
+A space has more weight towards the end of the game (WEIGHT). The stage of the game is the largest number of numbered
+pieces of any seat. The chances to win are the softmax of the weighted strengths. The value is the expected reward.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,45 +25,65 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Record, Records, States
 
-__all__ = ["hand_made"]
+__all__ = ["CheckedValue", "HandMade", "hand_made"]
 
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
-"""Of a space, by the largest number of numbered pieces that a seat has."""
+"""Weight of a space, by the largest number of numbered pieces of any seat."""
 NUMBER = 1.25
 TEMPO = 1.4
 BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
-"""By the dice, less one, that would bring the piece to the occupied space."""
+"""Loss by distance to the occupied space, less one."""
 POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
-"""By colour."""
+"""By color."""
 ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
-"""By the points behind the best other seat; the last entry is for three points and more."""
+"""By the points behind the best other seat; the last entry is for three or more points."""
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
-"""What a piece loses by which of its next five spaces are occupied, as bits."""
+"""Loss of a piece, by the occupied spaces among its next five, as bits."""
 
 
-def hand_made(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
-    """Return the value of every state for each seat, float32 (M, n): the rewards expected, zero-sum in [-1, 1].
+@runtime_checkable
+class CheckedValue(Protocol):
+    """A value of positions that checks records from outside, and can skip the check.
 
-    Raises:
-        ValueError: for a record that is no game of the rules.
+    The planner skips it for the records that it has made itself. Any other function `value(game, afterstates)` is a
+    value too, see `wotd_env.planning.planner.plan`.
     """
-    game.check(afterstates)
-    return _unchecked(game, afterstates)
+
+    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
+
+        Raises:
+            ValueError: for a record that is no game of the rules; the field is named.
+        """
+        ...
+
+    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the same values without the check of the records."""
+        ...
 
 
-def _unchecked(game: Game, afterstates: NDArray[np.void]) -> NDArray[np.float32]:
-    """Do the same with records that are trusted."""
-    values = np.empty((len(afterstates), game.rules.players), np.float32)
-    _hand_made(afterstates, game.config, values)
-    return values
+class HandMade:
+    """The hand-made value; `hand_made` is its only instance."""
+
+    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the value of every state for each seat, see `CheckedValue`."""
+        game.check(afterstates)
+        return self.unchecked(game, afterstates)
+
+    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the same values without the check of the records."""
+        values = np.empty((len(afterstates), game.rules.players), np.float32)
+        _hand_made(afterstates, game.config, values)
+        return values
 
 
-hand_made.unchecked = _unchecked  # type: ignore[attr-defined]  # for `plan` and `play_turns`, see `value_of`
+hand_made = HandMade()
+"""The hand-made value: a function `hand_made(game, afterstates)`, see `CheckedValue`."""
 
 
 @kernel
@@ -76,7 +95,7 @@ def _hand_made(states: Records, config: Configs, values: Any) -> None:
 
 @kernel
 def write_value(s: Record, rules: Config, out: Any) -> None:
-    """Write the value of a state for each seat, whatever the dice show."""
+    """Write the value of a state for each seat. The dice do not matter."""
     n = rules.players
     most_numbered = 0
     for seat in range(n):

@@ -1,7 +1,7 @@
-"""Players that are ready to use, one file each, and the names they go by.
+"""Policies that are ready to use, one file each, and their names.
 
-A policy plays batches: it is given games that wait for decisions and returns one legal action for each. To add one,
-write its file and its row in `POLICIES`. Those that compiled loops can play also have a function over one record of
+A policy plays batches: it gets games at their decisions and returns one legal action for each. To add one, write its
+file and its row in `POLICIES`. Policies that compiled loops can play also have a function over one record of
 `wotd_env.STATE`, see `wotd_env.policies.scripts`.
 """
 
@@ -13,43 +13,56 @@ import os
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wotd_env.policy import Policy
+from wotd_env.policy import Policy, check_plays
 
-__all__ = ["POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of"]
+if TYPE_CHECKING:
+    from wotd_env.core.rules import Rules
+
+__all__ = [
+    "POLICIES",
+    "Named",
+    "Policy",
+    "Script",
+    "check_policy",
+    "full_name",
+    "make_policy",
+    "script_of",
+    "strongest",
+]
 
 
 class Script(IntEnum):
-    """What plays a seat in compiled loops."""
+    """The compiled policy of a seat in compiled loops."""
 
     OUTSIDE = 0
-    """nothing compiled: the loop must stop and ask"""
+    """none: the loop must stop and ask the policy"""
     RANDOM = 1
     GREEDY = 2
 
 
 class Named(NamedTuple):
-    """A policy that goes by a name."""
+    """A policy with a name."""
 
     words: str
-    """what it does"""
+    """description"""
     maker: str
-    """what makes it when it is called; its module, a colon, its name there"""
+    """import path of the factory, as `module:name`"""
     argument: str = ""
-    """what may follow the name and a colon, and is given to the maker; empty if nothing may"""
+    """what may follow the name and a colon; it is passed to the factory"""
     needs_argument: bool = False
     needs_trust: bool = False
-    """reading its file can run code, so the maker is told by `trust` whether the user consents"""
+    """reading its file can run code, so the factory takes the user's consent as `trust`"""
     script: Script = Script.OUTSIDE
-    """what plays it in compiled loops"""
+    """the compiled policy that plays the same"""
 
 
 POLICIES = {
     "random": Named("a legal action at random", "wotd_env.policies.random:Random", script=Script.RANDOM),
     "first": Named("the legal action with the lowest number", "wotd_env.policies.first:First"),
     "greedy": Named(
-        "collects the dice of its best path, then takes the largest lead; no look ahead",
+        "collects the dice of its best path, then takes the largest lead; does not look ahead",
         "wotd_env.policies.greedy:Greedy",
         script=Script.GREEDY,
     ),
@@ -57,7 +70,7 @@ POLICIES = {
         "plans every turn exactly, with a hand-made value of positions", "wotd_env.policies.planner:Planner"
     ),
     "mcts": Named(
-        "samples the turns to come in a search tree, a baseline; mcts:PLAYOUTS sets the playouts",
+        "samples the next turns in a search tree, a baseline; mcts:PLAYOUTS sets the playouts",
         "wotd_env.policies.mcts:Mcts",
         argument="PLAYOUTS",
     ),
@@ -67,15 +80,15 @@ POLICIES = {
         argument="FILE",
     ),
     "td": Named(
-        "plans every turn exactly, with a value of positions that was learnt; td:FILE takes another one",
+        "plans every turn exactly, with the bundled learned value; td:FILE uses the one in a file",
         "wotd_env.policies.td:Td",
         argument="FILE",
     ),
-    "ppo": Named("the best action of a network that PPO has trained", "wotd_env.policies.ppo:Ppo"),
+    "ppo": Named("the best action of a bundled network that PPO trained", "wotd_env.policies.ppo:Ppo"),
     "deep": Named(
-        "plans two turns exactly, with a hand-made value of positions, or with the learnt one in deep:FILE",
+        "plans two turns exactly, with the bundled learned value; deep:NAME uses that of td:FILE, planner, FILE, ...",
         "wotd_env.policies.deep:Deep",
-        argument="FILE",
+        argument="NAME",
     ),
     "onnx": Named(
         "onnx:FILE plays the best action of a network",
@@ -84,7 +97,7 @@ POLICIES = {
         needs_argument=True,
     ),
     "sb3": Named(
-        "sb3:FILE plays the best action of a MaskablePPO model",
+        "sb3:FILE plays the best action of a MaskablePPO model; sb3:ENCODING:FILE sets its encoding",
         "wotd_env.policies.sb3:load",
         argument="FILE",
         needs_argument=True,
@@ -95,16 +108,22 @@ POLICIES = {
 
 
 RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}
-"""The files in a run folder of train.py that hold a policy, and the names of these."""
+"""The files in a run folder of train.py that contain a policy, and the names of these policies."""
+
+FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}
+"""The policy that reads a file, by the ending of the file."""
+
+STRONGEST = ("oracle", "deep", "deep:planner")
+"""Policies of the package that play all rules together, the strongest first."""
 
 
 def full_name(name: str) -> str:
-    """Return the name of a policy with what a run folder of train.py stands for written out.
+    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it.
 
     Raises:
-        ValueError: if it is a folder without a policy in it.
+        ValueError: if the folder contains no policy.
     """
-    # It says no where a Path raises, as that does for a name that is too long for a file.
+    # os.path.isdir returns False if the name is too long to be a path, where Path raises.
     if not name or name in POLICIES or not os.path.isdir(name):
         return name
     folder = Path(name)
@@ -112,23 +131,40 @@ def full_name(name: str) -> str:
         if (folder / file).is_file():
             return f"{kind}:{folder / file}"
     raise ValueError(
-        f"the folder {name} holds no policy: it has none of {', '.join(RUN_FILES)}. `python -m agents.export {name}` "
-        "makes one of a PPO run that has not come to its end"
+        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. The command "
+        f"`python -m agents.export {name}` writes the policy of an unfinished PPO run"
     )
 
 
+def strongest(rules: Rules) -> str:
+    """Return the name of the strongest policy of the package for some rules.
+
+    The exact solution counts only if its table is in the cache folder.
+    """
+    from wotd_env.solver import cache_file
+
+    for name in STRONGEST:
+        try:
+            check_plays(make_policy(name), rules)
+            if name != "oracle" or cache_file(rules.spaces).exists():
+                return name
+        except (ValueError, OSError, ImportError):  # not for these rules, no table, or an extra is missing
+            pass
+    raise AssertionError("the last policy plays all rules")
+
+
 def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
-    """Return the policy of a name.
+    """Return the policy with a name.
 
     Args:
         name: a name of `POLICIES`, with its argument after a colon; a run folder of train.py; or `module:object`,
-            where the object is a policy or something that returns one when called. A policy is returned as it is.
-        trust: read files that can run code when they are read, as `sb3:FILE` can; no other policy asks for it.
+            where the object is a policy, or returns one when called. A policy object is returned unchanged.
+        trust: read files that can run code when they are read. Only `sb3:FILE` needs it.
 
     Raises:
         ValueError: if there is no such policy, its argument is missing or wrong, or it needs `trust`.
-        FileNotFoundError: if the policy needs a file that is not there.
-        ImportError: if it needs an extra that is not installed.
+        FileNotFoundError: if the file of the policy does not exist.
+        ImportError: if the policy needs an extra that is not installed.
     """
     if not isinstance(name, str):
         return check_policy(name, name)
@@ -147,15 +183,16 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
             raise
         except OSError as error:
             raise ValueError(f"policy {name!r} cannot be made: {error}") from error
-    if not argument or kind.startswith("."):  # a relative name has nothing here that it could be relative to
+    if not argument or kind.startswith("."):  # there is no package for a relative name
         raise ValueError(
-            f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name!r}"
+            f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name[:80]!r}"
+            + _hint(name)
         )
     try:
         found = _find(name)
     except (ModuleNotFoundError, AttributeError) as error:
         names = ", ".join(POLICIES)
-        raise ValueError(f"policy {name!r} is none of {names}, nor 'module:object': {error}") from error
+        raise ValueError(f"policy {name[:80]!r} is neither one of {names} nor 'module:object': {error}") from error
     if callable(found) and not _acts(found):
         if not _takes_nothing(found):
             raise ValueError(
@@ -165,15 +202,21 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     return check_policy(name, found)
 
 
+def _hint(name: str) -> str:
+    """Return the correct name, as the end of an error, if a name is that of a file without the name of its policy."""
+    kind = FILES.get(os.path.splitext(name)[1])
+    return f": write '{kind}:{name}' for the policy in this file" if kind else ""
+
+
 def check_policy(name: Any, candidate: Any) -> Policy:
     """Return the candidate if it is a policy.
 
     Args:
-        name: what the error calls it.
+        name: name of the candidate in the error.
         candidate: any object.
 
     Raises:
-        ValueError: if it is none; a class is none.
+        ValueError: if it is not a policy; a class is not a policy.
     """
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
@@ -182,7 +225,7 @@ def check_policy(name: Any, candidate: Any) -> Policy:
 
 
 def script_of(policy: Policy) -> Script:
-    """Return what plays a policy in compiled loops."""
+    """Return the compiled policy that plays the same as a policy."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 
@@ -194,10 +237,10 @@ def _acts(candidate: Any) -> bool:
 
 
 def _takes_nothing(maker: Callable[..., Any]) -> bool:
-    """Return whether something can be called without arguments, as far as it says what it takes."""
+    """Return whether an object can be called without arguments, as far as its signature is known."""
     try:
         signature = inspect.signature(maker)
-    except ValueError:  # some written in C say nothing
+    except ValueError:  # some callables written in C have none
         return True
     try:
         signature.bind()
@@ -207,7 +250,7 @@ def _takes_nothing(maker: Callable[..., Any]) -> bool:
 
 
 def _find(name: str) -> Any:
-    """Return an object by its name `module:object`, where the object may lie in another one."""
+    """Return an object by its name `module:object`; the object may be an attribute of another one."""
     module, _, attributes = name.partition(":")
     found: Any = importlib.import_module(module)
     for attribute in attributes.split("."):

@@ -1,41 +1,61 @@
-"""`deep` and `deep:FILE`: plan two turns exactly, by the hand-made value of `planner` or by one that was learnt."""
+"""`deep` and `deep:NAME`: plan two turns exactly where the plan of one turn is close."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import policy
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.deeper import Deeper
-from wotd_env.planning.planner import plan
+from wotd_env.planning.planner import Value, plan
+from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
+from wotd_env.policy import check_plays
 
-__all__ = ["CLOSE", "Deep"]
+__all__ = ["CLOSE", "Deep", "HasValue"]
 
 CLOSE = 0.01
-"""The second turn is planned where the plan of one gives two actions values that differ by less than this."""
+"""The second turn is planned if the plan of one turn gives two actions values that differ by less than this."""
+
+
+@runtime_checkable
+class HasValue(Protocol):
+    """A policy that plans with a value of positions, such as `planner` and `td`."""
+
+    value: Value
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        ...
 
 
 class Deep(Planner):
-    """Plays the best action of the exact plan of its turn, and where that is a close thing, of the next turn as well.
+    """Plays the best action of the exact plan of its turn; if that is close, of a plan of two turns.
 
     Args:
-        file: a learnt value, or the run folder that it is in; by default the value is the hand-made one.
+        name: a policy with a value: a name such as `planner` or `td`, the file of a learned value, the run folder that
+            contains it, or `module:object`. The default is the bundled learned value for the rules.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no learnt value, or is damaged.
+        ValueError: if there is no such policy, it has no value, or the file is damaged.
     """
 
-    def __init__(self, file: str | Path | None = None) -> None:
-        self._one_turn = Planner() if file is None else Td(file)
-        super().__init__(Deeper(self._one_turn.value))
+    def __init__(self, name: str | Path = "td") -> None:
+        policy = make_policy(str(name)) if _names_policy(str(name)) else Td(name)
+        if not isinstance(policy, HasValue) or isinstance(policy, Deep):
+            raise ValueError(
+                f"deep:NAME needs a policy with a value of positions, such as planner, td or the file of a learned "
+                f"value, got {str(name)!r}"
+            )
+        self._one_turn = policy
+        super().__init__(Deeper(policy.value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest."""
@@ -47,5 +67,15 @@ class Deep(Planner):
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that a learnt value is for some rules, see `LearnedValue.check_rules`."""
-        policy.check_rules(self._one_turn, rules)
+        """Check that the policy whose value is used plays games with these rules.
+
+        Raises:
+            ValueError: if it does not.
+        """
+        check_plays(self._one_turn, rules)
+
+
+def _names_policy(name: str) -> bool:
+    """Return whether a name is that of a policy and not of a file."""
+    kind, colon, _ = name.partition(":")
+    return kind in POLICIES or bool(colon and not Path(name).exists())

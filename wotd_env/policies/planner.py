@@ -1,4 +1,4 @@
-"""`planner`: plans every turn exactly, by the value of the positions that it may end in."""
+"""`planner`: plays the best action of the exact plan of its turn (`wotd_env.planning`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
+from wotd_env.policy import RulesBound
 
 __all__ = ["Planner"]
 
@@ -17,7 +19,7 @@ class Planner:
     """Plays the best action of the exact plan of its turn.
 
     Args:
-        value: the value of the afterstates, by default one made by hand.
+        value: the value of the afterstates, by default the hand-made one.
     """
 
     def __init__(self, value: Value = hand_made) -> None:
@@ -29,5 +31,10 @@ class Planner:
         return actions
 
     def equity(self, game: Game, state: States) -> NDArray[np.float32]:
-        """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
+        """Return the value of states to the seats to act, float32 (N,), see `wotd_env.policy.HasEquity`."""
         return plan(game, state, self.value)[1]
+
+    def check_rules(self, rules: Rules) -> None:
+        """Check that the value fits games with these rules, see `wotd_env.policy.RulesBound`."""
+        if isinstance(self.value, RulesBound):
+            self.value.check_rules(rules)

@@ -1,4 +1,4 @@
-"""`ppo`: the most likely action of a network of the package that PPO has trained (`python train.py`; extra `arena`)."""
+"""`ppo`: the most likely action of a bundled network that PPO trained (`python train.py`; extra `arena`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from wotd_env.policies.onnx import Onnx
 
 __all__ = ["Ppo"]
 
+load_model = functools.cache(Onnx)  # keyed by file, so it holds at most one network for each bundled file
+
 
 class Ppo:
-    """Plays the best action of the network that the package has for the rules at hand."""
+    """Plays the best action of the bundled network for the rules of the game."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`.
@@ -26,18 +28,13 @@ class Ppo:
             ImportError: if onnxruntime is not installed.
             ValueError: if there is no network for these rules.
         """
-        return _of_package(game.rules).act(game, state, rng)
+        return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that there is a network for some rules.
+        """Check that there is a network for some rules.
 
         Raises:
             ImportError: if onnxruntime is not installed.
             ValueError: if there is none.
         """
-        _of_package(rules).check_rules(rules)
-
-
-@functools.cache
-def _of_package(rules: Rules) -> Onnx:
-    return Onnx(models.find("ppo", rules))
+        load_model(models.find("ppo", rules)).check_rules(rules)

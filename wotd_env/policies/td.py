@@ -1,9 +1,8 @@
-"""`td`: plans every turn exactly, by a value of positions that was learnt (`python train.py td`)."""
+"""`td`: plans every turn exactly, with a learned value of positions (`python train.py td`)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,52 +12,73 @@ from wotd_env import models
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
-from wotd_env.planning.learned import LearnedValue, load
+from wotd_env.planning import learned
+from wotd_env.planning.learned import LearnedValue
 from wotd_env.policies.planner import Planner
 
-__all__ = ["Td"]
+__all__ = ["BundledValue", "Td"]
+
+load_model = functools.cache(
+    learned.load
+)  # keyed by file, so it holds at most one network for each bundled file
 
 
-class Td(Planner):
-    """Plays the best action of the exact plan of its turn, by a learnt value.
+class BundledValue:
+    """The bundled learned value for the rules of the game, see `wotd_env.planning.values.CheckedValue`."""
 
-    Args:
-        file: the learnt value, or the run folder that it is in; without one, that of the package for the rules at hand.
+    def for_rules(self, rules: Rules) -> LearnedValue:
+        """Return the learned value for some rules.
 
-    Attributes:
-        learned: returns the learnt value for some rules, or raises a ValueError if there is none.
+        Raises:
+            ValueError: if there is none; the available models are named.
+        """
+        return load_model(models.find("td", rules))
 
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it holds no learnt value, or is damaged.
-    """
+    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the value of every state for each seat, see `LearnedValue`."""
+        return self.for_rules(game.rules)(game, afterstates)
 
-    def __init__(self, file: str | Path | None = None) -> None:
-        self.learned: Callable[[Rules], LearnedValue] = _of_package
-        if file is not None:
-            file = Path(file)
-            value = load(file / "value.npz" if file.is_dir() else file)
-            self.learned = functools.partial(_checked, value)
-        super().__init__(self._value)
-
-    def _value(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Value positions that the planner has made, see `LearnedValue`."""
-        return self.learned(game.rules).unchecked(game, afterstates)
+    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the same values without the check of the records."""
+        return self.for_rules(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that there is a learnt value for some rules.
+        """Check that there is a learned value for some rules.
 
         Raises:
             ValueError: if there is none.
         """
-        self.learned(rules)
+        self.for_rules(rules)
 
 
-def _checked(value: LearnedValue, rules: Rules) -> LearnedValue:
-    value.check_rules(rules)
-    return value
+class Td(Planner):
+    """Plays the best action of the exact plan of its turn, with a learned value.
 
+    Args:
+        file: the learned value, or the run folder that contains it; by default the bundled value for the rules.
 
-@functools.cache
-def _of_package(rules: Rules) -> LearnedValue:
-    return load(models.find("td", rules))
+    Attributes:
+        value: the learned value.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is damaged or contains something else.
+    """
+
+    value: BundledValue | LearnedValue
+
+    def __init__(self, file: str | Path | None = None) -> None:
+        if file is None:
+            super().__init__(BundledValue())
+        else:
+            file = Path(file)
+            super().__init__(learned.load(file / "value.npz" if file.is_dir() else file))
+
+    def learned(self, rules: Rules) -> LearnedValue:
+        """Return the learned value for some rules.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        self.check_rules(rules)
+        return self.value.for_rules(rules) if isinstance(self.value, BundledValue) else self.value

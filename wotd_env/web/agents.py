@@ -18,7 +18,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
-from wotd_env.policy import Policy, ask, check_rules
+from wotd_env.policy import Policy, ask, check_plays
 
 __all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
 
@@ -158,7 +158,7 @@ class Agents:
         Raises:
             ValueError, ImportError: if it does not; the message says why.
         """
-        check_rules(self._policies[name], rules)
+        check_plays(self._policies[name], rules)
 
     def players(self, name: str) -> list[int]:
         """Return the numbers of players for which an agent plays the basic game."""
