@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("distil: interrupted; begin again with another folder", file=sys.stderr)
         return 130
     console.print(
-        f"Against perfect play: {every.share:.3f} % (± {every.share_error:.3f}); "
+        f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
         f"{every.regret:.6f} given away a decision."
     )
     player, table = f"td:{folder}", f"oracle:{settings.table}"

@@ -104,8 +104,8 @@ def grade(folder: Path, rules: Rules) -> str:
     except (ValueError, OSError) as error:  # the training is finished, and more important than an old table
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     return (
-        f"Against perfect play it would win {graded.share:.2f} % ±{graded.share_error:.2f} of its games, "
-        f"and gives away {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
+        f"Against perfect play it would win {graded.share_against_perfect:.2f} % "
+        f"±{graded.share_against_perfect_error:.2f} of its games, and gives away {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
     )
 
 

@@ -143,7 +143,7 @@ class Curve:
         graded = analysis.grade(
             policy, self.table, self.games, seed=FINAL, opponent=f"oracle:{self.table.file}"
         ).all
-        self.points.append((seconds, graded.share, graded.share_error))
+        self.points.append((seconds, graded.share_against_perfect, graded.share_against_perfect_error))
         self.save()
 
     def save(self) -> None:

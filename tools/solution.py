@@ -321,7 +321,7 @@ class Findings:
                 "regret a decision",
                 "errors",
                 "blunders",
-                *(f"{kind}, regret a game" for kind in analysis.KINDS),
+                *(f"{kind}, regret a game" for kind in analysis.GRADED_KINDS),
             ),
             rows,
         )

@@ -54,7 +54,7 @@ from wotd_env.planning import learned
 from wotd_env.planning.values import hand_made
 from wotd_env.policies import Policy, full_name
 from wotd_env.policies.sb3 import Trained
-from wotd_env.policy import check_rules
+from wotd_env.policy import check_plays
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -679,9 +679,9 @@ def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
     assert export.main([str(run.folder)]) == 0
     assert capsys.readouterr() == (f"{file}\n", "")
     with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
-        check_rules(make_policy(str(run.folder)), Rules(immunity=True, colors=("fire", "wood")))
+        check_plays(make_policy(str(run.folder)), Rules(immunity=True, colors=("fire", "wood")))
     with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
-        check_rules(load(run.folder), Rules(immunity=True, colors=("fire", "wood")))
+        check_plays(load(run.folder), Rules(immunity=True, colors=("fire", "wood")))
 
     exported, network = make_policy(f"onnx:{file}"), load(run.folder).network
     session = onnxruntime.InferenceSession(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.core.dice import HOLD_KEEP, keep_number
 from wotd_env.planning import learned
+from wotd_env.policy import ask
 
 SPACES = 0
 
@@ -136,6 +139,7 @@ def test_regrets_add_up_to_the_result_against_perfect_play(table, policy):
     # Each seat begins as often as the other, so between perfect players the mean result is 0.
     spread = 2.3 * (grades.result_error + grades.all.per_game_error)
     assert grades.result == pytest.approx(-grades.all.per_game, abs=spread)
+    assert grades.all.share_against_perfect == pytest.approx(50 + 50 * grades.result, abs=50 * spread)
     assert grades.all.per_game == pytest.approx(sum(kind.per_game for kind in grades.kinds[:-1]))
     assert grades.all.decisions == sum(kind.decisions for kind in grades.kinds[:-1])
 
@@ -181,6 +185,39 @@ def test_kinds_are_told_apart(game, table, visited):
         assert phases <= {expected}
     assert np.array_equal(kind == 3, swaps)
     assert np.array_equal(kind == 0, (visited["phase"] == Phase.KEEP) & (visited["rolls_left"] == 2))
+    assert kind.max() < len(analysis.GRADED_KINDS)
+
+
+def test_the_hold_of_the_tiger_is_a_kind_of_its_own():
+    game = Game(Rules(powers="own", colors=("metal", "fire"), spaces=2), skip_forced=False)
+    state = positions(game.rules)
+    holds = state["phase"] == Phase.KEEP
+    tiger = holds & (state["rolls_left"] == 0)
+    assert tiger.any()
+    kind = np.array(analysis.KINDS)[analysis.kinds(game, state)]
+    assert set(kind[tiger]) == {"tiger hold"}
+    assert set(kind[holds & ~tiger]) == {"first hold", "second hold"}
+
+
+def test_grades_and_reviews_count_the_same_errors(table):
+    grades = analysis.grade(make_policy("random"), table, games=1, seed=4)
+    state = Game(Rules(spaces=SPACES, start=0)).reset(1, seed=4)
+    game, rng, actions = Game(Rules(spaces=SPACES, start=0)), np.random.default_rng([4, 0]), []
+    while state["phase"][0] != Phase.OVER:
+        actions.append(int(ask(make_policy("random"), game, state, rng)[0]))
+        game.step(state, actions[-1:])
+    notes = analysis.annotate(notation.record_game(game.rules, actions, seed=4), table)
+    classes = [analysis.classify(note.regret) for note in notes]
+    assert round(grades.all.blunders * grades.all.decisions) == classes.count("blunder") > 0
+    assert round(grades.all.errors * grades.all.decisions) == len(classes) - classes.count("")
+
+
+@pytest.mark.parametrize(
+    ("players", "words"),
+    [(2, "0.01 of equity, 0.5 % .* 0.05, 2.5 %"), (5, "0.01 of equity, 0.8 % .* 0.05, 4 %")],
+)
+def test_errors_are_defined_in_equity_and_in_games_won(players: int, words: str):
+    assert re.search(words, analysis.define_errors(players))
 
 
 def test_a_recorded_game_is_annotated(table):

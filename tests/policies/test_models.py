@@ -83,7 +83,7 @@ def test_a_model_is_loaded_once_whatever_the_rules(box: Path):
             check_plays(policy, Rules(own.players, powers=own.powers, colors=own.colors, max_turns=turns))
     for module in (td, ppo):
         assert module.load_model.cache_info().currsize == 1
-    assert models._find.cache_info().currsize <= models._find.cache_info().maxsize == 256
+    assert models._find.cache_info().currsize <= 256
 
 
 @pytest.mark.parametrize("name", ["td", "td:{file}", "planner"])

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wotd_env
-from wotd_env.analysis.equity import analyze, lost
+from wotd_env.analysis.equity import analyze, regret_of
 from wotd_env.arena.blocks import Blamed
 from wotd_env.arena.store import policy_digest
 from wotd_env.core import batch
@@ -318,7 +318,7 @@ def _equities(
     analysis = analyze(game, state, table)
     ends = np.concatenate([[0], mask.sum(1, dtype=np.int32).cumsum(dtype=np.int32)])
     equity = pa.ListArray.from_arrays(ends.astype(np.int32), analysis.actions[mask == 1])
-    return equity, pa.array(lost(analysis, action))
+    return equity, pa.array(regret_of(analysis, action))
 
 
 def _write(file: Path, columns: pa.Schema, tables: Iterator[pa.Table]) -> None:

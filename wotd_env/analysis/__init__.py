@@ -1,14 +1,25 @@
-"""Grades for decisions: exact ones of the two-player basic game, estimates of all other games.
+"""Grades for decisions: exact ones for the two-player basic game, estimates for all other games.
 
-The *equity* of an action is the result to expect (1 a win, -1 a loss) for the seat to act if both play perfectly from
-there on; the *regret* of an action is what it gives away against the best one. Regrets add up: a
-policy's mean result is the value of the start to it, less the regrets of its game, plus those of its opponent's.
+The *equity* of an action is the expected reward of the seat to act (1 a win, -1 a loss) if both play perfectly from
+then on. The *regret* of an action is the difference to the equity of the best one. Regrets add up: the mean result of a
+policy is the value of the start, minus its regrets, plus the regrets of its opponent.
 """
 
 from __future__ import annotations
 
 from wotd_env.analysis.advice import Advisor
-from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, regret
+from wotd_env.analysis.equity import (
+    BLUNDER,
+    ERROR,
+    GRADED_KINDS,
+    KINDS,
+    Analysis,
+    analyze,
+    classify,
+    define_errors,
+    kinds,
+    regret,
+)
 from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
 from wotd_env.analysis.pictures import picture
 from wotd_env.analysis.recorded import Note, Review, SeatReview, annotate, review
@@ -16,6 +27,7 @@ from wotd_env.analysis.recorded import Note, Review, SeatReview, annotate, revie
 __all__ = [
     "BLUNDER",
     "ERROR",
+    "GRADED_KINDS",
     "KINDS",
     "STAGES",
     "WORST",
@@ -29,6 +41,8 @@ __all__ = [
     "SeatReview",
     "analyze",
     "annotate",
+    "classify",
+    "define_errors",
     "grade",
     "kinds",
     "picture",

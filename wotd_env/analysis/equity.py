@@ -1,4 +1,4 @@
-"""What decisions are worth, and what they give away against the best ones."""
+"""Equity of states and actions, regret of decisions, and the definition of errors and blunders."""
 
 from __future__ import annotations
 
@@ -15,35 +15,50 @@ from wotd_env.planning.planner import plan
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
-__all__ = ["BLUNDER", "ERROR", "KINDS", "Analysis", "analyze", "kinds", "lost", "regret"]
+__all__ = [
+    "BLUNDER",
+    "ERROR",
+    "GRADED_KINDS",
+    "KINDS",
+    "Analysis",
+    "analyze",
+    "classify",
+    "define_errors",
+    "kinds",
+    "regret",
+    "regret_of",
+]
 
-KINDS = ("first hold", "second hold", "move", "swap", "extra turn")
-"""Kinds of decisions. `"swap"` is a move where calling the dragon is possible."""
+KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
+"""Kinds of decisions. `"swap"` is a move where calling the dragon is possible; `"tiger hold"` is the hold after the
+second re-roll, in which the tiger may be used."""
+GRADED_KINDS = KINDS[:-1]
+"""The kinds of the basic game, which has no tiger."""
 
 ERROR = 0.01
-"""A decision with at least this regret is an error: a two-hundredth of the way from a loss to a win."""
+"""Least regret of an error, in equity; 0.5 % of games won with two players."""
 BLUNDER = 0.05
-"""A decision with at least this regret is a blunder."""
+"""Least regret of a blunder, in equity; 2.5 % of games won with two players. Every blunder is an error."""
 
 
 class Analysis(NamedTuple):
-    """What states are worth to the seats to act; N states, A actions."""
+    """The value of states to the seats to act; N states, A actions."""
 
     equity: NDArray[np.float32]
-    """(N,): of the state, with the best action; the result where the game is over."""
+    """(N,): of the state, with the best action; the reward if the game is over."""
     actions: NDArray[np.float32]
-    """(N, A): of every action, -inf if it is not legal."""
+    """(N, A): of every action, -inf if it is illegal."""
     best: NDArray[np.int64]
-    """(N,): the best action, of equals the lowest; 0 where there is nothing to decide."""
+    """(N,): the best action, of equals the lowest; 0 if there is no decision."""
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of states, STATE (N,), in any phase, of the two-player basic game.
 
-    The solution knows no limit of turns: where `max_turns` may end a game soon, they are those of the game without it.
+    The solution ignores the turn limit, so it is not exact if `max_turns` may end the game soon.
 
     Raises:
-        TypeError: if the table is none.
+        TypeError: if the table is not a Table.
         ValueError: if the game has other rules, or another board than the table.
     """
     check_table(table)
@@ -52,18 +67,19 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
-    """Return what actions (N,) give away in states at their decisions, float32 (N,), 0 for the best.
+    """Return the regret of actions (N,) in states at their decisions, float32 (N,), 0 for the best.
 
     Raises:
         IllegalActionError: if an action is illegal.
-        TypeError, ValueError: as by `analyze`.
+        TypeError: if the table is not a Table.
+        ValueError: if the game has other rules, or another board than the table.
     """
     game.check(state, actions)
-    return lost(analyze(game, state, table), np.asarray(actions))
+    return regret_of(analyze(game, state, table), np.asarray(actions))
 
 
-def lost(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """Return what legal actions (N,) give away, float32 (N,)."""
+def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the regret of legal actions (N,) in analyzed states, float32 (N,)."""
     rows = np.arange(len(actions))
     best, chosen = analysis.actions[rows, analysis.best], analysis.actions[rows, actions]
     difference = np.zeros_like(best)  # stays 0 in a finished game
@@ -71,9 +87,28 @@ def lost(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
     return difference
 
 
+def classify(regret: float) -> str:
+    """Return `"blunder"`, `"error"` or `""` for the regret of a decision."""
+    return "blunder" if regret >= BLUNDER else "error" if regret >= ERROR else ""
+
+
+def define_errors(players: int) -> str:
+    """Return the definition of errors and blunders in words, in equity and in games won."""
+    percent = 100 * (players - 1) / players  # of games won, for one unit of equity
+    return (
+        f"An error gives away at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
+        f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."
+    )
+
+
 def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
+    hold = np.select(
+        [state["rolls_left"] == REROLLS, state["rolls_left"] > 0],
+        [KINDS.index("first hold"), KINDS.index("second hold")],
+        KINDS.index("tiger hold"),
+    )
+    move = np.where(swap, KINDS.index("swap"), KINDS.index("move"))
     phase = state["phase"]
-    hold = np.where(state["rolls_left"] == REROLLS, 0, 1)
-    return np.select([phase == Phase.KEEP, phase == Phase.MOVE], [hold, np.where(swap, 3, 2)], 4)
+    return np.select([phase == Phase.KEEP, phase == Phase.MOVE], [hold, move], KINDS.index("extra turn"))

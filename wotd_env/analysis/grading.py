@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
+from wotd_env.analysis.equity import BLUNDER, ERROR, GRADED_KINDS, Analysis, analyze, kinds, regret_of
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
@@ -25,12 +25,12 @@ from wotd_env.solver.table import check_table
 __all__ = ["STAGES", "WORST", "Blunder", "Grade", "Grades", "grade"]
 
 STAGES = 10
-"""Stages of a game, by the progress of both players."""
+"""Number of stages of a game, by the progress of both players."""
 WORST = 20
-"""Blunders that grades keep."""
+"""Number of blunders in `Grades.worst`."""
 
 BLOCK = 4096  # games played side by side
-MOST_GAMES = 10_000_000  # some 100 bytes are kept of each
+MOST_GAMES = 10_000_000  # each takes about 100 bytes
 
 
 class Grade(NamedTuple):
@@ -39,7 +39,7 @@ class Grade(NamedTuple):
     kind: str
     decisions: int
     regret: float
-    """mean for a decision"""
+    """mean of a decision"""
     regret_error: float
     """half the width of its 95 % interval"""
     per_game: float
@@ -47,27 +47,30 @@ class Grade(NamedTuple):
     per_game_error: float
     """half the width of its 95 % interval"""
     errors: float
-    """share of decisions that give away at least ERROR"""
+    """share of decisions with a regret of at least ERROR; blunders are errors too"""
     blunders: float
-    """share that give away at least BLUNDER"""
+    """share of decisions with a regret of at least BLUNDER"""
 
     @property
-    def share(self) -> float:
-        """Percent of the games won against perfect play, which gives nothing away: 50 less half of `per_game`."""
+    def share_against_perfect(self) -> float:
+        """Percent of the games won against perfect play, 50 - 50 * `per_game`.
+
+        It holds only if the opponent in the graded games was the perfect player, `oracle`, which has no regret.
+        """
         return 50 - 50 * self.per_game
 
     @property
-    def share_error(self) -> float:
-        """Half the width of its 95 % interval."""
+    def share_against_perfect_error(self) -> float:
+        """Half the width of the 95 % interval of `share_against_perfect`."""
         return 50 * self.per_game_error
 
 
 class Blunder(NamedTuple):
-    """A decision that gave much away."""
+    """A decision with a large regret."""
 
     regret: float
     state: States
-    """STATE (1,), with which `analyze` and `Game` can go on"""
+    """STATE (1,), the position"""
     action: int
     best: int
     rules: Rules
@@ -96,8 +99,8 @@ class Grades:
         games: games played.
         kinds: a grade for each kind of decision, and for all together, which is the last one.
         worst: the worst decisions, the worst first.
-        stages: mean regret of a decision by stage of the game, float (STAGES,); nan where there was none.
-        result: the policy's mean result, 1 a win; where it played itself, that of the seat that began.
+        stages: mean regret of a decision by stage of the game, float (STAGES,); nan if there was no decision.
+        result: the policy's mean result, 1 a win; if it played itself, the mean result of the starting player.
         result_error: half the width of its 95 % interval.
     """
 
@@ -115,7 +118,7 @@ class Grades:
         return self.kinds[-1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything but the worst decisions for JSON; None for errors and means that are not known."""
+        """Return all but the worst decisions for JSON; None for unknown errors and means."""
         return {
             "spaces": self.spaces,
             "games": self.games,
@@ -129,7 +132,7 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return a value for JSON, which has no number for what is not known."""
+    """Return a value for JSON, which has no number for unknown values."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -147,16 +150,16 @@ def grade(
     Args:
         policy: what to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
-        games: games to play, at most 10,000,000; the policy begins every other one.
+        games: games to play, at most 10,000,000; the policy starts every other one.
         seed: game i has the seed `seed + i`.
-        opponent: whom to play against; by default the policy itself, and then the decisions of both are graded.
-        progress: is called now and then with the games finished and all games.
+        opponent: the opponent; by default the policy itself, and then the decisions of both are graded.
+        progress: called after each block with the number of finished games and of all games.
         max_turns: games are truncated after that many turns.
 
     Raises:
-        TypeError: if the table is none.
-        ValueError: for a wrong number of games, seed or name of a policy, or one that does not play these rules.
-        IllegalActionError: if a policy is wrong about what is legal.
+        TypeError: if the table is not a Table.
+        ValueError: for a wrong number of games, seed or name of a policy, or a policy for other rules.
+        IllegalActionError: if a policy chooses an illegal action.
     """
     check_table(table)
     policy, opponent = make_policy(policy), None if opponent is None else make_policy(opponent)
@@ -187,7 +190,7 @@ def _play_block(
 ) -> None:
     """Play games, given by their numbers, side by side, and grade the first player.
 
-    Seat 0 begins. If there are two players the first one has seat i % 2 in game i, if there is one it has both seats.
+    Seat 0 starts. The first of two players has seat i % 2 in game i; a single player has both seats.
     """
     state = game.reset(len(numbers), seed=seed + int(numbers[0]))
     rows = np.arange(len(numbers))
@@ -215,13 +218,13 @@ class _Tally:
     """Sums by game and kind of decision."""
 
     def __init__(self, games: int, seats: int) -> None:
-        shape = (games, len(KINDS))
+        shape = (games, len(GRADED_KINDS))
         self.seats = seats  # whose decisions are graded
         self.results = np.zeros(games)
         self.decisions = np.zeros(shape)
         self.regret = np.zeros(shape)
-        self.errors = np.zeros(len(KINDS))
-        self.blunders = np.zeros(len(KINDS))
+        self.errors = np.zeros(len(GRADED_KINDS))
+        self.blunders = np.zeros(len(GRADED_KINDS))
         self.stage_decisions = np.zeros(STAGES)
         self.stage_regret = np.zeros(STAGES)
         self.worst: list[Blunder] = []
@@ -235,13 +238,13 @@ class _Tally:
         number: NDArray[np.int64],
         moves: Callable[[int], tuple[int, tuple[int, ...]]],
     ) -> None:
-        """Note decisions of games by number; `moves(i)` is the seed of the i-th one's game, and its actions so far."""
-        regret = lost(analysis, actions)
+        """Add decisions of games, given by number; `moves(i)` returns the seed and the earlier actions of a game."""
+        regret = regret_of(analysis, actions)
         kind = kinds(game, state)
         np.add.at(self.decisions, (number, kind), 1)
         np.add.at(self.regret, (number, kind), regret)
-        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(KINDS))
-        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(KINDS))
+        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(GRADED_KINDS))
+        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(GRADED_KINDS))
         progress = state["pieces"].sum(axis=(1, 2), dtype=np.int64)
         most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
         stage = progress * STAGES // (most + 1)
@@ -258,9 +261,10 @@ class _Tally:
 
     def grades(self, spaces: int) -> Grades:
         """Return the grades."""
-        columns = [*([k] for k in range(len(KINDS))), list(range(len(KINDS)))]
+        columns = [*([k] for k in range(len(GRADED_KINDS))), list(range(len(GRADED_KINDS)))]
         made = [
-            self._grade(name, column) for name, column in zip([*KINDS, "all decisions"], columns, strict=True)
+            self._grade(name, column)
+            for name, column in zip([*GRADED_KINDS, "all decisions"], columns, strict=True)
         ]
         with np.errstate(invalid="ignore"):
             stages = self.stage_regret / self.stage_decisions
@@ -279,7 +283,7 @@ class _Tally:
         count = decisions.sum()
         each = max(count, 1)
         mean = regret.sum() / each
-        # Decisions of one game are not independent, so the interval of the ratio goes by games.
+        # Decisions of one game are not independent, so the interval of the ratio is based on games.
         error = margin_of_error(regret - mean * decisions) * len(regret) / each
         return Grade(
             kind=name,

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from wotd_env.analysis.equity import KINDS
+from wotd_env.analysis.equity import GRADED_KINDS
 from wotd_env.analysis.grading import STAGES, Grades
 
 __all__ = ["picture"]
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies by kind of decision and by stage of the game; equal grades make equal files.
+    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give equal files.
 
     Args:
         grades: name of a policy -> its grades.
-        file: picture to write; its ending says the format.
+        file: the picture to write, in the format of its ending.
 
     Raises:
         ImportError: if matplotlib is not installed.
@@ -31,11 +31,11 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     left, right = figure.subplots(1, 2)
     width = 0.8 / max(len(grades), 1)
     for i, (name, of) in enumerate(grades.items()):
-        at = np.arange(len(KINDS)) + (i - (len(grades) - 1) / 2) * width
-        each = of.kinds[: len(KINDS)]
+        at = np.arange(len(GRADED_KINDS)) + (i - (len(grades) - 1) / 2) * width
+        each = of.kinds[: len(GRADED_KINDS)]
         left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
         right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
-    left.set_xticks(np.arange(len(KINDS)), KINDS)
+    left.set_xticks(np.arange(len(GRADED_KINDS)), GRADED_KINDS)
     left.set_ylabel("regret per game")
     left.set_title("by kind of decision")
     right.set_xlabel("progress of the game in %")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.analysis.advice import Advisor
-from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, kinds, lost
+from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, classify, kinds, regret_of
 from wotd_env.core.game import Game
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
@@ -35,47 +35,45 @@ class Note(NamedTuple):
     regret: float
     best: int
     words: str
-    """what the action does, with the spaces that pieces go to"""
+    """the action in words, with the destinations of pieces"""
     best_words: str
-    """the same of the best action"""
+    """the best action in words"""
 
     def __str__(self) -> str:
         told = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}: {self.words} ({self.equity:+.3f})"
-        if self.regret < ERROR:
-            return told
-        mark = "blunder" if self.regret >= BLUNDER else "error"
-        return f"{told}  {mark}: -{self.regret:.3f}, best: {self.best_words}"
+        mark = classify(self.regret)
+        return f"{told}  {mark}: -{self.regret:.3f}, best: {self.best_words}" if mark else told
 
 
 class SeatReview(NamedTuple):
-    """How a seat played, and how lucky it was."""
+    """The errors and the luck of a seat."""
 
     decisions: int
-    """that were not forced"""
+    """decisions with more than one legal action"""
     regret: float
-    """of all decisions together"""
+    """sum over all decisions"""
     errors: int
-    """decisions that gave away at least ERROR, blunders left out"""
+    """decisions with a regret of at least ERROR; blunders are errors too"""
     blunders: int
-    """decisions that gave away at least BLUNDER"""
+    """decisions with a regret of at least BLUNDER"""
     luck: float
-    """what the dice changed in the result to expect, over all rolls of all seats"""
+    """change of the expected reward by all rolls of all seats"""
     result: float
-    """the reward; 0 in a game that goes on"""
+    """the reward; 0 in an unfinished game"""
 
 
 class Review(NamedTuple):
-    """A recorded game, T decisions long, with all that there is to say about it."""
+    """A recorded game of T decisions with notes, luck and the sums of each seat."""
 
     source: str
-    """what the equities come from, in words"""
+    """the source of the equities in words"""
     exact: bool
-    """whether that is the exact solution"""
+    """whether the source is the exact solution"""
     notes: list[Note]
     """a note for every decision that was not forced"""
     luck: NDArray[np.float32]
-    """(T + 1,): of the roll that led to each position, for the seat that rolled; 0 where none did. It is what the
-    position is worth after the roll, less the mean over all that could have been rolled."""
+    """(T + 1,): luck of the roll before each position, for the seat that rolled; 0 if there was no roll. It is the
+    equity after the roll minus the mean over all outcomes."""
     seats: list[SeatReview]
 
 
@@ -83,8 +81,9 @@ def annotate(recorded: RecordedGame, table: Table) -> list[Note]:
     """Grade every decision of a recorded game that was not forced.
 
     Raises:
-        TypeError, ValueError: as `analyze` does.
-        IllegalActionError: if an action of the game is not legal.
+        TypeError: if the table is not a Table.
+        ValueError: if the game has other rules, or another board than the table.
+        IllegalActionError: if an action of the game is illegal.
     """
     check_table(table)
     game = Game(recorded.rules, skip_forced=False)
@@ -97,10 +96,10 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
     Args:
         recorded: the game, which may be unfinished.
-        advisor: for the rules of the game; by default a new one.
+        advisor: the source of equities for the rules of the game; by default a new one.
 
     Raises:
-        IllegalActionError: if an action of the game is not legal.
+        IllegalActionError: if an action of the game is illegal.
         ValueError: for records that are no games of the rules.
     """
     game = Game(recorded.rules, skip_forced=False)
@@ -108,7 +107,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     asked = _asked(game, recorded)
     rolled, before = _rolls(game, recorded)
     after = recorded.states[rolled]
-    # In one call, so that all is by the same source.
+    # One call, so that all equities come from the same source.
     equity, actions, best = advisor.analyze(np.concatenate([recorded.states[asked], before, after]))
     count = len(asked)
     notes = _notes(game, recorded, asked, Analysis(equity[:count], actions[:count], best[:count]))
@@ -121,12 +120,12 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     seats = []
     for seat in range(players):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # a roll is good for one seat, and bad for the others in equal shares
+        mine = after["player"] == seat  # the other seats share the opposite of the luck equally
         seats.append(
             SeatReview(
                 decisions=len(own),
                 regret=sum(note.regret for note in own),
-                errors=sum(ERROR <= note.regret < BLUNDER for note in own),
+                errors=sum(note.regret >= ERROR for note in own),
                 blunders=sum(note.regret >= BLUNDER for note in own),
                 luck=float(np.where(mine, became - was, (was - became) / (players - 1)).sum()),
                 result=float(results[seat]),
@@ -143,13 +142,13 @@ def _asked(game: Game, recorded: RecordedGame) -> NDArray[np.int64]:
 
 
 def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], States]:
-    """Return the numbers of the positions that a roll led to, (M,), and the states before it, STATE (M,)."""
+    """Return the numbers of the positions after a roll, (M,), and the states before it, STATE (M,)."""
     before = recorded.states.copy()
     decided = recorded.states[:-1].copy()
     game.decide(decided, recorded.actions)
     before[1:] = decided
     first = before[0]
-    if first["phase"] == Phase.KEEP and first["rolls_left"] == REROLLS:  # the beginning of a turn
+    if first["phase"] == Phase.KEEP and first["rolls_left"] == REROLLS:  # the start of a turn
         first["phase"], first["dice"] = Phase.CHANCE, -1
     due = (before["phase"] == Phase.CHANCE) & (recorded.states["phase"] != Phase.CHANCE)
     rolled = np.flatnonzero(due)
@@ -159,7 +158,7 @@ def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], State
 def _notes(game: Game, recorded: RecordedGame, asked: NDArray[np.int64], analysis: Analysis) -> list[Note]:
     """Return the notes on decisions, given by their numbers (M,), with the analysis of the positions."""
     states, actions = recorded.states[asked], recorded.actions[asked]
-    regret, kind = lost(analysis, actions), kinds(game, states)
+    regret, kind = regret_of(analysis, actions), kinds(game, states)
     notes = []
     for i, action in enumerate(actions.tolist()):
         state, best = states[i : i + 1], int(analysis.best[i])

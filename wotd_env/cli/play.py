@@ -344,13 +344,13 @@ class _Match:
 
     def _review(self) -> None:
         """Tell what each seat gave away, and how lucky it was."""
-        from wotd_env.analysis import BLUNDER, ERROR, review
+        from wotd_env.analysis import ERROR, define_errors, review
 
         told = review(self.recorded, self.advisor)
         Console(markup=False).print(self._table(told))
         typer.echo(
-            f"Regret is equity given away, which runs from -1, a sure loss, to 1, a sure win: {ERROR} is an error, "
-            f"{BLUNDER} a blunder.\nBy {told.source}."
+            f"Regret is equity given away. Equity is the expected result, from -1 (loss) to 1 (win). "
+            f"{define_errors(len(self.names))}\nSource of the equities: {told.source}."
         )
         for seat, name in enumerate(self.names):
             notes = [note for note in told.notes if note.seat == seat and note.regret >= ERROR]

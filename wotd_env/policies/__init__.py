@@ -192,7 +192,9 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         found = _find(name)
     except (ModuleNotFoundError, AttributeError) as error:
         names = ", ".join(POLICIES)
-        raise ValueError(f"policy {name[:80]!r} is neither one of {names} nor 'module:object': {error}") from error
+        raise ValueError(
+            f"policy {name[:80]!r} is neither one of {names} nor 'module:object': {error}"
+        ) from error
     if callable(found) and not _acts(found):
         if not _takes_nothing(found):
             raise ValueError(

@@ -36,5 +36,6 @@ class Planner:
 
     def check_rules(self, rules: Rules) -> None:
         """Check that the value fits games with these rules, see `wotd_env.policy.RulesBound`."""
-        if isinstance(self.value, RulesBound):
-            self.value.check_rules(rules)
+        value: object = self.value
+        if isinstance(value, RulesBound):
+            value.check_rules(rules)

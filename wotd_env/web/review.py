@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis import BLUNDER, ERROR, review
+from wotd_env.analysis import BLUNDER, ERROR, classify, review
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
@@ -147,7 +147,7 @@ def _grades(
                 "best_words": best["words"],
                 "best_notation": best["notation"],
                 "regret": round(note.regret, 4),
-                "class": "blunder" if note.regret >= BLUNDER else "error" if note.regret >= ERROR else "",
+                "class": classify(note.regret),
             }
         step["chances"] = [round(chance, 4) for chance in stood]
     last = recorded.states[-1:]
