@@ -105,7 +105,8 @@ def grade(folder: Path, rules: Rules) -> str:
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     return (
         f"Against perfect play it would win {graded.share_against_perfect:.2f} % "
-        f"±{graded.share_against_perfect_error:.2f} of its games, and gives away {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
+        f"±{graded.share_against_perfect_error:.2f} of its games, and gives away "
+        f"{graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
     )
 
 

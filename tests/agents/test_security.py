@@ -82,7 +82,7 @@ def test_the_payload_runs_where_nothing_keeps_it_from_it(run: Path, marker: Path
     assert marker.exists()
     marker.unlink()
     file = plant(run / "model.zip", marker, tmp_path / "model.zip")
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="contains no model"):
         make_policy(f"sb3:{file}", trust=True)
     assert marker.exists()
 

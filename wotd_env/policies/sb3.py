@@ -1,7 +1,6 @@
-"""`sb3:FILE`: a model that MaskablePPO of sb3-contrib has saved (extra `train`).
+"""`sb3:FILE`: a model that MaskablePPO of sb3-contrib saved (extra `train`).
 
-Torch and what builds on it are imported by name where they are needed: nothing here may lead to them when it is
-imported.
+Torch and the packages that need it are imported only when a model is loaded or asked.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policy import check_made_for, seen_in
@@ -25,17 +25,17 @@ __all__ = ["Trained", "load"]
 
 
 class Trained:
-    """Plays by a network of MaskablePPO: the most likely action, or with `sample` one drawn by its probability.
+    """Plays the most likely action of a network of MaskablePPO, or with `sample` a random one by its probability.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw actions.
-        name: what errors call it.
-        encoding: of the observations that it takes.
+        name: name of the network in errors.
+        encoding: encoding of its observations; None for the first encoding in which they have its size.
 
     Attributes:
         network: the policy of MaskablePPO.
-        encoding: of the observations that it takes.
+        encoding: encoding of its observations; None until the rules are known.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Trained:
         network: MaskableActorCriticPolicy,
         sample: bool = False,
         name: str = "the network",
-        encoding: str = "one_hot",
+        encoding: str | None = "one_hot",
     ) -> None:
         self.network, self._sample, self._name, self.encoding = network, sample, name, encoding
         self._checked: Rules | None = None
@@ -55,6 +55,7 @@ class Trained:
             ValueError: if the network was made for other rules.
         """
         self.check_rules(game.rules)
+        assert self.encoding is not None
         game = seen_in(self.encoding, game)
         observation, mask = game.observe(state), game.legal_actions(state)
         if not len(state):
@@ -75,54 +76,59 @@ class Trained:
         return drawn
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the network is for some rules, as far as it says: a network of train.py says all.
+        """Check that the network fits games with these rules, as far as it is known. A network of train.py has rules.
 
         Raises:
-            ValueError: if it is not.
+            ValueError: if it does not.
         """
         if rules is self._checked:
             return
         if (own := getattr(self.network, "rules", None)) is not None:
             check_made_for(self._name, own, rules)
-        actions, game = int(self.network.action_space.n), Game(rules, encoding=self.encoding)  # type: ignore[attr-defined]  # it is Discrete
+        actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
             raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
         space = self.network.observation_space
         shape = getattr(space, "spaces", {"observation": space})["observation"].shape
-        if shape != (game.observation_size,):
-            raise ValueError(
-                f"{self._name} takes observations {shape}, these rules have ({game.observation_size},): {rules}"
-            )
+        encodings = ENCODINGS if self.encoding is None else (self.encoding,)
+        sizes = {name: seen_in(name, game).observation_size for name in encodings}
+        fitting = [name for name, size in sizes.items() if shape == (size,)]
+        if not fitting:
+            known = ", ".join(f"({size},) as {name}" for name, size in sizes.items())
+            raise ValueError(f"{self._name} takes observations {shape}, these rules have {known}: {rules}")
+        self.encoding = fitting[0]
         self._checked = rules
 
 
 def load(file: str | Path, trust: bool = False) -> Trained:
-    """Return the player of a model that MaskablePPO has saved.
+    """Return the policy of a model that MaskablePPO saved.
 
     Args:
-        file: the zip file.
+        file: the zip file, or `ENCODING:FILE`. Without an encoding, the size of the observations decides.
         trust: consent to run the code that such a file may contain: it holds pickled objects.
 
     Raises:
         ImportError: if sb3-contrib is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no model, or without `trust`.
+        ValueError: without `trust`, or if the file contains no model.
     """
-    try:
-        ppo = importlib.import_module("sb3_contrib").MaskablePPO
-    except ImportError as error:
-        raise ImportError("an SB3 policy needs sb3-contrib: pip install 'wotd-env[train]'") from error
-    file = Path(file)
+    prefix, _, rest = str(file).partition(":")
+    encoding, file = (prefix, Path(rest)) if prefix in ENCODINGS and rest else (None, Path(file))
+    # These checks come before the import, because torch takes seconds.
     if not file.is_file():
         raise FileNotFoundError(f"no SB3 file {file}")
     if not trust:
         raise ValueError(
-            f"reading {file} can run code that it contains. If you know where it comes from, consent by "
+            f"reading {file} can run code that it contains. If you trust its source, consent with "
             "trust=True or --trust; a network of train.py needs no consent as ONNX: python -m agents.export"
         )
     try:
+        ppo = importlib.import_module("sb3_contrib").MaskablePPO
+    except ImportError as error:
+        raise ImportError("an SB3 policy needs sb3-contrib: pip install 'wotd-env[train]'") from error
+    try:
         network = ppo.load(file, device="cpu").policy
-    except Exception as error:  # whatever unpickling meets
-        raise ValueError(f"{file} holds no model that MaskablePPO can read: {error}") from error
+    except Exception as error:  # unpickling can raise anything
+        raise ValueError(f"{file} contains no model that MaskablePPO can read: {error}") from error
     network.set_training_mode(False)
-    return Trained(network, name=str(file))
+    return Trained(network, name=str(file), encoding=encoding)
