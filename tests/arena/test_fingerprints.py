@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import sys
+from pathlib import Path
 
-from tests.helpers.tournaments import OWN
-from wotd_env.arena.store import policy_digest
+import pytest
+
+from tests.helpers.arena_policies import Gambler, Lowest
+from tests.helpers.learned import some_value
+from tests.helpers.tournaments import OWN, QUICK, wotd
+from wotd_env import Policy, Rules
+from wotd_env.arena import Tournament, run
+from wotd_env.arena.fingerprints import policy_digest
+from wotd_env.planning import learned
 
 
 def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch):
@@ -50,3 +60,95 @@ def test_policies_of_this_package_have_the_digest_of_their_file_too(tmp_path):
         policy_digest(OWN),
     }
     assert len(names) == 6
+
+
+WEIGHTS = """
+import pickle
+import numpy as np
+from pathlib import Path
+
+FILE = Path(__file__).with_name("weights.pickle")
+{module}
+
+class Player:
+    def __init__(self):
+        {constructor}
+
+    def act(self, game, state, rng):
+        legal = game.legal_actions(state)
+        return (legal * (1 + np.arange(legal.shape[1]) * self.weight)).argmax(1)
+
+    {method}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "constructor", "method"),
+    [
+        ("", "self.weight = pickle.loads(FILE.read_bytes())", ""),
+        ("WEIGHT = pickle.loads(FILE.read_bytes())", "pass", "weight = WEIGHT"),
+        ("", "self.weight = pickle.loads(FILE.read_bytes()); self.act = lambda *a: Player.act(self, *a)", ""),
+        (
+            "",
+            "self.weight = 1; self.act = lambda *a: Player.act(self, *a)",
+            "def fingerprint(self): return FILE.read_bytes().hex()",
+        ),
+    ],
+    ids=["constructor", "module", "no pickle", "fingerprint"],
+)
+def test_changed_weights_are_played_again(tmp_path: Path, module: str, constructor: str, method: str):
+    source = WEIGHTS.format(module=module, constructor=constructor, method=method)
+    (tmp_path / "weighted.py").write_text(source)
+    weights = tmp_path / "weights.pickle"
+
+    def games_used(weight: float) -> int:
+        weights.write_bytes(pickle.dumps(weight))
+        command = wotd(
+            *("arena", "weighted:Player", "first", "--spaces", 0, "--games", 20, "--workers", 0, "--quiet"),
+            *("--file", tmp_path / "games.sqlite", "--out", tmp_path / "out.json"),
+            cwd=tmp_path,
+        )
+        _, errors = command.communicate()
+        assert command.returncode == 0, errors
+        return sum(json.loads((tmp_path / "out.json").read_text())["earlier"].values())
+
+    doubtful = "self.act" in constructor and not method
+    assert games_used(1.0) == 0
+    assert games_used(1.0) == (0 if doubtful else 20)
+    assert games_used(0.0) == 0
+
+
+def test_objects_are_known_by_their_state(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    file, tournament = tmp_path / "games.sqlite", Tournament(("mine", "first"), QUICK, games=20)
+
+    def games_used(policy: Policy) -> int:
+        return sum(run(tournament, file, policies={"mine": policy}).earlier.values())
+
+    class Local(Lowest):
+        pass
+
+    assert [games_used(policy) for policy in (Lowest(), Lowest(), Gambler(), Lowest())] == [0, 20, 0, 20]
+    assert [games_used(policy) for policy in (Local(), Local())] == [0, 0]
+    assert (
+        "policy mine plays all its games again, because nobody can tell whether it has changed" in caplog.text
+    )
+
+
+def test_deep_has_the_digest_of_the_policy_it_plans_with(tmp_path: Path):
+    file = tmp_path / "value.npz"
+    file.write_bytes(learned.save(some_value(Rules())))
+    names = ("deep", "deep:planner", f"deep:{file}", f"deep:td:{file}", "deep:td")
+    found = [policy_digest(name) for name in names]
+    assert found[0] == found[4]
+    assert found[2] == found[3]
+    assert len(set(found)) == 3
+    file.write_bytes(learned.save(some_value(Rules(), seed=1)))
+    assert policy_digest(f"deep:{file}") != found[2]
+
+
+def test_a_model_with_an_encoding_in_its_name_has_the_digest_of_its_file(tmp_path: Path):
+    file = tmp_path / "model.zip"
+    file.write_bytes(b"a")
+    before = policy_digest(f"sb3:compact:{file}")
+    file.write_bytes(b"b")
+    assert policy_digest(f"sb3:compact:{file}") != before

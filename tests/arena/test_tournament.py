@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.arena_policies import Lowest
-from tests.helpers.tournaments import OWN, QUICK, TOURNAMENT, played, same
+from tests.helpers.tournaments import OWN, QUICK, TOURNAMENT, digests_of, played, same
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.arena import Tournament, run
 from wotd_env.arena import tournament as tournament_module
@@ -100,7 +100,7 @@ def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
     file = tmp_path / "games.sqlite"
     for games in (40, 600):
         run(Tournament(TOURNAMENT.policies, QUICK, games, seed=3), file)
-    with Store(TOURNAMENT, file) as store:
+    with Store(TOURNAMENT, file, digests_of(TOURNAMENT)) as store:
         for matchup in TOURNAMENT.matchups:
             assert [i for i, _, _ in store.stored(matchup)] == [0]
     assert same(run(TOURNAMENT, file), reference)

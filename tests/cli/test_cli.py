@@ -335,7 +335,10 @@ def test_watch_and_bench_explain_mistakes_before_they_begin(arguments, message):
 def test_watch_reads_files_that_can_run_code_with_consent_alone():
     pytest.importorskip("sb3_contrib")
     Path("model.zip").write_text("no model")
-    for more, message in ((), "consent with trust=True or --trust"), (("--trust",), "model.zip contains no model"):
+    for more, message in (
+        ((), "consent with trust=True or --trust"),
+        (("--trust",), "model.zip contains no model"),
+    ):
         result = wotd("watch", "sb3:model.zip", *more)
         assert result.exit_code == WRONG_USE
         assert message in result.stderr

@@ -12,6 +12,7 @@ from tests.helpers import ROOT
 from wotd_env import Rules, make_policy
 from wotd_env.arena import Results, Tournament
 from wotd_env.arena.blocks import play_block
+from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.tournament import Block
 
 OWN = "tests.helpers.arena_policies:"
@@ -24,6 +25,11 @@ def played(tournament: Tournament, block: Block, **options):
     """Play a block in this process."""
     policies = {name: make_policy(name) for name in block.matchup}
     return play_block(tournament, policies, block, **options)
+
+
+def digests_of(tournament: Tournament) -> dict[str, str]:
+    """Return the digests of the policies, as `run` computes them for a file."""
+    return digests(tournament, {name: make_policy(name) for name in tournament.policies})
 
 
 def same(one: Results, other: Results) -> bool:
@@ -43,7 +49,7 @@ def wotd(*arguments: object, **options) -> subprocess.Popen[str]:
     """Start the `wotd` command."""
     command = [sys.executable, "-m", "wotd_env.cli", *map(str, arguments)]
     return subprocess.Popen(
-        command, cwd=ROOT, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **options
+        command, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **{"cwd": ROOT, **options}
     )
 
 

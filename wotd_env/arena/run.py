@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from wotd_env.arena.blocks import Forfeit, GameResults, PlayedBlock
+from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Matchup, Tournament
@@ -80,14 +81,15 @@ def run(
         pool = Here(tournament, made, trust)
 
     parts = [_Part(tournament, matchup) for matchup in tournament.matchups]
-    with Store(tournament, file, given, fresh) as store, pool:
+    known = digests(tournament, made, given, trust) if file is not None else None
+    with Store(tournament, file, known, fresh) as store, pool:
         for part in parts:
             part.take_stored(store)
         done, total = _count(parts)
         if done:
             dates = {date for part in parts for date in part.dates.values()}
             _log.warning(
-                "%s: using %s games of earlier runs (%s); fresh=True, or --fresh, plays them anew",
+                "%s: using %s games of earlier runs (%s); fresh=True, or --fresh, plays them again",
                 file,
                 f"{done:,}",
                 span(dates),

@@ -1,28 +1,24 @@
-"""Tournament files: played blocks in SQLite. Each is written in one transaction, so a kill loses only those under way.
+"""Tournament files: played blocks in SQLite. Each block is one transaction, so a kill loses only unfinished blocks.
 
-A file is a collection of blocks, not one tournament. Each block is kept under everything that its games depend on:
-rules, seed, policies with a digest of their sources or file, version of the engine. So several tournaments may share a
-file, also at the same time, and a tournament that is changed finds what still holds. What else a policy reads when it
-is made or plays is not known, so it is always said when games of earlier runs are used.
+A file is a collection of blocks, not one tournament. The key of a block is everything that its games depend on: rules,
+seed, policies with their digests (`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share
+a file, also at the same time, and a changed tournament finds the blocks that are still valid. A warning at the start
+names the number of games from earlier runs.
 
-Every block has a checksum of all its parts. A block that is damaged is played again.
+Every block has a checksum. A damaged block is played again.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import importlib.util
 import json
 import logging
 import sqlite3
-import sysconfig
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,12 +26,10 @@ from typing import Any
 import numpy as np
 
 import wotd_env
-from wotd_env import models
 from wotd_env.arena import blocks
 from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
 from wotd_env.core.compilation import source_digest
-from wotd_env.policies import POLICIES, full_name
 
 __all__ = ["Store"]
 
@@ -83,8 +77,8 @@ class Store:
     Args:
         tournament: whose blocks.
         file: the file, made if it is not there; None keeps them in memory.
-        given: policies that are not made from their names: of them only the name is known.
-        fresh: take none of the tournament's blocks from the file; the first that is saved replaces them all.
+        digests: digest of each policy, see `wotd_env.arena.fingerprints`; needed only with a file.
+        fresh: use no block of the file; the first block that is saved replaces all blocks of the tournament.
 
     Raises:
         ValueError: if the file is there and is no tournament file, or is damaged; it has not been changed.
@@ -95,19 +89,17 @@ class Store:
         self,
         tournament: Tournament,
         file: str | Path | None = None,
-        given: Container[str] = (),
+        digests: Mapping[str, str] | None = None,
         fresh: bool = False,
     ) -> None:
         self._tournament, self._file, self._fresh = tournament, file, fresh
         self._replace = fresh  # until it has been done
-        self._digests = {
-            name: "given" if name in given else policy_digest(name) for name in tournament.policies
-        }
+        self._digests = digests or {}
         self._description = json.dumps(
             {
                 "rules": asdict(tournament.rules),
                 "seed": tournament.seed,
-                "luck": [tournament.luck, policy_digest(tournament.luck)] if tournament.luck else None,
+                "luck": [tournament.luck, self._digests.get(tournament.luck)] if tournament.luck else None,
                 "version": wotd_env.__version__,
                 "engine": source_digest(Path(blocks.__file__)),
             }
@@ -242,7 +234,7 @@ class Store:
         self._replace = False
 
     def _policies(self, matchup: Matchup) -> str:
-        return json.dumps([[name, self._digests[name]] for name in matchup])
+        return json.dumps([[name, self._digests.get(name)] for name in matchup])
 
     def _checksum(self, policies: str, block: Block, games: bytes, forfeits: str, written: str) -> bytes:
         text = json.dumps([self._description, policies, block.first, block.size, forfeits, written])
@@ -264,83 +256,3 @@ def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
             for entry in entries
         ],
     )
-
-
-def policy_digest(policy: str) -> str:
-    """Return a digest of what a policy's name stands for.
-
-    It covers the file that the policy is read from, and its sources. Those of a policy of this package are its module
-    and all of the package that it imports. Those of another one are all modules that it imports but for installed ones,
-    and all of this package, of which it can use anything.
-    """
-    kind, _, argument = full_name(policy).partition(":")
-    digest = hashlib.sha256()
-    if kind in POLICIES:
-        maker = _spec(POLICIES[kind].maker.partition(":")[0])
-        assert maker is not None
-        assert maker.origin is not None
-        digest.update(source_digest(Path(maker.origin)).encode())
-        if argument:  # networks in ONNX may keep their weights in a second file
-            files = [Path(argument), Path(f"{argument}.data"), Path(argument, "value.npz")]
-        else:
-            files = sorted(models.FOLDER.glob(f"{kind}-*"))
-        for path in filter(Path.is_file, files):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    else:
-        sources: dict[str, Path] = {}
-        _reach(kind, sources)
-        package = Path(wotd_env.__file__).parent
-        sources |= {str(file.relative_to(package)): file for file in package.rglob("*.py")}
-        for name, source in sorted(sources.items()):
-            digest.update(f"{name}\0".encode() + hashlib.sha256(source.read_bytes()).digest())
-    return digest.hexdigest()[:16]
-
-
-def _reach(module: str, found: dict[str, Path]) -> None:
-    """Add to `found` the sources of a module and of what it imports, unless they are installed or this package's."""
-    if module in found or module.partition(".")[0] == "wotd_env":
-        return
-    spec = _spec(module)
-    if spec is None or not spec.origin or not spec.has_location:
-        return
-    source = Path(spec.origin)
-    if (
-        source.is_relative_to(sysconfig.get_path("stdlib"))
-        or {"site-packages", "dist-packages"} & set(source.parts)
-        or not source.is_file()
-    ):
-        return
-    found[module] = source
-    try:
-        tree = ast.parse(source.read_bytes())
-    except (SyntaxError, ValueError):  # compiled, or never really imported
-        return
-    package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level <= package.count(".") + 1:
-            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            base = ".".join(filter(None, (base, node.module)))
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            for i in range(len(parts)):
-                _reach(".".join(parts[: i + 1]), found)
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    """Find a module without importing the packages that it lies in."""
-    package, _, _ = module.rpartition(".")
-    if not package:
-        try:
-            return importlib.util.find_spec(module)
-        except ValueError:  # it has been put together by hand, as __main__ is
-            return None
-    parent = _spec(package)
-    if parent is None or parent.submodule_search_locations is None:
-        return None
-    return PathFinder.find_spec(module, parent.submodule_search_locations)

@@ -15,6 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wotd_env.policies.opened import watch
 from wotd_env.policy import Policy, check_plays
 
 if TYPE_CHECKING:
@@ -188,19 +189,20 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
             f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name[:80]!r}"
             + _hint(name)
         )
-    try:
-        found = _find(name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        names = ", ".join(POLICIES)
-        raise ValueError(
-            f"policy {name[:80]!r} is neither one of {names} nor 'module:object': {error}"
-        ) from error
-    if callable(found) and not _acts(found):
-        if not _takes_nothing(found):
+    with watch(kind):
+        try:
+            found = _find(name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            names = ", ".join(POLICIES)
             raise ValueError(
-                f"{name!r} must be a policy, or return one when called without arguments, got {found!r}"
-            )
-        found = found()
+                f"policy {name[:80]!r} is neither one of {names} nor 'module:object': {error}"
+            ) from error
+        if callable(found) and not _acts(found):
+            if not _takes_nothing(found):
+                raise ValueError(
+                    f"{name!r} must be a policy, or return one when called without arguments, got {found!r}"
+                )
+            found = found()
     return check_policy(name, found)
 
 

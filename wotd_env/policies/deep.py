@@ -15,10 +15,9 @@ from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import Value, plan
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
-from wotd_env.policies.td import Td
 from wotd_env.policy import check_plays
 
-__all__ = ["CLOSE", "Deep", "HasValue"]
+__all__ = ["CLOSE", "Deep", "HasValue", "base_name"]
 
 CLOSE = 0.01
 """The second turn is planned if the plan of one turn gives two actions values that differ by less than this."""
@@ -42,24 +41,27 @@ class Deep(Planner):
         name: a policy with a value: a name such as `planner` or `td`, the file of a learned value, the run folder that
             contains it, or `module:object`. The default is the bundled learned value for the rules.
 
+    Attributes:
+        policy: the policy whose value is used.
+
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if there is no such policy, it has no value, or the file is damaged.
     """
 
     def __init__(self, name: str | Path = "td") -> None:
-        policy = make_policy(str(name)) if _names_policy(str(name)) else Td(name)
+        policy = make_policy(base_name(str(name)))
         if not isinstance(policy, HasValue) or isinstance(policy, Deep):
             raise ValueError(
                 f"deep:NAME needs a policy with a value of positions, such as planner, td or the file of a learned "
                 f"value, got {str(name)!r}"
             )
-        self._one_turn = policy
+        self.policy = policy
         super().__init__(Deeper(policy.value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest."""
-        values = plan(game, state, self._one_turn.value)[0]
+        values = plan(game, state, self.policy.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)
         close = second > best - CLOSE
@@ -72,10 +74,11 @@ class Deep(Planner):
         Raises:
             ValueError: if it does not.
         """
-        check_plays(self._one_turn, rules)
+        check_plays(self.policy, rules)
 
 
-def _names_policy(name: str) -> bool:
-    """Return whether a name is that of a policy and not of a file."""
+def base_name(name: str) -> str:
+    """Return the name of the policy that `deep:NAME` plans with; the name of a file becomes `td:FILE`."""
     kind, colon, _ = name.partition(":")
-    return kind in POLICIES or bool(colon and not Path(name).exists())
+    is_policy = kind in POLICIES or (colon and not Path(name).exists())
+    return name if is_policy else f"td:{name}"

@@ -1,0 +1,179 @@
+"""Digests of policies: games of earlier runs are used only if nothing has changed that is known to matter.
+
+The digest of a policy covers its sources and its files. A policy from another module can declare its state with a
+method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Otherwise the pickled object and the files that it opened
+while it was made are hashed. If it cannot be pickled, its digest is unique, so its games are played again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import logging
+import pickle
+import sys
+import sysconfig
+import uuid
+from collections.abc import Container, Iterable, Mapping
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+import wotd_env
+from wotd_env import models
+from wotd_env.arena.tournament import Tournament
+from wotd_env.core.compilation import source_digest
+from wotd_env.policies import POLICIES, Policy, full_name, make_policy
+from wotd_env.policies.opened import opened_by
+from wotd_env.policy import Fingerprinted
+
+__all__ = ["digests", "policy_digest"]
+
+_log = logging.getLogger("wotd_env")
+
+
+def digests(
+    tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
+) -> dict[str, str]:
+    """Return the digest of every policy of a tournament, and of the policy that measures luck.
+
+    Args:
+        tournament: the tournament.
+        made: name -> policy.
+        given: names of the policies that were not made from their names.
+        trust: consent to make the policy that measures luck, see `make_policy`.
+    """
+    found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
+    if tournament.luck and tournament.luck not in found:
+        found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
+    return found
+
+
+def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
+    """Return a digest of a policy.
+
+    Args:
+        name: name of the policy.
+        policy: the policy; without it the state of a policy from another module is not covered.
+        given: the policy was not made from its name.
+    """
+    kind, _, argument = full_name(name).partition(":")
+    digest = hashlib.sha256()
+    if kind in POLICIES and not given:
+        maker = _spec(POLICIES[kind].maker.partition(":")[0])
+        assert maker is not None
+        assert maker.origin is not None
+        digest.update(source_digest(Path(maker.origin)).encode())
+        if kind == "deep":
+            from wotd_env.policies.deep import Deep, base_name
+
+            planned_with = policy.policy if isinstance(policy, Deep) else None
+            digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
+        elif (
+            argument
+        ):  # ONNX networks may have a second file of weights, and sb3 may have an encoding before the file
+            _add_files(
+                digest,
+                [
+                    Path(argument),
+                    Path(f"{argument}.data"),
+                    Path(argument, "value.npz"),
+                    Path(argument.partition(":")[2] or argument),
+                ],
+            )
+        else:
+            _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
+    else:
+        module = type(policy).__module__ if given else kind
+        sources: dict[str, Path] = {}
+        _reach(module, sources)
+        package = Path(wotd_env.__file__).parent
+        sources |= {str(file.relative_to(package)): file for file in package.rglob("*.py")}
+        for source_name, source in sorted(sources.items()):
+            digest.update(f"{source_name}\0".encode() + hashlib.sha256(source.read_bytes()).digest())
+        if policy is not None:
+            digest.update(f"given {given}\0{_state(name, policy)}".encode())
+            if not isinstance(policy, Fingerprinted):
+                _add_files(digest, opened_by(module))
+    return digest.hexdigest()[:16]
+
+
+def _state(name: str, policy: Policy) -> str:
+    """Return a text that differs between policies of the same sources that may play differently."""
+    if isinstance(policy, Fingerprinted):
+        return policy.fingerprint()
+    try:
+        if type(policy).__module__ == "__main__" and not _main_file():
+            raise ValueError("its source is not in a file")
+        return hashlib.sha256(pickle.dumps(policy)).hexdigest()
+    except Exception as error:  # the user's class can raise anything
+        _log.warning(
+            "policy %s plays all its games again, because nobody can tell whether it has changed: %s. Give it a method "
+            "fingerprint() that returns a digest of its weights to keep games of earlier runs",
+            name,
+            error,
+        )
+        return uuid.uuid4().hex
+
+
+def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
+    """Add the content of the files that exist."""
+    for path in sorted({path for path in files if path.is_file()}):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+
+
+def _main_file() -> Path | None:
+    """Return the file of the program that runs, None if it has none, as in a notebook."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return Path(file) if file else None
+
+
+def _reach(module: str, found: dict[str, Path]) -> None:
+    """Add to `found` the sources of a module and its imports, except installed modules and this package."""
+    if module in found or module.partition(".")[0] == "wotd_env":
+        return
+    spec = _spec(module)
+    main = _main_file() if module == "__main__" else None
+    if main is None and (spec is None or not spec.origin or not spec.has_location):
+        return
+    source = main or Path(spec.origin)
+    if (
+        source.is_relative_to(sysconfig.get_path("stdlib"))
+        or {"site-packages", "dist-packages"} & set(source.parts)
+        or not source.is_file()
+    ):
+        return
+    found[module] = source
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (SyntaxError, ValueError):  # compiled, or never imported
+        return
+    package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level <= package.count(".") + 1:
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(filter(None, (base, node.module)))
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            for i in range(len(parts)):
+                _reach(".".join(parts[: i + 1]), found)
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module without importing its packages."""
+    package, _, _ = module.rpartition(".")
+    if not package:
+        try:
+            return importlib.util.find_spec(module)
+        except ValueError:  # __main__ has none
+            return None
+    parent = _spec(package)
+    if parent is None or parent.submodule_search_locations is None:
+        return None
+    return PathFinder.find_spec(module, parent.submodule_search_locations)
