@@ -17,13 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 import wotd_env
 from tools import pages
 from wotd_env import Rules, make_policy, models
-from wotd_env.arena import Estimate, Results, Tournament, run, show
+from wotd_env.arena import Results, Tournament, run, show
+from wotd_env.cli.common import progress_bar
 from wotd_env.core.arguments import check_integer
 
 ROOT = Path(__file__).parent.parent
@@ -112,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 options.games,
                 options.seed,
             )
-            results = _run(tournament, file, options.workers, title)
+            with progress_bar(f"games of {title}") as progress:
+                results = run(tournament, file, workers=options.workers, progress=progress)
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
             show.draw(results, folder / picture, title)
             sections.append(section(results, title, picture))
@@ -142,79 +141,20 @@ def plays(policy: str, rules: Rules) -> bool:
     return True
 
 
-def _run(tournament: Tournament, file: Path, workers: int, title: str) -> Results:
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
-        return run(
-            tournament,
-            file,
-            workers=workers,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
-
-
 def section(results: Results, title: str, picture: str) -> str:
     """Return the part of the page on one tournament."""
-    n, names = results.tournament.rules.players, list(results.ratings)
-    totals = {row.policy: row for row in results.rows if row.matchup is None and row.seat is None}
-    by_seat = {
-        name: [
-            row for row in results.rows if row.policy == name and row.matchup is None and row.seat is not None
-        ]
-        for name in names
-    }
-    lines = [
+    n = results.tournament.rules.players
+    matchups = f"{len(results.games)} {'matchup' if len(results.games) == 1 else 'matchups'}"
+    parts = [
         f"## {title}",
-        "",
-        f"{sum(map(len, results.games.values())):,} games of {len(results.games)} "
-        f"{'matchup' if len(results.games) == 1 else 'matchups'}; "
-        f"the neutral win share is {1 / n:.1%}.",
-        "",
-        pages.table(
-            ["policy", "rating", "win share", "mean rank", "points ahead", "ties"],
-            [
-                [
-                    f"`{name}`",
-                    _number(results.ratings[name], 0, sign=True),
-                    _percent(totals[name].share),
-                    _number(totals[name].rank, 3),
-                    _number(totals[name].difference, 2, sign=True),
-                    _percent(totals[name].ties),
-                ]
-                for name in names
-            ],
-            right=range(1, 6),
-        ),
-        "",
-        "How often the row finishes ahead of the column, ties counting half:",
-        "",
-        pages.table(
-            ["", *(f"`{name}`" for name in names)],
-            [[f"`{one}`", *(_percent(results.ahead.get((one, other))) for other in names)] for one in names],
-            right=range(1, len(names) + 1),
-        ),
-        "",
-        "Win share by seat:",
-        "",
-        pages.table(
-            ["", *(f"seat {seat}" for seat in range(n))],
-            [[f"`{name}`", *(_percent(row.share) for row in by_seat[name])] for name in names],
-            right=range(1, n + 1),
-        ),
-        "",
-        f"![ratings and pairings, {title}]({picture})",
-        "",
+        f"{sum(map(len, results.games.values())):,} games of {matchups}; the neutral win share is {1 / n:.1%}.",
     ]
-    return "\n".join(lines)
-
-
-def _percent(estimate: Estimate | None) -> str:
-    return "" if estimate is None else f"{estimate.value:.2%} ±{100 * estimate.error:.2f}"
-
-
-def _number(estimate: Estimate, digits: int, sign: bool = False) -> str:
-    return f"{estimate.value:{'+' if sign else ''}.{digits}f} ±{estimate.error:.{digits}f}"
+    for i, shown in enumerate(show.as_text(results, digits=2)):
+        rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]
+        parts += [f"{shown.title}:"] if i else []
+        parts += [pages.table(shown.columns, rows, right=range(1, len(shown.columns)))]
+    parts += [f"![ratings and pairings, {title}]({picture})", ""]
+    return "\n\n".join(parts)
 
 
 def _versions() -> str:

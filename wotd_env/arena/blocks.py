@@ -1,4 +1,4 @@
-"""Playing a block: every seating has the same dice, and a policy that breaks the rules forfeits its game."""
+"""Play a block: every seating has the same dice, and a policy that breaks the rules forfeits its game."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ _NO_ACTION = -1
 
 
 class BrokenPolicyError(RuntimeError):
-    """A policy has failed; the message names it and, if it has raised, ends with its own traceback."""
+    """A policy failed. The message names it and ends with its traceback if it raised."""
 
 
 class Blamed:
-    """A policy whose name is told with all that it does wrong.
+    """A policy whose errors name it.
 
     Args:
-        name: of the policy.
-        policy: what chooses.
+        name: name of the policy.
+        policy: the policy.
     """
 
     def __init__(self, name: str, policy: Policy) -> None:
         self._name, self._policy = name, policy
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the policy plays certain rules, see `wotd_env.policy.check_plays`."""
+        """Check that the policy plays games with these rules, see `wotd_env.policy.check_plays`."""
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose as the policy does.
+        """Return the actions of the policy.
 
         Raises:
-            BrokenPolicyError: if it raises, or returns no actions.
+            BrokenPolicyError: if it raises, or does not return actions.
             IllegalActionError: if it returns illegal ones.
         """
-        before = state.copy()  # a policy may change what it is shown
+        before = state.copy()  # a policy may change its input
         try:
             actions = self._policy.act(game, state, rng)
         except Exception as error:
@@ -77,7 +77,7 @@ class Blamed:
 
 
 class Forfeit(NamedTuple):
-    """A game lost because of what a policy did, and all that is needed to see it again by `replay`."""
+    """A game that a policy forfeited, with the data to show it again with `replay`."""
 
     policy: str
     seats: tuple[str, ...]
@@ -86,10 +86,10 @@ class Forfeit(NamedTuple):
     duplicate: int
     game_seed: int
     moves: tuple[int, ...]
-    """All actions taken before, of all seats."""
+    """All earlier actions, of all seats."""
     reason: str
     traceback: str = ""
-    """Where the policy raised, in the first game of a block that it forfeits by that; otherwise empty."""
+    """Traceback of the policy in the first game of a block that it forfeits by raising; otherwise empty."""
 
     def __str__(self) -> str:
         return (
@@ -137,11 +137,11 @@ def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
 
 
 _CALLERS = (__file__, ask.__code__.co_filename)
-"""The files between us and a policy, which its traceback leaves out."""
+"""The files between the arena and a policy, which are left out of its traceback."""
 
 
-class _LostError(Exception):
-    """The call that is due must not be made: it is known not to return."""
+class _FatalCallError(Exception):
+    """The next call must not be made, because it is known not to return."""
 
 
 def play_block(
@@ -149,24 +149,24 @@ def play_block(
     policies: Mapping[str, Policy],
     block: Block,
     equity: Equity | None = None,
-    lost: Mapping[int, str] | None = None,
+    fatal_calls: Mapping[int, str] | None = None,
     on_call: Callable[[int], None] = lambda call: None,
     untried: frozenset[str] = frozenset(),
 ) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    If a policy raises, it is asked again game by game. The games for which it raises again are forfeited, and so are
-    those for which it returns an illegal action: they end at once, the policy is last, the others share the win.
+    If a policy raises, it is asked again game by game. It forfeits the games for which it raises again, and those for
+    which it returns an illegal action. A forfeited game ends at once: the policy is last, the others share the win.
 
     Args:
         tournament: rules and seed.
         policies: name -> policy, at least those of the matchup.
-        block: what to play.
+        block: the block.
         equity: measures the luck of the dice.
-        lost: call -> why it must not be made: it is known not to return. Calls of `Policy.act` are numbered from 1 in
-            the order made. All games that it would be asked about are forfeited.
-        on_call: told the number of every call before it is made, and 0 after it.
-        untried: policies whose first decision this is.
+        fatal_calls: call -> why it must not be made: it is known not to return. Calls of `Policy.act` are numbered from
+            1. All games of such a call are forfeited.
+        on_call: called with the number of every call before it is made, and with 0 after it.
+        untried: policies that make their first decision in this block.
 
     Raises:
         BrokenPolicyError: if an untried policy fails in every game that it is first asked about.
@@ -184,7 +184,7 @@ def play_block(
         game,
         [policies[name] for name in names],
         [generator(tournament.seed, block, name) for name in names],
-        lost or {},
+        fatal_calls or {},
         on_call,
     )
 
@@ -229,32 +229,32 @@ def play_block(
 
 
 class _Asker:
-    """Asks policies for actions and checks what they return."""
+    """Asks policies for actions and checks their answers."""
 
     def __init__(
         self,
         game: Game,
         policies: list[Policy],
         generators: list[np.random.Generator],
-        lost: Mapping[int, str],
+        fatal_calls: Mapping[int, str],
         on_call: Callable[[int], None],
     ) -> None:
         self.game, self.policies, self.generators = game, policies, generators
-        self.lost, self.on_call = lost, on_call
+        self.fatal_calls, self.on_call = fatal_calls, on_call
         self.calls = 0
         self.error: Exception | None = None  # that was raised when a policy was asked last
-        self.raised: set[int] = set()  # the policies that have lost a game by raising
+        self.raised: set[int] = set()  # the policies that forfeited a game by raising
         self.tracebacks: dict[
             int, str
         ] = {}  # if the last call was the first to add to these: game -> traceback
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, str]]:
-        """Return legal actions, -1 where the policy has given none; and for those games why: game -> reason."""
+        """Return legal actions, or -1 for forfeited games; and the reasons of these: game -> reason."""
         self.error = None
         self.tracebacks = {}
         try:
             actions = self._act(policy, state)
-        except _LostError as error:
+        except _FatalCallError as error:
             return np.full(len(state), _NO_ACTION), dict.fromkeys(range(len(state)), str(error))
         except Exception as error:
             self.error = error
@@ -286,10 +286,10 @@ class _Asker:
         return actions, reasons
 
     def _act(self, policy: int, state: States) -> NDArray[np.int64]:
-        """Ask the policy, unless that is known not to return."""
+        """Ask the policy, unless the call is known not to return."""
         self.calls += 1
-        if self.calls in self.lost:
-            raise _LostError(self.lost[self.calls])
+        if self.calls in self.fatal_calls:
+            raise _FatalCallError(self.fatal_calls[self.calls])
         self.on_call(self.calls)
         try:
             return ask(self.policies[policy], self.game, state, self.generators[policy])
@@ -298,7 +298,7 @@ class _Asker:
 
 
 def _own_traceback(error: Exception | None) -> str:
-    """Return the traceback of what a policy raised, from where it is called; nothing if we raised it."""
+    """Return the traceback of an error from the call of the policy on; empty if the arena raised it."""
     where = error.__traceback__ if error else None
     while where is not None and where.tb_frame.f_code.co_filename in _CALLERS:
         where = where.tb_next
@@ -314,9 +314,9 @@ def _settle(game: Game, state: States, results: GameResults) -> None:
     _standings(state, game.config, standing)
     standing[state["truncated"] == 1] = 0
     share = (1 + game.rewards(state) * (n - 1)) / n
-    lost = np.flatnonzero(results["forfeit"] >= 0)
-    standing[lost] = np.arange(n) != results["forfeit"][lost, None]
-    share[lost] = standing[lost] / (n - 1)
+    forfeited = np.flatnonzero(results["forfeit"] >= 0)
+    standing[forfeited] = np.arange(n) != results["forfeit"][forfeited, None]
+    share[forfeited] = standing[forfeited] / (n - 1)
     better = (standing[:, None, :] > standing[:, :, None]).sum(2)
     equal = (standing[:, None, :] == standing[:, :, None]).sum(2) - 1
     results["rank"] = 1 + better + equal / 2

@@ -135,9 +135,12 @@ def _reach(module: str, found: dict[str, Path]) -> None:
         return
     spec = _spec(module)
     main = _main_file() if module == "__main__" else None
-    if main is None and (spec is None or not spec.origin or not spec.has_location):
+    if main is not None:
+        source = main
+    elif spec is not None and spec.origin and spec.has_location:
+        source = Path(spec.origin)
+    else:
         return
-    source = main or Path(spec.origin)
     if (
         source.is_relative_to(sysconfig.get_path("stdlib"))
         or {"site-packages", "dist-packages"} & set(source.parts)

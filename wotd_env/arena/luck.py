@@ -1,13 +1,8 @@
-"""The luck of the dice: how much each roll changed what a seat could expect.
+"""The luck of the dice: the change of the expected reward by each roll.
 
-The luck of a roll is what the position is worth after it, less the mean over all that could have been rolled. The luck
-of a game has mean zero, whatever the policies do and however rough the values of positions are. The better they are,
-the more of the result it explains. As a control variate it narrows intervals, and moves no estimate in the long run.
-
-Any policy with a method `equity` can measure it:
-
-    def equity(self, game: Game, state: np.ndarray) -> np.ndarray:
-        "Expected reward (N,) of the seat to act, also at CHANCE, where it is the mean over all outcomes of the roll."
+The luck of a roll is the equity after it minus the mean over all outcomes. The luck of a game has mean zero for all
+policies and all equities, however rough. Better equities explain more of the result. Luck is used as a control variate:
+it narrows intervals without bias. Any policy with a method `equity` can measure it, see `wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.policies import make_policy
+from wotd_env.policy import HasEquity
 
 __all__ = ["Equity", "luck", "make_equity"]
 
@@ -29,33 +25,32 @@ Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
-    """Return the method `equity` of a policy, made as `make_policy` makes it.
+    """Return the method `equity` of a policy, given by name.
 
     Raises:
         ValueError: if there is no such policy, or it has no such method.
     """
-    equity = getattr(make_policy(policy, trust=trust), "equity", None)
-    if not callable(equity):
+    made = make_policy(policy, trust=trust)
+    if not isinstance(made, HasEquity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")
-    found: Equity = equity
-    return found
+    return made.equity
 
 
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Measure the luck in a block's games by going through them again.
+    """Measure the luck in the games of a block by playing them again.
 
     Args:
         rules: the rules of the games.
-        equity: what positions are worth.
+        equity: the equity of positions.
         seed: the seed of the first duplicate.
         shape: games, seats.
-        moves: [game, call], the actions taken, -1 where the game was not asked.
+        moves: [game, call], the actions taken, -1 if the game had no decision.
 
     Returns:
-        The luck of every seat in every game, float64 `shape`, in shares of the win. A roll is luck for the seat that
-        rolls, shared by the others as bad luck.
+        The luck of every seat in every game, float64 `shape`, in shares of the win. The other seats share the opposite
+        of the luck of a roll equally.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is seen

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,76 +15,91 @@ from wotd_env.arena.results import Estimate, Results, Row, span
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["FORMATS", "draw", "tables", "write"]
+__all__ = ["FORMATS", "Shown", "as_text", "draw", "tables", "write"]
 
 
-def _percent(estimate: Estimate | None) -> str:
-    return "" if estimate is None else f"{estimate.value:.1%} ±{100 * estimate.error:.1f}"
+class Shown(NamedTuple):
+    """A table of results as text."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
 
 
-def _number(estimate: Estimate, digits: int) -> str:
-    return f"{estimate.value:+.{digits}f} ±{estimate.error:.{digits}f}"
+def as_text(results: Results, digits: int = 1) -> list[Shown]:
+    """Return the tables of results: by policy, by pair (if there are several policies), by seat.
 
-
-def tables(results: Results) -> list[RenderableType]:
-    """Return the results as tables for `rich`: by policy, by pair, by seat."""
-    from rich.table import Table
-
+    Args:
+        results: the results.
+        digits: decimals of percentages.
+    """
     n, names = results.tournament.rules.players, list(results.ratings)
-    games = sum(map(len, results.games.values()))
+
+    def percent(estimate: Estimate | None) -> str:
+        return "" if estimate is None else f"{estimate.value:.{digits}%} ±{100 * estimate.error:.{digits}f}"
+
+    def number(estimate: Estimate, decimals: int) -> str:
+        return f"{estimate.value:+.{decimals}f} ±{estimate.error:.{decimals}f}"
+
     columns: dict[str, Callable[[Row], str]] = {
-        "rating": lambda row: _number(results.ratings[row.policy], 0),
-        "win share": lambda row: _percent(row.share),
-        "luck taken out": lambda row: _percent(row.adjusted),
+        "rating": lambda row: number(results.ratings[row.policy], 0),
+        "win share": lambda row: percent(row.share),
+        "luck taken out": lambda row: percent(row.adjusted),
         "mean rank": lambda row: f"{row.rank.value:.3f} ±{row.rank.error:.3f}",
-        "points ahead": lambda row: _number(row.difference, 2),
-        "ties": lambda row: _percent(row.ties),
+        "points ahead": lambda row: number(row.difference, 2),
+        "ties": lambda row: percent(row.ties),
         "forfeits": lambda row: f"{row.forfeits:,}",
     }
-    told = {
+    shown = {
         "luck taken out": results.tournament.luck is not None,
-        "mean rank": n > 2,  # of two players it says what the win share says
+        "mean rank": n > 2,  # with two players it adds nothing to the win share
         "forfeits": bool(results.forfeits),
     }
-    columns = {heading: cell for heading, cell in columns.items() if told.get(heading, True)}
-    total = Table(title=f"{games:,} games of {n} players", title_justify="left")
-    total.caption = f"± is a 95 % interval; a win share of {1 / n:.1%} is neutral"
-    if results.earlier:
-        total.caption += (
-            f"\n{sum(results.earlier.values()):,} games are of earlier runs ({span(results.earlier)})"
-        )
-    total.add_column("policy")
-    for heading in columns:
-        total.add_column(heading, justify="right")
-    for row in results.rows:
-        if row.matchup is None and row.seat is None:
-            total.add_row(row.policy, *(cell(row) for cell in columns.values()))
-
-    pairs = Table(
-        title="How often the row finishes ahead of the column, ties counting half", title_justify="left"
+    columns = {heading: cell for heading, cell in columns.items() if shown.get(heading, True)}
+    overall = [row for row in results.rows if row.matchup is None]
+    games = sum(map(len, results.games.values()))
+    total = Shown(
+        f"{games:,} games of {n} players",
+        ["policy", *columns],
+        [[row.policy, *(cell(row) for cell in columns.values())] for row in overall if row.seat is None],
     )
-    pairs.add_column("policy")
-    for name in names:
-        pairs.add_column(name, justify="right")
-    for one in names:
-        pairs.add_row(one, *(_percent(results.ahead.get((one, other))) for other in names))
-
-    seats = Table(title="Win share by seat", title_justify="left")
-    seats.add_column("policy")
-    for seat in range(n):
-        seats.add_column(f"seat {seat}", justify="right")
-    for name in names:
-        shares = [
-            row.share
-            for row in results.rows
-            if row.policy == name and row.matchup is None and row.seat is not None
-        ]
-        seats.add_row(name, *map(_percent, shares))
+    pairs = Shown(
+        "How often the row finishes ahead of the column, ties counting half",
+        ["policy", *names],
+        [[one, *(percent(results.ahead.get((one, other))) for other in names)] for one in names],
+    )
+    seats = Shown(
+        "Win share by seat",
+        ["policy", *(f"seat {seat}" for seat in range(n))],
+        [
+            [name, *(percent(row.share) for row in overall if row.policy == name and row.seat is not None)]
+            for name in names
+        ],
+    )
     return [total, pairs, seats] if len(names) > 1 else [total, seats]
 
 
+def tables(results: Results) -> list[RenderableType]:
+    """Return the tables of `as_text` for `rich`."""
+    from rich.table import Table
+
+    made = []
+    for shown in as_text(results):
+        table = Table(title=shown.title, title_justify="left")
+        for column, heading in enumerate(shown.columns):
+            table.add_column(heading, justify="right" if column else "left")
+        for row in shown.rows:
+            table.add_row(*row)
+        made.append(table)
+    caption = f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
+    if results.earlier:
+        caption += f"\n{sum(results.earlier.values()):,} games are of earlier runs ({span(results.earlier)})"
+    made[0].caption = caption
+    return [*made]
+
+
 def write(results: Results, file: str | Path) -> None:
-    """Write the results to a file, as its ending says: .json (everything but the games), .csv or .parquet (the rows).
+    """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows).
 
     Raises:
         ValueError: for another ending.
@@ -122,11 +137,11 @@ FORMATS: dict[str, Callable[[Results, Path], None]] = {
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with their intervals beside the heat map of pairings; equal results make equal files.
+    """Draw the ratings with their intervals beside the heat map of pairings. Equal results give equal files.
 
     Args:
         results: the results.
-        file: the picture, in a format of matplotlib's by its ending.
+        file: the picture, in the format of its ending.
         title: a line above it.
     """
     import matplotlib as mpl

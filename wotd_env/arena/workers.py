@@ -1,4 +1,4 @@
-"""What plays blocks: this process, or worker processes, which can be stopped when a policy hangs."""
+"""Pools that play blocks: this process, or worker processes, which can be stopped if a policy hangs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from wotd_env.policy import Policy
 
 __all__ = ["Here", "Pool", "Processes", "Worker"]
 
-_POLL = 0.05  # seconds between two looks at the call that a worker makes
-_STARTING = -1  # stands for the call while the process has not come to our code yet
-_DEATHS = 3  # a worker that ends so often outside any policy, in one block, is given up
+_POLL = 0.05  # seconds between two checks of the current call of a worker
+_STARTING = -1  # the number of the call until the process runs our code
+_DEATHS = 3  # number of deaths outside any policy, in one block, after which a worker is given up
 
 
 class Pool(Protocol):
-    """What plays blocks for `run`."""
+    """A pool that plays blocks for `run`."""
 
     @property
     def size(self) -> int:
-        """Blocks that it can play at once."""
+        """Number of blocks that it can play at once."""
         ...
 
     def __enter__(self) -> Any: ...
@@ -42,12 +42,12 @@ class Pool(Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Have a block played; `untried`: policies whose first decision in this run falls into it."""
+        """Start a block; `untried` are the policies that make their first decision of the run in it."""
         ...
 
 
 class Here:
-    """Plays in this process, where nothing can stop a policy that hangs."""
+    """Plays in this process, which cannot stop a policy that hangs."""
 
     size = 1
 
@@ -62,7 +62,7 @@ class Here:
         pass
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Play a block, now."""
+        """Play a block at once."""
         future: Future[PlayedBlock] = Future()
         future.set_result(play_block(self._tournament, self._policies, block, self._equity, untried=untried))
         return future
@@ -76,7 +76,7 @@ class Processes:
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
         policies: policies that are not made from their names; they are pickled.
-        trust: for the policies that are made, see `make_policy`.
+        trust: consent for the policies that are made, see `make_policy`.
 
     Raises:
         ValueError: if a policy cannot be pickled.
@@ -116,7 +116,7 @@ class Processes:
         self._threads.shutdown(cancel_futures=True)
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Have a block played by the next worker that is free."""
+        """Play a block on the next free worker."""
         return self._threads.submit(self._play_block, block, untried)
 
     def _play_block(self, block: Block, untried: frozenset[str]) -> PlayedBlock:
@@ -128,10 +128,10 @@ class Processes:
 
 
 class Worker:
-    """A process that plays one block at a time, and is replaced when a policy hangs or ends it.
+    """A process that plays one block at a time. It is replaced if a policy hangs or ends it.
 
     The process notes the number of each call of a policy before it makes it. A call that takes too long, or ends the
-    process twice, is lost: the block is played again, and in place of that call its games are forfeited.
+    process twice, is fatal: the block is played again without this call, and its games are forfeited.
     """
 
     def __init__(
@@ -154,12 +154,12 @@ class Worker:
 
         Raises:
             RuntimeError: if the process cannot start, or keeps dying outside of any policy.
-            Exception: what was raised in the process, but for what policies may do.
+            Exception: any error in the process that no policy caused.
         """
-        lost: dict[int, str] = {}
+        fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
-            outcome = self._attempt(block, lost, untried)
+            outcome = self._attempt(block, fatal_calls, untried)
             if isinstance(outcome, PlayedBlock):
                 return outcome
             if isinstance(outcome, Exception):
@@ -168,7 +168,7 @@ class Worker:
             if self._closed:
                 raise RuntimeError("the tournament has been stopped")
             if call and (why.startswith("took") or call in deaths):
-                lost[call] = why
+                fatal_calls[call] = why
             deaths.append(call)
             if deaths.count(0) == _DEATHS:
                 raise RuntimeError(
@@ -182,13 +182,13 @@ class Worker:
         self._stop()
 
     def _attempt(
-        self, block: Block, lost: dict[int, str], untried: frozenset[str]
+        self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the result or what was raised; or the call that ended the process (0: it was in none) and why."""
+        """Return the result, the error, or the call that ended the process (0 for none) and the reason."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
-            pipe.send((block, lost, untried))
+            pipe.send((block, fatal_calls, untried))
             while not pipe.poll(_POLL):
                 call = self._current_call.value
                 if call != watched:
@@ -202,7 +202,7 @@ class Worker:
             process, call = self._process, self._current_call.value
             self._stop()
             code = process.exitcode if process else None
-            if call == _STARTING and code is not None and code > 0:  # not killed: it has raised
+            if call == _STARTING and code is not None and code > 0:  # not killed, so it raised
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); what it wrote above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '
@@ -220,7 +220,7 @@ class Worker:
                 daemon=True,
             )
             process.start()
-            self._process = process  # one that could not be started is not stopped either
+            self._process = process  # set after the start, so a process that did not start is not stopped
             theirs.close()
         return self._pipe
 
@@ -237,8 +237,8 @@ class Worker:
 def _serve(
     tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
-    """Play the blocks that come through the pipe until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
+    """Play the blocks from a pipe until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core for the networks of each worker
     current_call.value = 0
@@ -250,7 +250,7 @@ def _serve(
     equity = None
     while True:
         try:
-            block, lost, untried = pipe.recv()
+            block, fatal_calls, untried = pipe.recv()
         except EOFError:
             return
         try:
@@ -261,7 +261,7 @@ def _serve(
                 }
                 equity = make_equity(tournament.luck, trust) if tournament.luck else None
             outcome: PlayedBlock | Exception = play_block(
-                tournament, policies, block, equity, lost, note, untried
+                tournament, policies, block, equity, fatal_calls, note, untried
             )
         except Exception as error:
             outcome = error
@@ -269,7 +269,7 @@ def _serve(
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it ends, however that happens and whatever is going on here."""
+    """End this process as soon as its parent ends for any reason."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

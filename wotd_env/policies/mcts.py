@@ -1,12 +1,11 @@
 """`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
 
-It is UCT over states. A node of the tree is a decision. The dice that follow an action are drawn, and the state that
-they lead to is looked up, so every outcome of the dice has a node of its own, and different ways to one state share
-theirs. A playout goes down the tree to the first new state, lets `greedy` end the turn there, and ends with the
-hand-made value of `planner`, or with the result if the game is over. On the way every seat maximises its own value
-(max^n). The action that was tried most is played.
+It is UCT over states. A node of the tree is a decision. The dice after an action are drawn, and the resulting state is
+looked up: every outcome of the dice has its own node, and transpositions share a node. A playout descends to the first
+new state, where `greedy` finishes the turn. Its value is the hand-made value of `planner`, or the reward if the game is
+over. Every seat maximizes its own value (max^n). The most visited action is played.
 
-It is no strong player, because the dice leave few visits to a node (docs/policies.md has figures).
+It is a weak player, because the dice leave few visits to each node (docs/policies.md has figures).
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
 MOST_PLAYOUTS = 100_000
-"""They take some hundred megabytes."""
+"""They take several hundred megabytes."""
 EXPLORATION = 0.1
 
 
 class Mcts:
-    """Plays the action that a tree search tried most.
+    """Plays the most visited action of a tree search.
 
     Args:
         playouts: playouts for each decision, also as text.
 
     Raises:
-        ValueError: unless that is an integer from 1 to 100,000.
+        ValueError: unless it is an integer from 1 to 100,000.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
@@ -65,32 +64,33 @@ class Mcts:
             np.empty((nodes, actions)),
             np.empty((self.playouts + 1, 3), np.int64),
         )
-        _search_all(states, config, bits, self.playouts, work, work.view(np.uint64), scratch(), tree, out)
+        _search_all(states, config, bits, _Search(tree, work, work.view(np.uint64), scratch()), out)
 
 
 class _Tree(NamedTuple):
-    """A tree with T places for nodes."""
+    """A tree with T slots for nodes."""
 
-    key: NDArray[np.uint64]  # (T,) what tells states apart, 0 for a free place
-    tries: NDArray[np.float64]  # (T, A) how often an action was tried
-    total: NDArray[np.float64]  # (T, A) the values it brought to the seat to act
-    way: NDArray[np.int64]  # (playouts + 1, 3) the place, the action and the seat of every step of a playout
+    key: NDArray[np.uint64]  # (T,) key of the state, 0 for a free slot
+    tries: NDArray[np.float64]  # (T, A) visits of each action
+    total: NDArray[np.float64]  # (T, A) sum of its values to the seat to act
+    way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat of every step of a playout
+
+
+class _Search(NamedTuple):
+    """The tree and the memory of a search."""
+
+    tree: _Tree
+    work: States  # STATE (1,), the state of the playout
+    words: NDArray[np.uint64]  # the same memory as words
+    scratch: States  # STATE (2,), memory for `greedy`
 
 
 @kernel
-def _search_all(
-    states: Records,
-    config: Configs,
-    bits: Any,
-    playouts: Any,
-    work: Any,
-    words: Any,
-    scratch: Records,
-    tree: Any,
-    out: Any,
-) -> None:
-    """Choose for every game; `words` are those of the record `work`, `scratch` is what `greedy` needs."""
+def _search_all(states: Records, config: Configs, bits: Any, search: Any, out: Any) -> None:
+    """Choose for every game."""
     rules = config[0]
+    tree, work, words = search.tree, search.work, search.words
+    playouts = tree.way.shape[0] - 1
     s = work[0]
     value = np.empty(rules.players)
     for i in range(states.shape[0]):
@@ -100,24 +100,24 @@ def _search_all(
             continue
         tree.key[:] = 0
         _visit(tree, words)
-        root = _place(tree, words)
+        root = _slot(tree, words)
         for playout in range(playouts):
             work[0] = states[i]
             s.rng = engine.mix(bits[i] + np.uint64(playout))
-            _playout(s, rules, words, scratch, tree, value)
+            _playout(s, rules, words, search.scratch, tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
 def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, value: Any) -> None:
-    """Play from a record that is in the tree to the first state that is not, and note what that is worth."""
+    """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
     steps = 0
     new = False
     while not new and s.phase != Phase.OVER:
-        place = _place(tree, words)
-        action = _promising(s, rules, scratch, tree, place)
+        slot = _slot(tree, words)
+        action = _promising(s, rules, scratch, tree, slot)
         way = tree.way[steps]
-        way[0], way[1], way[2] = place, action, s.player
+        way[0], way[1], way[2] = slot, action, s.player
         steps += 1
         engine.step(s, rules, action)
         new = s.phase != Phase.OVER and _visit(tree, words)
@@ -135,9 +135,9 @@ def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, 
 
 
 @kernel
-def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any) -> Any:
-    """Return the action with the highest upper confidence bound, or that of `greedy` if none has been tried."""
-    tries, total = tree.tries[place], tree.total[place]
+def _promising(s: Record, rules: Config, scratch: Records, tree: Any, slot: Any) -> Any:
+    """Return the action with the highest upper confidence bound, or that of `greedy` if there are no visits."""
+    tries, total = tree.tries[slot], tree.total[slot]
     tried = tries.sum()
     if tried == 0:
         return greedy.choose(s, rules, scratch)
@@ -147,7 +147,7 @@ def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any
     most = -np.inf
     for action in range(tries.size):
         if engine.contains(actions, swaps, action):
-            # An action that has not been tried counts as tried once, with the mean of the others.
+            # An action without visits counts as one visit with the mean of the others.
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:
@@ -157,31 +157,31 @@ def _promising(s: Record, rules: Config, scratch: Records, tree: Any, place: Any
 
 
 @kernel
-def _place(tree: Any, words: Any) -> Any:
-    """Return the place of a state in the tree, or a free one if it has none."""
+def _slot(tree: Any, words: Any) -> Any:
+    """Return the slot of a state in the tree, or a free slot if the state is new."""
     key = _key(words)
     last = np.uint64(tree.key.size - 1)
-    place = key & last
-    while tree.key[place] != key and tree.key[place] != 0:
-        place = (place + engine.BIT) & last
-    return np.int64(place)
+    slot = key & last
+    while tree.key[slot] != key and tree.key[slot] != 0:
+        slot = (slot + engine.BIT) & last
+    return np.int64(slot)
 
 
 @kernel
 def _visit(tree: Any, words: Any) -> Any:
-    """Make sure that a state is in the tree; return whether it is new."""
-    place = _place(tree, words)
-    if tree.key[place]:
+    """Add a state to the tree if it is new; return whether it was."""
+    slot = _slot(tree, words)
+    if tree.key[slot]:
         return False
-    tree.key[place] = _key(words)
-    tree.tries[place] = 0
-    tree.total[place] = 0
+    tree.key[slot] = _key(words)
+    tree.tries[slot] = 0
+    tree.total[slot] = 0
     return True
 
 
 @kernel
 def _key(words: Any) -> Any:
-    """Return a number that tells records apart, whatever their streams (word 0)."""
+    """Return a hash of a record without its random stream (word 0)."""
     key = np.uint64(0)
     for word in range(1, words.size):
         key = engine.mix(key ^ words[word])

@@ -234,7 +234,8 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
         change = 0.0
         for values, update in players:
             new = update()
-            change = max(change, float(np.abs(new - np.nan_to_num(values[indices], nan=9.0)).max(initial=0)))
+            old = np.nan_to_num(values[indices], nan=np.inf)  # an unknown value is never close to the new one
+            change = max(change, float(np.abs(new - old).max(initial=0)))
             values[indices] = new
         if change < TOLERANCE:
             return
