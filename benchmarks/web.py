@@ -71,21 +71,15 @@ def _serve(file: Path) -> None:
     import uvicorn
 
     from wotd_env.web.app import make_app
+    from wotd_env.web.connections import config_of
     from wotd_env.web.limits import Limits
     from wotd_env.web.store import Store
 
     limits = Limits(
         tables_per_address=10**6, sockets_per_address=10**6, requests=1e6, new_tables=1e6, messages=1e6
     )
-    uvicorn.run(
-        make_app(Store(file), limits=limits),
-        port=0,
-        log_level="info",
-        access_log=False,
-        ws="websockets-sansio",
-        ws_max_size=limits.message,
-        ws_per_message_deflate=False,
-    )
+    config = config_of(make_app(Store(file), limits=limits), limits, port=0, log_config=uvicorn.config.LOGGING_CONFIG)
+    uvicorn.Server(config).run()
 
 
 @contextlib.contextmanager

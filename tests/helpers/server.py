@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import zlib
@@ -13,10 +14,14 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 import uvicorn
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
 from wotd_env.policy import Policy
 from wotd_env.web.app import make_app
+from wotd_env.web.connections import config_of
 from wotd_env.web.limits import Limits
 from wotd_env.web.store import Store
 
@@ -34,14 +39,7 @@ def running(
     listening.bind(("127.0.0.1", port))
     listening.listen()
     store = Store(file)
-    config = uvicorn.Config(
-        make_app(store, policies, limits),
-        log_config=None,
-        ws="websockets-sansio",
-        ws_max_size=limits.message,
-        ws_per_message_deflate=False,
-        timeout_graceful_shutdown=1,
-    )
+    config = config_of(make_app(store, policies, limits), limits, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -75,3 +73,108 @@ def dice_of(test: str) -> Callable[[], int]:
 def fewer(**limits: Any) -> Limits:
     """Return patient limits but for some."""
     return replace(PATIENT, **limits)
+
+
+HERE, GREEDY = {"kind": "here", "name": "Ann"}, {"kind": "agent", "agent": "greedy"}
+OPEN, INVITED = {"kind": "open"}, {"kind": "invited"}
+
+VARIANTS: list[dict[str, Any]] = [
+    {"players": 2, "spaces": 3},
+    {"players": 2, "spaces": 2, "powers": "any", "immunity": True, "start": "loser"},
+    {"players": 3, "spaces": 3, "powers": "own", "dead_pieces": 4, "colors": "random"},
+    {"players": 5, "spaces": 1, "powers": "any"},
+]
+
+BOARD = "..A....|B..../#B.....|A..../.......|...../.......|...../.......|....."
+LINE = f"{BOARD} wf(meo) 12 A keep 2 wwfmd used=B powers=own"
+
+
+class At:
+    """A table as somebody with a key has it."""
+
+    def __init__(self, client: httpx.Client, table: str, key: str) -> None:
+        self.client, self.url = client, f"/api/tables/{table}"
+        self.table, self.key = table, key
+        self.headers = {"Authorization": f"Bearer {key}"}
+
+    def get(self, path: str = "", **query: Any) -> httpx.Response:
+        return self.client.get(self.url + path, headers=self.headers, params=query)
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self.client.post(self.url + path, headers=self.headers, json=body)
+
+    @property
+    def view(self) -> Any:
+        answer = self.get()
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def until(self, true: Callable[[Any], bool]) -> Any:
+        """Return the first view of which something is true, told by the socket."""
+        with self.socket() as socket:
+            while True:
+                view = json.loads(socket.recv(timeout=60))
+                if view["type"] == "view" and true(view):
+                    return self.view
+
+    @contextlib.contextmanager
+    def socket(self, hello: str | None = None, **how: Any) -> Iterator[ClientConnection]:
+        url = f"ws://{self.client.base_url.netloc.decode()}{self.url}/socket"
+        with connect(url, compression=None, **how) as socket:
+            socket.send(json.dumps({"type": "hello", "key": self.key}) if hello is None else hello)
+            yield socket
+
+    def act(self, view: Any, choice: int = 0) -> Any:
+        """Take a choice of a view; return the next view in which there is one, or in which the game is over."""
+        answer = self.post("/act", ply=view["ply"], action=view["choices"][choice]["action"])
+        assert answer.status_code == 200, answer.text
+        return self.on(answer.json())
+
+    def act_none(self) -> list[int]:
+        """Roll all dice again; return them."""
+        dice: list[int] = self.post("/act", ply=0, action="none").json()["dice"]
+        return dice
+
+    def on(self, view: Any) -> Any:
+        if view["choices"] or view["status"] == "over":
+            return view
+        return self.until(lambda view: bool(view["choices"]) or view["status"] == "over")
+
+
+def make(client: httpx.Client, *seats: Any, **table: Any) -> tuple[At, Any]:
+    """Set up a table; return it, and the answer."""
+    answer = client.post("/api/tables", json={"seats": seats, "pace": 0, **table})
+    assert answer.status_code == 201, answer.text
+    content = answer.json()
+    return At(client, content["table"], content["key"]), content
+
+
+def lasting(view: Any) -> Any:
+    """Return a view without who is connected, of which a server learns some time after a socket was closed."""
+    return view | {"seats": [seat | {"connected": None} for seat in view["seats"]]}
+
+
+def until_closed(socket: ClientConnection, message: str | None = None) -> None:
+    """Send a message over and over, and receive what comes."""
+    while True:
+        if message is not None:
+            socket.send(message)
+        socket.recv(timeout=60)
+
+
+def closed(at: At) -> tuple[int, str]:
+    """Open a socket that the server closes at once; return the code and the reason."""
+    with pytest.raises(ConnectionClosed) as told, at.socket() as socket:
+        until_closed(socket)
+    assert told.value.rcvd is not None
+    return told.value.rcvd.code, told.value.rcvd.reason
+
+
+def play(at: At, limit: int = 10_000) -> Any:
+    """Play for whoever is mine until the game is over, or some decisions are taken; return the last view."""
+    view = at.on(at.view)
+    for number in range(limit):
+        if view["status"] == "over":
+            break
+        view = at.act(view, number % len(view["choices"]))
+    return view

@@ -14,36 +14,36 @@ import typer
 from wotd_env.cli.common import explained, ready_policies
 from wotd_env.cli.options import Trust
 
-_HOST = r"[\w-]+(\.[\w-]+)*"  # as browsers send it: without what may stand around it in an address
-_GRACE = 3  # seconds for open connections when the server is stopped
+_HOST = r"[\w-]+(\.[\w-]+)*"  # a host as browsers send it, without scheme and port
 
 
 @explained()
 def command(
     host: Annotated[
-        str, typer.Option(help="Address to listen at; 0.0.0.0 lets in the whole network.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 serves the whole network.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
     file: Annotated[
-        Path | None, typer.Option(help="Where tables are kept.", show_default="in the user's data folder")
+        Path | None, typer.Option(help="File of the tables.", show_default="in the user's data folder")
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="One more agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(help="A name that people reach this server by, beside numbers and localhost."),
+        typer.Option(help="An allowed host name, beside IP addresses and localhost."),
     ] = None,
     trust: Trust = False,
 ) -> None:
     """Serve tables for people and agents, to play at in the browser.
 
-    What is played is kept, and goes on when the server is started again.
+    All games are stored, and continue when the server is started again.
     """
     try:
         import uvicorn
 
         from wotd_env.web.app import make_app
+        from wotd_env.web.connections import config_of
     except ModuleNotFoundError as missing:
         raise ImportError(f"wotd serve needs {missing.name}: pip install 'wotd-env[web]'") from None
     from wotd_env.web import log
@@ -53,12 +53,12 @@ def command(
     named: dict[str, str] = {}
     for agent, spec in map(_agent, policy or ()):
         if agent in named:
-            raise ValueError(f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; every name once")
+            raise ValueError(f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; use each name once")
         named[agent] = spec
     for each in name or ():
         if not re.fullmatch(_HOST, each, re.ASCII):
             raise ValueError(
-                f"--name must be the name of a host alone, such as play.example.org, got {each!r}"
+                f"--name must be a host name without scheme and port, such as play.example.org, got {each!r}"
             )
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
@@ -67,34 +67,20 @@ def command(
     store = Store(file)
     app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
     url = f"http://{'localhost' if host in ('', '0.0.0.0', '::') else _bracketed(host)}:{listening.getsockname()[1]}/"
-    typer.echo(f"Way of the Dragon is at {url}, tables are kept in {file}. Ctrl-C ends it.")
+    typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
     if not _is_local(host):
         typer.echo(
             "Everybody who reaches this address can play here. See docs/serve.md before you open it to the world."
         )
     log.set_up()
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(name),  # of a proxy on this machine, which then stands before a name
-            ws="websockets-sansio",
-            ws_max_size=limits.message,
-            ws_max_queue=8,
-            ws_per_message_deflate=False,
-            h11_max_incomplete_event_size=16384,
-            limit_concurrency=limits.sockets * 2,
-            timeout_graceful_shutdown=_GRACE,
-        )
-    )
+    # A name means a proxy on this machine, which knows the addresses of the clients.
+    server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
     finally:
         store.close()
-    typer.echo("Stopped. All games go on when it is started again.")
+    typer.echo("Stopped. All games continue when it is started again.")
 
 
 def _agent(text: str) -> tuple[str, str]:
@@ -106,7 +92,7 @@ def _agent(text: str) -> tuple[str, str]:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, or asyncio leaves Nagle's delay.
+    # asyncio switches Nagle's delay off only if the protocol is named.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

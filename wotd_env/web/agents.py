@@ -1,4 +1,4 @@
-"""Agents and advisors at work: each in a thread of its own, asked about the games of all tables together."""
+"""Agents and the advisor, which answer in threads of their own for the games of all tables."""
 
 from __future__ import annotations
 
@@ -9,103 +9,126 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from wotd_env.analysis import Advisor
 from wotd_env.core.game import Game
-from wotd_env.core.rules import MAX_PLAYERS, Rules
+from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
+from wotd_env.web import views
 
 __all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
-"""The policies that everybody may have at a table; whoever starts the server can add others."""
+"""The agents of every server. The operator can add others."""
 
-_TOGETHER = 256  # games that are asked about in one call
-_INSTEAD = "greedy"  # what chooses for an agent that fails
+_TOGETHER = 256  # games in one call
+_SUBSTITUTE = "greedy"  # decides for an agent that fails
+_MAX_STUCK = 16  # unfinished calls that one agent may leave behind: each is a thread
 
 _log = logging.getLogger("wotd_env.web")
 
 
 @functools.lru_cache(maxsize=256)
 def game_of(rules: Rules) -> Game:
-    """Return the game of some rules, in which every decision is one, the forced ones too."""
+    """Return the game of some rules. Its forced decisions are not skipped."""
     return Game(rules, skip_forced=False)
 
 
 @functools.lru_cache(maxsize=64)
 def advisor_of(rules: Rules) -> Advisor:
-    """Return what knows the equities of games of some rules."""
+    """Return the advisor for some rules."""
     return Advisor(game_of(rules))
 
 
 class Asked:
-    """A function of a batch of games, asked from the event loop about single ones.
+    """A slow function of a batch of games, called from the event loop with single games.
 
-    It runs in a thread, for one batch at a time: what comes in meanwhile is the next batch. So a slow one keeps nobody
-    waiting but those that want it, and one that never ends does not keep the server from stopping.
+    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. A call that exceeds
+    `patience` is left behind, and the next batch gets a new thread.
 
     Args:
-        answer: `answer(game, states)` returns a sequence with what is to be known of each game, STATE (N,).
-        patience: seconds after which an answer is no longer waited for.
+        name: what the log calls the function.
+        answer: `answer(game, states)` returns one answer for each game of STATE (N,).
+        patience: seconds that a call, and a request, may take.
     """
 
-    def __init__(self, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
-        self._answer, self._patience = answer, patience
+    def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
+        self._name, self._answer, self._patience = name, answer, patience
         self._waiting: dict[Rules, list[tuple[States, asyncio.Future[Any]]]] = defaultdict(list)
         self._work: asyncio.Task[None] | None = None
-        self._since = 0.0  # when the present batch was begun
+        self._stuck: set[asyncio.Future[Any]] = set()  # calls left behind that still run
 
     async def __call__(self, rules: Rules, state: States) -> Any:
-        """Return what is to be known of a game, STATE (1,).
+        """Return the answer for a game, STATE (1,).
 
         Raises:
-            TimeoutError: if it takes too long.
-            Exception: whatever the function raises.
+            TimeoutError: if it takes too long, or too many calls are stuck.
+            Exception: any exception of the function.
         """
-        loop = asyncio.get_running_loop()
-        if self._work and loop.time() - self._since > self._patience:
-            raise TimeoutError(f"no answer in {self._patience:g} s")
-        answered: asyncio.Future[Any] = loop.create_future()
+        if len(self._stuck) >= _MAX_STUCK:
+            raise TimeoutError(f"{_MAX_STUCK} calls of {self._name} have not returned")
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[rules].append((state.copy(), answered))
         if self._work is None:
-            self._since = loop.time()
-            self._work = loop.create_task(self._go_on())
+            self._work = asyncio.create_task(self._answer_all())
         return await asyncio.wait_for(answered, self._patience)
 
-    async def _go_on(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def _answer_all(self) -> None:
         try:
             while self._waiting:
                 rules = next(iter(self._waiting))
                 asked = [each for each in self._waiting.pop(rules) if not each[1].done()]
                 for first in range(0, len(asked), _TOGETHER):
-                    self._since = loop.time()
-                    await self._ask(rules, asked[first : first + _TOGETHER])
+                    await self._answer_batch(rules, asked[first : first + _TOGETHER])
         finally:
             self._work = None
 
-    async def _ask(self, rules: Rules, asked: list[tuple[States, asyncio.Future[Any]]]) -> None:
+    async def _answer_batch(self, rules: Rules, asked: list[tuple[States, asyncio.Future[Any]]]) -> None:
         states = np.concatenate([state for state, _ in asked])
-        try:
-            answers = await in_thread(lambda: self._answer(game_of(rules), states))
-        except Exception as error:
-            if len(asked) == 1:
-                _set(asked[0][1], error)
-            else:  # one game that it cannot do is no reason to leave the others without
+        call = asyncio.ensure_future(in_thread(lambda: self._answer(game_of(rules), states)))
+        await asyncio.wait({call}, timeout=self._patience)
+        answers: Sequence[Any]
+        if not call.done():
+            self._leave(call)
+            answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
+        elif error := call.exception():
+            if len(asked) > 1:  # ask again one by one: the other games may work
                 for each in asked:
-                    await self._ask(rules, [each])
-            return
+                    await self._answer_batch(rules, [each])
+                return
+            answers = [error]
+        else:
+            answers = call.result()
         for (_, answered), answer in zip(asked, answers, strict=True):
             _set(answered, answer)
 
+    def _leave(self, call: asyncio.Future[Any]) -> None:
+        """Continue without a call that does not return."""
+        self._stuck.add(call)
+
+        def returned(call: asyncio.Future[Any]) -> None:
+            self._stuck.discard(call)
+            if not call.cancelled():
+                call.exception()  # mark it as seen
+
+        call.add_done_callback(returned)
+        _log.error(
+            "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)",
+            self._name,
+            self._patience,
+            len(self._stuck),
+            _MAX_STUCK,
+        )
+
 
 async def in_thread(work: Callable[[], Any]) -> Any:
-    """Return what is worked out in a new thread, which does not keep the process from ending."""
+    """Return the result of a function, called in a new daemon thread. It does not keep the process alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -122,24 +145,24 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def _set(answered: asyncio.Future[Any], answer: Any) -> None:
-    """Give an answer, or an error in place of one, to whoever still waits for it."""
+    """Set the result or the exception of a future that is still awaited."""
     if answered.done():
         return
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         answered.set_exception(answer)
     else:
         answered.set_result(answer)
 
 
 class Agents:
-    """What plays the seats without a person.
+    """The agents of a server.
 
     Args:
         more: name -> policy, beside `AGENTS`.
-        patience: seconds for a decision, after which another agent decides.
+        patience: seconds for a decision. Then another agent decides.
 
     Attributes:
-        words: name of an agent -> what it does.
+        words: name -> description.
     """
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:
@@ -152,31 +175,41 @@ class Agents:
                 self.words[name] = POLICIES[name].words.partition(";")[0]
         self._asked: dict[str, Asked] = {}
 
-    def check(self, name: str, rules: Rules) -> None:
-        """Make sure that an agent plays some rules.
+    def listed(self, rules: Rules) -> list[dict[str, Any]]:
+        """Return every agent, whether it plays some rules, and why not, as JSON."""
+        found = []
+        for name, words in self.words.items():
+            why = self.why_not(name, rules)
+            found.append({"name": name, "words": words, "plays": not why, "why": why})
+        return found
 
-        Raises:
-            ValueError, ImportError: if it does not; the message says why.
-        """
-        check_plays(self._policies[name], rules)
+    def why_not(self, name: str, rules: Rules) -> str:
+        """Return why an agent does not play some rules, or an empty string if it plays them."""
+        try:
+            check_plays(self._policies[name], rules)
+        except ImportError:
+            return f"{name} needs software that this server does not have"
+        except (ValueError, OSError):
+            return f"{name} is not made for {self._obstacle(name, rules)}"
+        return ""
 
-    def players(self, name: str) -> list[int]:
-        """Return the numbers of players for which an agent plays the basic game."""
-        able = []
-        for players in range(2, MAX_PLAYERS + 1):
-            try:
-                self.check(name, Rules(players=players))
-            except (ValueError, ImportError, OSError):
-                continue
-            able.append(players)
-        return able
+    def _obstacle(self, name: str, rules: Rules) -> str:
+        """Return, in words, the one rule that keeps an agent from playing, if there is one."""
+        for field in fields(Rules):
+            with contextlib.suppress(ValueError, ImportError, OSError):
+                usual = replace(rules, **{field.name: field.default})
+                if usual != rules:
+                    check_plays(self._policies[name], usual)
+                    return views.rule_in_words(rules, field.name)
+        return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return a legal action for a game, STATE (1,), and what there is to say of how it came about."""
+        """Return a legal action for a game, STATE (1,), and a note if another agent had to choose it."""
         if name not in self._asked:
-            rng = np.random.default_rng()
-            choose = functools.partial(_choose, self._policies[name], rng)
-            self._asked[name] = Asked(choose, self._patience)
+            rng, policy = np.random.default_rng(), self._policies[name]
+            self._asked[name] = Asked(
+                f"agent {name}", lambda game, states: ask(policy, game, states, rng).tolist(), self._patience
+            )
         game = game_of(rules)
         try:
             action = int(await self._asked[name](rules, state))
@@ -188,11 +221,6 @@ class Agents:
             what = "failed"
         else:
             return action, None
-        instead = make_policy(_INSTEAD)
-        action = int(ask(instead, game, state, np.random.default_rng())[0])
-        return action, f"{name} {what}; {_INSTEAD} chose"
-
-
-def _choose(policy: Policy, rng: np.random.Generator, game: Game, states: States) -> list[int]:
-    actions: list[int] = ask(policy, game, states, rng).tolist()
-    return actions
+        substitute = make_policy(_SUBSTITUTE)
+        action = int(ask(substitute, game, state, np.random.default_rng())[0])
+        return action, f"{name} {what}; {_SUBSTITUTE} chose"

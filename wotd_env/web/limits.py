@@ -1,4 +1,4 @@
-"""What one client, and all together, may ask of the server; what goes beyond is refused with a reason."""
+"""Limits for clients: the numbers, the rates, and the refusal that a client gets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 __all__ = ["Limits", "Rate", "Refused", "client_of"]
 
-_CLIENTS = 10_000  # addresses that a rate remembers
+_CLIENTS = 10_000  # clients that a rate remembers
 
 
 class Refused(Exception):
-    """What a client has asked for is not done, and why.
+    """A request that is not served.
 
     Attributes:
-        status: of the HTTP answer.
-        reason: one sentence for whoever asked.
-        field: what is wrong in the request, if it is one thing.
-        wait: seconds after which it may be tried again, if that helps.
+        status: HTTP status code.
+        reason: one sentence for the client.
+        field: the wrong field of the request, if there is one.
+        wait: seconds until another attempt can succeed, if waiting helps.
     """
 
     def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:
@@ -30,24 +30,24 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server; rates are in a second, for one address unless they are said to be for a socket.
+    """The limits of a server. Rates are per second and address, unless stated otherwise.
 
     Attributes:
-        tables: that are kept, in all.
-        tables_per_address: that one address has set up and that are kept.
-        sockets: open at once, in all.
-        sockets_per_address: open at once.
+        tables: stored tables in all.
+        tables_per_address: stored tables that one address has set up.
+        sockets: open sockets in all.
+        sockets_per_address: open sockets of one address.
         message: bytes of a message or request.
-        text: bytes of a recorded game that is handed in.
+        text: bytes of a request with a recorded game.
         requests: HTTP requests.
-        new_tables: tables set up.
-        games: games handed in, and games of tables that are reviewed for the first time.
-        wrong_keys: keys and invitations that are none.
-        messages: messages of one socket.
-        patience: seconds in which a request must have come in whole, and a socket's first message.
+        new_tables: new tables.
+        games: recorded games sent in, and first reviews of games of tables.
+        wrong_keys: wrong keys and invitations. Right ones are not counted.
+        messages: messages per second of one socket.
+        patience: seconds in which a request's head, its body, and a socket's first message must arrive.
         thinking: seconds that an agent has for a decision.
-        reviews: games that wait for their review, or are under review.
-        days: that a table is kept after its last decision.
+        reviews: reviews that run or wait.
+        days: days until a table without decisions is deleted.
     """
 
     tables: int = 1000
@@ -68,50 +68,41 @@ class Limits:
 
 
 class Rate:
-    """How often each client may do something: a bucket that fills at a rate and holds some ten seconds of it.
+    """A token bucket for each client.
 
     Args:
-        per_second: how often in the long run.
-        what: is done too often, in the words of the refusal.
-        at_once: how often without a pause.
-        clock: seconds, as of `time.monotonic`.
+        per_second: tokens added per second.
+        what: the limited thing, as the refusal calls it.
+        at_once: size of the bucket.
+        clock: returns seconds, as `time.monotonic` does.
     """
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._per_second, self._what, self._most, self._clock = per_second, what, at_once, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> how often still, when
-
-    def check(self, client: str = "") -> None:
-        """Make sure that a client may do it now; nothing is counted.
-
-        Raises:
-            Refused: if it has done it too often.
-        """
-        if (left := self._now(client)) < 1:
-            wait = int((1 - left) / self._per_second) + 1
-            raise Refused(429, f"too many {self._what}; try again in {wait} s", wait=wait)
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> tokens, time
 
     def count(self, client: str = "") -> None:
-        """Note that a client has done it.
+        """Take a token of a client.
 
         Raises:
-            Refused: if it may not do it now; then nothing is noted.
+            Refused: if the client has none. Then nothing is taken.
         """
-        self.check(client)
-        self._left[client] = self._now(client) - 1, self._clock()
-        self._left.move_to_end(client)
-        if len(self._left) > _CLIENTS:
-            self._left.popitem(last=False)
-
-    def _now(self, client: str) -> float:
-        left, then = self._left.get(client, (self._most, 0.0))
-        return min(self._most, left + (self._clock() - then) * self._per_second)
+        now = self._clock()
+        tokens, then = self._tokens.get(client, (self._most, now))
+        tokens = min(self._most, tokens + (now - then) * self._per_second)
+        if tokens < 1:
+            wait = int((1 - tokens) / self._per_second) + 1
+            raise Refused(429, f"too many {self._what}; try again in {wait} s", wait=wait)
+        self._tokens[client] = tokens - 1, now
+        self._tokens.move_to_end(client)
+        if len(self._tokens) > _CLIENTS:
+            self._tokens.popitem(last=False)
 
 
 def client_of(address: str) -> str:
-    """Return what counts as one client: an address or, as whoever has one IPv6 address has many, its network."""
+    """Return the unit that limits count: the IPv4 address, or the /64 network of an IPv6 address."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

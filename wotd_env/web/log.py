@@ -1,4 +1,4 @@
-"""What the server writes to its log: what concerns whoever runs it, and nothing that clients could make it grow by."""
+"""The log of `wotd serve`: messages for the operator, without lines that clients can cause at will."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import logging
 
 __all__ = ["concerns", "set_up"]
 
-_OF_CLIENTS = (
+_CAUSED_BY_CLIENTS = (
     "Invalid HTTP request received.",
     "Invalid UTF-8 sequence received from client.",
     "Unsupported upgrade request.",
     "Exceeded concurrency limit.",
-    "ASGI callable returned without completing handshake.",  # uvicorn's words for a socket that is refused
+    "ASGI callable returned without completing handshake.",  # uvicorn's message for a refused socket
 )
-"""What uvicorn says of what clients do, some of it with a traceback."""
+"""uvicorn's messages about clients. Some come with a traceback."""
 
-
-_FORCED = "CancelledError"
-"""How the traceback ends that Starlette has uvicorn write where Ctrl-C comes again before all is closed."""
+_SECOND_INTERRUPT = "CancelledError"
+"""End of the traceback that uvicorn logs after a second Ctrl-C."""
 
 
 def set_up() -> None:
-    """Write warnings and errors to the standard error stream, but for those that clients or Ctrl-C cause."""
+    """Write warnings and errors to standard error, except those caused by clients or Ctrl-C."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").addFilter(concerns)
 
 
 def concerns(record: logging.LogRecord) -> bool:
-    """Return whether what uvicorn says concerns whoever runs the server."""
+    """Return whether a message of uvicorn concerns the operator."""
     message = record.getMessage()
-    return message not in _OF_CLIENTS and not message.rstrip().endswith(_FORCED)
+    return message not in _CAUSED_BY_CLIENTS and not message.rstrip().endswith(_SECOND_INTERRUPT)

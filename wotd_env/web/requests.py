@@ -1,78 +1,165 @@
-"""What comes in from outside: read, checked, and turned into plain values, or refused with one reason."""
+"""Messages from clients: their schemas, and the readers that check them.
+
+msgspec checks types and sizes while it reads the JSON. The rules, positions and games in a message are checked by the
+package itself. Every reader raises `Refused` with the wrong field, its value and the allowed values.
+"""
 
 from __future__ import annotations
 
 import json
-import math
+import re
 import unicodedata
-from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta
 
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
-from wotd_env.notation import parse_position
+from wotd_env.notation import RecordedGame, parse_game, parse_position
 from wotd_env.web.limits import Refused
 
-__all__ = ["KINDS", "NAME", "PACE", "NewSeat", "NewTable", "new_table", "read", "read_name", "whole", "word"]
-
 KINDS = ("here", "invited", "open", "agent")
-"""Who has a seat: a person at the screen of whoever sets the table up, one with an invitation, anyone, or an agent."""
-NAME = 24
-"""Characters of a name at most."""
-PACE = (0.0, 5.0, 0.8)
-"""Seconds between decisions that nobody at a screen takes: least, most, default."""
+"""Who takes a seat: a person at the host's screen, one with an invitation, anyone, or an agent."""
+NAME_LENGTH = 24
+"""Maximum number of characters of a name."""
+PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
+"""Seconds before a decision that no person takes."""
 
-_LEAST_AMONG_AGENTS = 0.2  # seconds of pace: nobody holds them up, and others want to play too
-_TURNS = 1000  # at most: the length of a game is memory and disk
-_TEXT = 1000
+_LEAST_AMONG_AGENTS = 0.2  # seconds of pace: no person slows a table of agents down
+_MAX_TURNS = 1000  # the length of a game is memory and disk
 
-
-@dataclass
-class NewSeat:
-    """A seat as it is asked for."""
-
-    kind: str
-    name: str = ""
-    agent: str | None = None
+_Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
+_Word = Annotated[str, Meta(min_length=1, max_length=64)]
+_Name = Annotated[str, Meta(max_length=NAME_LENGTH)]
 
 
-@dataclass
-class NewTable:
-    """A table as it is asked for."""
+class Message(msgspec.Struct, forbid_unknown_fields=True):
+    """Base of all messages. Unknown fields are refused."""
 
-    rules: Rules
-    position: States | None
-    """STATE (1,) to begin the first game in, if one is given"""
+
+class Hello(Message, tag="hello"):
+    """The first message of a socket."""
+
+    key: _Word
+
+
+class Act(Message, tag="act"):
+    """A decision: its number in the game, and the action's number or word."""
+
+    ply: _Whole
+    action: _Whole | _Word
+
+
+class Next(Message, tag="next"):
+    """The wish for the next game. `game` is the number of the finished one."""
+
+    game: _Whole
+
+
+class Named(Message):
+    """Base of messages with the name of a person."""
+
+    name: _Name = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise ValueError(f"name must have printable characters only, got {_show(self.name)}")
+        self.name = unicodedata.normalize("NFC", self.name.strip())[:NAME_LENGTH]
+
+
+class Join(Named):
+    """The wish for a seat, by invitation or at an open seat."""
+
+    invitation: _Word | None = None
+    seat: _Whole | None = None
+
+
+class Invitation(Message):
+    """An invitation to look at."""
+
+    invitation: _Word
+
+
+class HandOver(Message):
+    """The wish that an agent plays a seat."""
+
+    seat: _Whole
+    agent: _Word
+
+
+class Recorded(Message):
+    """A game or a position as text."""
+
+    text: Annotated[str, Meta(min_length=1)]
+    review: bool = False
+
+
+class RulesOrPosition(Message):
+    """Rules, or a position, which includes its rules."""
+
+    rules: dict[str, Any] | None = None
+    position: Annotated[str, Meta(min_length=1, max_length=1000)] | None = None
+
+
+class NewSeat(Named):
+    """A seat of a new table."""
+
+    kind: str = "here"
+    agent: _Word | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {_show(self.kind)}")
+        if (self.kind == "agent") != (self.agent is not None):
+            raise ValueError(f"agent must be given if kind is agent, and only then, got {_show(self.agent)}")
+        if self.kind != "here":
+            self.name = self.agent or ""
+
+
+class NewTable(RulesOrPosition, kw_only=True):
+    """A new table."""
+
     seats: list[NewSeat]
-    help: bool
-    pace: float
+    help: bool | None = None
+    pace: Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])] = PACE["default"]
 
 
-def read(content: bytes | str, *names: str) -> dict[str, Any]:
-    """Return the object that a message is, in JSON.
+_Schema = TypeVar("_Schema")
+_IN_WORDS = {"int": "an integer", "float": "a number", "str": "text", "bool": "true or false", " | ": " or "}
 
-    Args:
-        content: the message.
-        *names: the fields that it may have.
 
-    Raises:
-        Refused: if it is none, or has others.
-    """
+def read(content: bytes | str, schema: type[_Schema]) -> _Schema:
+    """Return a message from its JSON text."""
     try:
-        body = json.loads(content, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        value = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise Refused(400, "the request must be a JSON object in UTF-8") from None
-    if not isinstance(body, dict):
-        raise Refused(400, "the request must be a JSON object")
-    for name in body:
-        if name not in names:
-            raise Refused(400, f"unknown field {_show(name)}; the fields are {', '.join(names)}", name[:NAME])
-    return body
+    try:
+        return msgspec.convert(value, schema)
+    except msgspec.ValidationError as error:
+        raise _refused(value, str(error)) from None
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(name)
+def _refused(value: Any, error: str) -> Refused:
+    """Return the refusal for an error of msgspec, such as "Expected `int`, got `str` - at `$.ply`"."""
+    reason, _, path = error.partition(" - at `$")
+    field = path.strip(".`")
+    if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
+        field = f"{field}.{unset[2][:NAME_LENGTH]}".strip(".")
+        return Refused(400, f"{field} {'is missing' if unset[1] == 'missing' else 'is unknown here'}", field)
+    if not reason.startswith(("Expected", "Invalid")):  # from a check of ours
+        return Refused(400, f"{field}: {reason}" if field else reason, field or reason.partition(" ")[0])
+    wanted = reason.partition(", got")[0].removeprefix("Expected ")
+    for kind, words in _IN_WORDS.items():
+        wanted = wanted.replace(kind, words)
+    for name, index in re.findall(r"([a-z_]+)|\[(\d+)\]", field):
+        value = value[name] if name else value[int(index)]
+    must = "must have another value" if reason.startswith("Invalid") else f"must be {wanted}".replace("`", "")
+    return Refused(400, f"{field or 'the request'} {must}, got {_show(value)}", field or None)
 
 
 def _show(value: Any) -> str:
@@ -80,125 +167,62 @@ def _show(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def whole(body: dict[str, Any], name: str, least: int = 0, most: int = 1 << 31) -> int:
-    """Return a field that is a whole number.
-
-    Raises:
-        Refused: if it is missing or none.
-    """
-    value = body.get(name)
-    if type(value) is not int or not least <= value <= most:
-        raise Refused(400, f"{name} must be a whole number from {least} to {most}, got {_show(value)}", name)
-    return value
+def check_table(table: NewTable, rules: Rules) -> None:
+    """Check the parts of a new table that depend on each other. Agents are not checked here."""
+    if len(table.seats) != rules.players:
+        reason = f"seats must have one entry for each of the {rules.players} players, got {len(table.seats)}"
+        raise Refused(400, reason, "seats")
+    if table.pace < _LEAST_AMONG_AGENTS and all(seat.agent for seat in table.seats):
+        reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {table.pace:g}"
+        raise Refused(400, reason, "pace")
 
 
-def word(body: dict[str, Any], name: str, most: int = 64) -> str:
-    """Return a field that is a text of 1 to `most` characters.
-
-    Raises:
-        Refused: if it is missing or none.
-    """
-    value = body.get(name)
-    if not isinstance(value, str) or not 0 < len(value) <= most:
-        raise Refused(400, f"{name} must be a text of 1 to {most} characters, got {_show(value)}", name)
-    return value
-
-
-def read_name(body: dict[str, Any], default: str = "") -> str:
-    """Return the name of a person.
-
-    Raises:
-        Refused: if it is none.
-    """
-    value = body.get("name", "")
-    if not isinstance(value, str) or len(value) > NAME or not value.isprintable():
-        reason = f"name must be a text of at most {NAME} characters that can be shown, got {_show(value)}"
-        raise Refused(400, reason, "name")
-    return unicodedata.normalize("NFC", value.strip())[:NAME] or default
-
-
-def new_table(body: dict[str, Any], agents: Collection[str]) -> NewTable:
-    """Return the table that a request asks for.
-
-    Raises:
-        Refused: naming what is wrong.
-    """
-    position = None
-    if body.get("position") is not None:
-        if body.get("rules"):
-            raise Refused(
-                400, "rules must be left out where position is given, which brings its own", "rules"
-            )
-        rules, position = _position(word(body, "position", _TEXT))
-    else:
-        rules = _rules(body.get("rules", {}))
-    given = body.get("seats")
-    if not isinstance(given, list) or len(given) != rules.players:
-        reason = f"seats must be a list with one entry for each of the {rules.players} players"
-        raise Refused(400, f"{reason}, got {_show(given)}", "seats")
-    seats = [_seat(number, each, agents) for number, each in enumerate(given)]
-    kinds = {seat.kind for seat in seats}
-    helped = body.get("help")
-    if helped is None:
-        helped = not kinds & {"invited", "open"}
-    if not isinstance(helped, bool):
-        raise Refused(400, f"help must be true or false, got {_show(helped)}", "help")
-    return NewTable(rules, position, seats, helped, _pace(body.get("pace", PACE[2]), kinds))
-
-
-def _rules(values: Any) -> Rules:
-    if isinstance(values, dict):
-        values = {name: value for name, value in values.items() if value is not None}
+def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
+    """Return the rules of a request, and the position, STATE (1,), if it has one."""
+    if body.position is None:
+        return _rules({name: value for name, value in (body.rules or {}).items() if value is not None}), None
+    if body.rules:
+        raise Refused(400, "rules must be left out if position is given, which includes them", "rules")
     try:
-        rules = Rules.from_dict(values)
-    except (ValueError, TypeError, OverflowError) as error:
-        named = [field.name for field in fields(Rules) if str(error).startswith(field.name)]
-        raise Refused(400, str(error), named[0] if named else "rules") from None
-    return _checked_turns(rules, "max_turns")
-
-
-def _checked_turns(rules: Rules, field: str) -> Rules:
-    if rules.max_turns > _TURNS:
-        raise Refused(400, f"max_turns must be at most {_TURNS} here, got {rules.max_turns}", field)
-    return rules
-
-
-def _position(text: str) -> tuple[Rules, States]:
-    try:
-        rules, state = parse_position(text)
+        rules, state = parse_position(body.position)
     except ValueError as error:
         raise Refused(400, str(error), "position") from None
     if state["phase"][0] == Phase.OVER:
-        raise Refused(400, "position must be one in which the game goes on, got one that is over", "position")
-    state["rng"] = 0  # whoever wrote a stream into the line would know the dice to come
+        raise Refused(400, "position must be one of a running game; the game is over there", "position")
+    state["rng"] = 0  # the writer of a stream would know the dice to come
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
-    return _checked_turns(rules, "position"), state
+    return _with_few_turns(rules, "position"), state
 
 
-def _seat(number: int, given: Any, agents: Collection[str]) -> NewSeat:
-    field = f"seats[{number}]"
-    if not isinstance(given, dict) or not given.keys() <= {"kind", "name", "agent"}:
-        raise Refused(
-            400, f"{field} must be an object with kind, name or agent alone, got {_show(given)}", field
-        )
-    kind = given.get("kind")
-    if kind not in KINDS:
-        raise Refused(400, f"{field}: kind must be one of {', '.join(KINDS)}, got {_show(kind)}", field)
-    if kind != "agent":
-        if given.get("agent") is not None:
-            raise Refused(400, f"{field}: agent must be left out unless kind is agent", field)
-        return NewSeat(kind, read_name(given) if kind == "here" else "")
-    agent = given.get("agent")
-    if not isinstance(agent, str) or agent not in agents:
-        raise Refused(400, f"{field}: agent must be one of {', '.join(agents)}, got {_show(agent)}", field)
-    return NewSeat(kind, agent, agent)
+def _rules(values: dict[str, Any]) -> Rules:
+    names = [field.name for field in fields(Rules)]
+    for name in values:
+        if name not in names:
+            raise Refused(400, f"rules must be among {', '.join(names)}, got {_show(name)}", "rules")
+    try:
+        rules = Rules(**values)
+    except (ValueError, TypeError, OverflowError) as error:
+        field = next((name for name in names if str(error).startswith(name)), "rules")
+        raise Refused(400, str(error), field) from None
+    return _with_few_turns(rules, "max_turns")
 
 
-def _pace(value: Any, kinds: set[str]) -> float:
-    least, most, _ = PACE
-    if kinds == {"agent"}:
-        least = _LEAST_AMONG_AGENTS
-    if type(value) not in (int, float) or not math.isfinite(value) or not least <= value <= most:
-        raise Refused(400, f"pace must be a number from {least:g} to {most:g}, got {_show(value)}", "pace")
-    return float(value)
+def _with_few_turns(rules: Rules, field: str) -> Rules:
+    if rules.max_turns > _MAX_TURNS:
+        raise Refused(400, f"max_turns must be at most {_MAX_TURNS} here, got {rules.max_turns}", field)
+    return rules
+
+
+def parse_recorded(text: str) -> RecordedGame:
+    """Return a game from its text, or a game without decisions from a position."""
+    try:
+        if text.lstrip().startswith("["):
+            recorded = parse_game(text)
+        else:
+            rules, state = parse_position(text)
+            recorded = RecordedGame(rules, state, np.zeros(0, np.int64), ("?",) * rules.players)
+    except ValueError as error:
+        raise Refused(400, str(error), "text") from None
+    _with_few_turns(recorded.rules, "text")
+    return recorded

@@ -1,11 +1,14 @@
-"""What positions and decisions are worth, as JSON: help in the game, and the review after it."""
+"""Values of positions and decisions as JSON: help during a game, and its review afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,29 +16,78 @@ from wotd_env.analysis import BLUNDER, ERROR, classify, review
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
-from wotd_env.notation import RecordedGame
+from wotd_env.notation import RecordedGame, action_text
 from wotd_env.web import views
-from wotd_env.web.agents import advisor_of, game_of
+from wotd_env.web.agents import advisor_of, game_of, in_thread
+from wotd_env.web.limits import Refused
 
-__all__ = ["Advised", "advise", "chances", "hints", "replay", "roll_off_of"]
+__all__ = ["Advised", "Reviews", "advise", "chances", "even", "hints", "replay", "roll_off_of"]
 
 _HINTS = 2
+_SECONDS = 60  # for a review
+_AT_ONCE = 2  # reviews: each working thread slows down all other requests
+_WAIT = 5  # seconds until a refused review may be tried again
+
+_log = logging.getLogger("wotd_env.web")
+
+
+class Reviews:
+    """Runs reviews in threads, a few at a time.
+
+    Args:
+        most: reviews that may run or wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._unfinished = most, 0
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def __call__(self, work: Callable[[], dict[str, Any]]) -> bytes:
+        """Return the result of a function as JSON.
+
+        Raises:
+            Refused: if too many reviews wait, or this one takes too long.
+            Exception: any exception of the function.
+        """
+        if self._unfinished >= self._most:
+            raise Refused(503, "too many games wait for their review; try again soon", wait=_WAIT)
+        self._unfinished += 1
+        running = asyncio.create_task(self._run(work))
+        running.add_done_callback(self._finished)
+        try:
+            return await asyncio.wait_for(asyncio.shield(running), _SECONDS)
+        except TimeoutError:
+            raise Refused(503, "the review takes too long", wait=_SECONDS) from None
+
+    async def _run(self, work: Callable[[], dict[str, Any]]) -> bytes:
+        async with self._turn:
+            thread = asyncio.ensure_future(in_thread(lambda: msgspec.json.encode(work())))
+            await asyncio.wait({thread}, timeout=_SECONDS)
+            if not thread.done():
+                _log.error("a review has not finished in %d s; the next one starts beside it", _SECONDS)
+        content: bytes = await thread
+        return content
+
+    def _finished(self, running: asyncio.Task[bytes]) -> None:
+        self._unfinished -= 1
+        if not running.cancelled():
+            running.exception()  # mark it as seen: the client may be gone
 
 
 class Advised(NamedTuple):
-    """What a position is worth to the seat to act."""
+    """The value of a position for the seat to act."""
 
     equity: float
     actions: NDArray[np.float32]
     """(A,): the equity of every action, -inf if it is not legal"""
     source: str
-    """what the equities come from, in words"""
+    """the source of the equities, in words"""
     exact: bool
-    """whether that is the exact solution"""
+    """whether the source is the exact solution"""
 
 
 def advise(game: Game, states: States) -> list[Advised]:
-    """Return what positions, STATE (N,), are worth."""
+    """Return the values of positions, STATE (N,)."""
     advisor = advisor_of(game.rules)
     equity, actions, _ = advisor.analyze(states)
     return [
@@ -45,10 +97,9 @@ def advise(game: Game, states: States) -> list[Advised]:
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
-    """Return every seat's chance to win; shared victories count in shares.
+    """Return every seat's chance to win. A shared victory counts in shares.
 
-    Equities are those of the seat to act. Of two seats the other has the rest; among more, the others share it as they
-    stood before.
+    The equity gives the chance of the seat to act. The others share the rest in the proportions of `before`.
 
     Args:
         game: the rules.
@@ -66,19 +117,18 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
 
 
 def even(game: Game) -> list[float]:
-    """Return the chances where nothing is known."""
+    """Return equal chances."""
     return [1 / game.rules.players] * game.rules.players
 
 
 def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the best choices, the best first, with what each gives away in chances to win."""
+    """Return the best choices, best first, with the loss of each in chances to win."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
-    words = {each["action"]: each["words"] for each in views.choices(game, state, names)}
     return [
         {
             "action": int(action),
-            "words": words[int(action)],
+            "words": views.action_in_words(game, state, int(action), names),
             "loss": round(float(advised.actions[best[0]] - advised.actions[action]) * scale, 4),
         }
         for action in best
@@ -87,20 +137,22 @@ def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> 
 
 
 def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
-    """Return the rolls for the start that follow from a seed: rounds of five faces, None for seats that do not roll."""
+    """Return the rounds of the roll-off of a seed: five faces for each seat, None if it does not roll (no tie).
+
+    Every round after the first is rolled by the seats that tied in the round before.
+    """
     rounds = game.roll_off(seed).tolist()
     return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
 
 
 def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
-    """Return a recorded game, to step through, and with the grades of its decisions if they are wanted."""
+    """Return a recorded game step by step, with grades of its decisions if `graded`."""
     game, names = game_of(recorded.rules), _names(recorded)
     steps = []
     for ply, action in enumerate(recorded.actions.tolist()):
         state, after = recorded.states[ply : ply + 1], recorded.states[ply + 1 : ply + 2]
-        forced = bool(game.legal_actions(state)[0].sum() == 1)
-        told = views.step(game, state, action, after, names, forced, None)
-        steps.append({"ply": ply, **told, "state": views.show(game, state, names)})
+        shown_step = views.step(game, state, action, after, names)
+        steps.append({"ply": ply, **shown_step, "state": views.show(game, state, names)})
     last = recorded.states[-1:]
     shown = {
         "rules": asdict(recorded.rules),
@@ -117,7 +169,7 @@ def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
 
 
 def _names(recorded: RecordedGame) -> list[str]:
-    """Return the names of the players, as far as they can be shown."""
+    """Return the names of the players. Unprintable ones become "Player A" and so on."""
     seats = enumerate(recorded.players)
     return [
         name if name.isprintable() and name.strip("? ") else f"Player {views.SEATS[seat]}"
@@ -128,7 +180,7 @@ def _names(recorded: RecordedGame) -> list[str]:
 def _grades(
     game: Game, recorded: RecordedGame, names: Sequence[str], steps: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Add to each step what it gave away, and return what there is to say of the whole game."""
+    """Add grade, luck and chances to each step; return the summary of the game."""
     advisor = advisor_of(recorded.rules)
     reviewed = review(recorded, advisor)
     notes = {note.number: note for note in reviewed.notes}
@@ -141,11 +193,10 @@ def _grades(
             step |= {"best": None, "best_words": None, "best_notation": None, "regret": None, "class": ""}
         else:
             stood = chances(game, state, note.equity, stood)
-            best = views.step(game, state, note.best, state, names, False, None)
             step |= {
                 "best": note.best,
-                "best_words": best["words"],
-                "best_notation": best["notation"],
+                "best_words": views.action_in_words(game, state, note.best, names),
+                "best_notation": action_text(game, state, note.best),
                 "regret": round(note.regret, 4),
                 "class": classify(note.regret),
             }

@@ -1,7 +1,7 @@
-"""Tables on disk, in SQLite: every decision is there before anybody is told of it.
+"""Tables on disk, in SQLite. Every decision is written before any client sees it.
 
-Positions are kept without their random streams, so that nobody can read the dice to come out of the file. What has been
-written survives a killed process; should the machine itself fail, the last moments before that can be missing.
+Positions are stored without their random streams: the file does not reveal future dice. Written data survives a killed
+process. If the machine itself fails, the last moments can be missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wotd_env.core.state import STATE, States
 
 __all__ = ["Played", "Step", "Store"]
 
-_APPLICATION = 0x776F7473  # "wots": tells our files from other SQLite files
+_APPLICATION = 0x776F7473  # "wots", the mark of our files
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -32,33 +32,33 @@ CREATE TABLE steps (id TEXT, game INTEGER, ply INTEGER, action INTEGER NOT NULL,
 
 
 class Step(NamedTuple):
-    """A decision, and the position that it has led to."""
+    """A decision and the position after it."""
 
     action: int
     state: States
     """STATE (1,)"""
     note: str | None
-    """what else there is to say of it"""
+    """a remark, such as which agent decided instead"""
 
 
 class Played(NamedTuple):
-    """A game of a table as it is on disk."""
+    """A stored game."""
 
     state: States
     """STATE (1,), the first position"""
     roll_off: Any
-    """of the roll for the start, see `wotd_env.web.views`"""
+    """rounds of the roll for the start, see `review.roll_off_of`"""
     steps: list[Step]
 
 
 class Store:
-    """The file. One process has it at a time, and uses it in one thread.
+    """The file of tables. One process may open it at a time, and must use it in one thread.
 
     Args:
-        file: where it is; it is made if it is not there, for the user's eyes only.
+        file: path. A new file is readable by its owner only.
 
     Raises:
-        ValueError: if another process has it open, or it is another kind of file.
+        ValueError: if another process has opened it, or it is another kind of file.
         OSError: if it cannot be written.
     """
 
@@ -75,8 +75,8 @@ class Store:
                 self._db.close()
                 raise
         except sqlite3.DatabaseError as error:
-            busy = "another server has it open" if "locked" in str(error) else f"it is none: {error}"
-            raise ValueError(f"{file} must be a file of tables of this server alone; {busy}") from None
+            why = "another server has it open" if "locked" in str(error) else f"it is not: {error}"
+            raise ValueError(f"{file} must be a database of tables of this server; {why}") from None
 
     def _open(self, new: bool) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -87,17 +87,17 @@ class Store:
             self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
 
     def close(self) -> None:
-        """Close the file; another process may then have it."""
+        """Close the file. Another process may then open it."""
         self._db.close()
 
     def put_table(self, table: str, settings: dict[str, Any]) -> None:
-        """Write a new table, or what has changed about one."""
+        """Write a table, new or changed."""
         row = table, time.time(), json.dumps(settings)
         with self._db:
             self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", row)
 
     def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
-        """Write that a game has begun."""
+        """Write a new game."""
         row = table, game, _bytes(state), json.dumps(roll_off)
         with self._db:
             self._db.execute("INSERT INTO games VALUES (?, ?, ?, ?)", row)
@@ -114,13 +114,13 @@ class Store:
         self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), table))
 
     def forget(self, table: str) -> None:
-        """Take a table out of the file."""
+        """Delete a table."""
         with self._db:
             for name in ("tables", "games", "steps"):
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return when something last happened at each table, seconds since 1970, longest ago first."""
+        """Return the time of each table's last event, seconds since 1970, oldest first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
@@ -135,7 +135,7 @@ class Store:
         ]
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if there is none of this number.
+        """Return a game, or None if there is no such game.
 
         Raises:
             ValueError: if decisions are missing or damaged.
@@ -158,17 +158,17 @@ class Store:
 
 
 def _is_new(database: sqlite3.Connection) -> bool:
-    """Return whether there is nothing yet in a file that is to become ours; nothing is written.
+    """Return whether a database is empty. Nothing is written.
 
     Raises:
-        sqlite3.DatabaseError: if it is not ours.
+        sqlite3.DatabaseError: if it is a database of another application or format.
     """
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    # The first files had no mark of the application.
+    # Files of the first versions have no mark.
     if tables and application != _APPLICATION and (application or not tables >= {"tables", "games", "steps"}):
-        raise sqlite3.DatabaseError("it is a database of something else")
+        raise sqlite3.DatabaseError("it belongs to another application")
     if tables and version != _FORMAT:
         raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
     return not tables

@@ -1,4 +1,4 @@
-"""A table: who has its seats, and the game that is played at it; what each viewer may see of it."""
+"""A table: its seats, its present game, and the view that each client gets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Seat", "Table", "Viewer"]
 
 @dataclass
 class Seat:
-    """A seat and who has it; keys and invitations are kept as digests."""
+    """A seat and its player. Keys and invitations are stored as digests."""
 
     kind: str
     name: str
@@ -40,14 +40,14 @@ class Seat:
 
 
 class Viewer(NamedTuple):
-    """Somebody with a key."""
+    """The owner of a key."""
 
     key: str
-    """its digest"""
+    """the digest of the key"""
     host: bool
-    """whether it has set up the table"""
+    """whether it is the key of the host, who set up the table"""
     seats: list[int]
-    """that it plays"""
+    """the seats that it plays"""
 
 
 @dataclass(eq=False)
@@ -55,25 +55,25 @@ class Table:
     """A table, and its present game in memory.
 
     Attributes:
-        id: what it is called.
+        id: name of the table.
         rules: of its games.
-        begins: the position, STATE (1,), that its first game begins in, if it was given one.
+        begins: first position, STATE (1,), of its first game, if one was given.
         seats: in turn order.
-        help: whether everybody sees what positions and choices are worth.
-        pace: seconds before a decision that nobody at a screen takes.
-        host: the digest of the key of whoever set it up.
-        watch: that of those who watch.
-        number: of the game, from 1 on; 0 before the first.
-        states: STATE (1,) each: the first position and that after every decision.
+        help: whether everybody sees values of positions and choices.
+        pace: seconds before a decision that no person takes.
+        host: digest of the host's key.
+        watch: digest of the spectators' key.
+        number: number of the game, from 1; 0 before the first.
+        states: STATE (1,) each: the first position, then the one after every decision.
         steps: the decisions.
-        roll_off: the rolls for the start, rounds of five faces or None for each seat; None if there were none.
-        by: the client that set it up, as long as this process lives.
-        touched: when something last happened, seconds since 1970.
-        listeners: are set whenever something changes.
+        roll_off: rounds of the roll for the start, see `review.roll_off_of`; None if there was none.
+        by: the client that set up the table, if this process knows it.
+        touched: time of the last event, seconds since 1970.
+        listeners: events that are set after every change.
         connected: open sockets by digest of their keys.
-        stood: every seat's chance to win as it was last valued.
-        timer: of the next decision that nobody at a screen takes.
-        advice: on the present position, in the making or made.
+        timer: of the next decision that no person takes.
+        advice: the task that values the present position, once somebody has asked.
+        stood: every seat's chance to win, as last valued.
     """
 
     id: str
@@ -92,14 +92,14 @@ class Table:
     touched: float = field(default_factory=time.time)
     listeners: set[asyncio.Event] = field(default_factory=set)
     connected: Counter[str] = field(default_factory=Counter)
-    _told: list[dict[str, Any]] = field(default_factory=list)
+    _log: list[dict[str, Any]] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None
     advice: asyncio.Task[Advised] | None = None
     stood: list[float] = field(default_factory=list)
 
     @property
     def game(self) -> Game:
-        """The rules at work."""
+        """The game of the rules."""
         return game_of(self.rules)
 
     @property
@@ -115,37 +115,36 @@ class Table:
 
     @property
     def ply(self) -> int:
-        """Decisions taken in this game."""
+        """Number of decisions in this game so far."""
         return len(self.steps)
 
     @property
     def status(self) -> str:
-        """Whether the table is "waiting" for players, "playing", or its game "over"."""
+        """The stage of the table: "waiting" for players, "playing" or "over"."""
         if self.number == 0:
             return "waiting"
         return "over" if self.state["phase"][0] == Phase.OVER else "playing"
 
     @property
     def names(self) -> list[str]:
-        """What the seats are called."""
+        """The names of the seats."""
         return [seat.name or f"Player {SEATS[number]}" for number, seat in enumerate(self.seats)]
 
-    def told(self, since: int = 0) -> list[dict[str, Any]]:
-        """Return the decisions of this game from a number on, as JSON."""
-        for ply in range(len(self._told), self.ply):
+    def log(self, since: int = 0) -> list[dict[str, Any]]:
+        """Return the decisions of this game from number `since` on, as JSON."""
+        for ply in range(len(self._log), self.ply):
             before, step = self.states[ply], self.steps[ply]
-            forced = bool(self.game.legal_actions(before)[0].sum() == 1)
-            told = views.step(self.game, before, step.action, step.state, self.names, forced, step.note)
-            self._told.append({"ply": ply, **told})
-        return self._told[since:]
+            shown = views.step(self.game, before, step.action, step.state, self.names, step.note)
+            self._log.append({"ply": ply, **shown})
+        return self._log[since:]
 
     def recorded(self) -> RecordedGame:
-        """Return this game as it went so far."""
+        """Return this game so far."""
         actions = np.array([step.action for step in self.steps], np.int64)
         return RecordedGame(self.rules, np.concatenate(self.states), actions, tuple(self.names))
 
     def settings(self) -> dict[str, Any]:
-        """Return what is kept of the table on disk beside its games."""
+        """Return the settings that are stored on disk."""
         return {
             "rules": asdict(self.rules),
             "position": None if self.begins is None else position(self.rules, self.begins),
@@ -158,7 +157,7 @@ class Table:
 
     @classmethod
     def from_settings(cls, table: str, settings: dict[str, Any]) -> Table:
-        """Return a table as it was when `settings` were written."""
+        """Return a table from its settings, see `settings`."""
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
@@ -166,10 +165,10 @@ class Table:
         return cls(table, rules, begins, seats, **kept)
 
     def show(self, played: Played | None, number: int) -> None:
-        """Put a game that was kept on the table; None for the empty board before the first.
+        """Show a stored game, or the empty board before the first game (None).
 
         Raises:
-            ValueError: if it is no game by the table's rules.
+            ValueError: if it does not follow the table's rules.
         """
         self.number = number
         if played is None:
@@ -181,20 +180,20 @@ class Table:
             self.game.check(states)
             self.game.check(states[:-1], [step.action for step in played.steps])
             self.steps, self.roll_off = played.steps, played.roll_off
-        self._told, self.advice, self.stood = [], None, even(self.game)
+        self._log, self.advice, self.stood = [], None, even(self.game)
 
     def changed(self) -> None:
-        """Tell all listeners."""
+        """Notify all listeners."""
         for listener in self.listeners:
             listener.set()
 
     def view(self, viewer: Viewer, log_from: int = 0) -> dict[str, Any]:
-        """Return all that somebody may know of the table, as JSON."""
+        """Return the table as a client may see it, as JSON. The log starts at decision `log_from`."""
         game, names = self.game, self.names
         playing = self.status == "playing"
-        # A decision without a choice is taken by itself.
+        # forced decisions are taken by the server
         mine = playing and int(self.state["player"][0]) in viewer.seats and len(self.legal) > 1
-        last = next((step for step in reversed(self.told()) if step["moves"]), None)
+        last = next((step for step in reversed(self.log()) if step["moves"]), None)
         shown = views.show(game, self.state, names)
         if self.status == "waiting":
             free = [f"seat {SEATS[seat]}" for seat in self.waiting_for]
@@ -218,17 +217,17 @@ class Table:
             "roll_off": self.roll_off,
             "choices": views.choices(game, self.state, names) if mine else [],
             "log_from": min(log_from, self.ply),
-            "log": self.told(log_from),
+            "log": self.log(log_from),
             "result": views.result(game, self.state, names),
         }
 
     @property
     def waiting_for(self) -> list[int]:
-        """The seats that nobody has."""
+        """The seats without a player."""
         return [number for number, seat in enumerate(self.seats) if not seat.taken]
 
     def outline(self) -> dict[str, Any]:
-        """Return what is settled about the table."""
+        """Return the fixed settings of the table."""
         return {
             "rules": asdict(self.rules),
             "rules_words": views.rules_in_words(self.rules),
@@ -236,7 +235,7 @@ class Table:
         }
 
     def entry(self) -> dict[str, Any]:
-        """Return what those may know of the table who could come to it."""
+        """Return the table as the list of open tables shows it."""
         seats = [
             {
                 "seat": number,
@@ -251,7 +250,7 @@ class Table:
 
     @property
     def open(self) -> list[int]:
-        """The seats that anybody may take."""
+        """The free seats that anybody may take."""
         return [number for number in self.waiting_for if self.seats[number].kind == "open"]
 
     def _seat(self, number: int, shown: dict[str, Any], viewer: Viewer) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""Tables at which people and agents play; whatever changes at one changes here, on disk first.
+"""All tables of a server. Every change of a table happens here, and is written to disk first.
 
-All of it happens in the event loop, one thing after the other: what a method has begun is done before anything else is.
+All methods run in the event loop. A method without `await` finishes before any other starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import secrets
 import sqlite3
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from wotd_env.core.game import IllegalActionError
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Rules
+from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents, Asked
 from wotd_env.web.limits import Limits, Refused
@@ -30,16 +32,17 @@ from wotd_env.web.table import Seat, Table, Viewer
 __all__ = ["Keys", "Tables"]
 
 _DAY = 86400  # seconds
-_LISTED = 5  # open tables of a client, so that nobody fills the list
-_AGAIN = 5  # seconds until what could not be written is tried again
+_LISTED = 50  # open tables in all
+_LISTED_PER_ADDRESS = 5  # open tables: nobody can fill the list
+_AGAIN = 5  # seconds until a failed write is tried again
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
-"""What reading something damaged raises."""
+"""Exceptions that damaged data can raise."""
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """What a new table is got into by; nobody can say them again."""
+    """The keys of a new table. Only digests of them are stored."""
 
     host: str
     watch: str
@@ -51,22 +54,25 @@ class Tables:
     """All tables of a server.
 
     Args:
-        store: where they are kept.
-        agents: what plays for nobody.
-        limits: of the server.
+        store: the file of tables.
+        agents: the agents.
+        limits: limits for clients.
+
+    Attributes:
+        agents: the agents.
     """
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
-        self._store, self._agents, self._limits = store, agents, limits
+        self.agents, self._store, self._limits = agents, store, limits
         self._tables: dict[str, Table] = {}
-        self._advise = Asked(advise, limits.thinking)
+        self._advise = Asked("the advisor", advise, limits.thinking)
         self._tasks: set[asyncio.Task[None]] = set()
         for name, touched in store.tables().items():
             if touched < time.time() - limits.days * _DAY:
                 store.forget(name)
 
     def resume(self) -> None:
-        """Go on with all games; a table that is damaged on disk is left there, and out here."""
+        """Continue all games. A table that is damaged on disk is left out, and stays on disk."""
         for name, touched in self._store.tables().items():
             try:
                 table = Table.from_settings(name, self._store.settings(name))
@@ -80,7 +86,7 @@ class Tables:
             self._go_on(table)
 
     async def close(self) -> None:
-        """Stop whatever goes on; what was decided is on disk."""
+        """Stop all timers and tasks. All decisions are on disk."""
         for table in self._tables.values():
             if table.timer:
                 table.timer.cancel()
@@ -88,24 +94,14 @@ class Tables:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --------------------------------------------------------------------------------------------- who may see what
-
     def find(self, name: str) -> Table:
-        """Return a table.
-
-        Raises:
-            Refused: if there is none of this name.
-        """
+        """Return a table."""
         if name not in self._tables:
             raise Refused(404, "there is no such table, or it is gone")
         return self._tables[name]
 
     def viewer(self, table: Table, key: str) -> Viewer:
-        """Return whose key it is.
-
-        Raises:
-            Refused: if it is none of this table.
-        """
+        """Return the owner of a key."""
         digest = _digest(key)
         seats = [number for number, seat in enumerate(table.seats) if seat.key and _same(seat.key, digest)]
         host = _same(table.host, digest)
@@ -113,42 +109,34 @@ class Tables:
             raise Refused(403, "this key opens nothing at this table", "key")
         return Viewer(digest, host, seats)
 
-    def open(self, most: int = 50) -> list[dict[str, Any]]:
-        """Return the tables that anybody may join, newest first; of those of one client the newest few."""
+    def open(self) -> list[dict[str, Any]]:
+        """Return the tables that anybody may join, newest first, a few of each client."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self._tables.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED or not table.by:  # of an earlier process: nobody knows whose
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # made by an earlier process
                     found.append(table.entry())
-        return found[:most]
+        return found[:_LISTED]
 
-    # --------------------------------------------------------------------------------------------- what can be done
-
-    def create(self, wanted: NewTable, by: str) -> tuple[Table, Keys]:
+    def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
         """Set up a table.
 
         Args:
-            wanted: how it shall be.
-            by: the client that asks for it.
-
-        Raises:
-            Refused: if there are too many tables, or an agent does not play these rules.
+            wanted: the request.
+            rules: its rules.
+            position: its first position, STATE (1,), if it gives one.
+            by: the client.
         """
+        oldest = self._find_room(by)
         for number, seat in enumerate(wanted.seats):
             if seat.agent:
-                self._check_agent(seat.agent, wanted.rules, f"seats[{number}]")
-        if sum(table.by == by for table in self._tables.values()) >= self._limits.tables_per_address:
-            raise Refused(
-                429, f"you have set up {self._limits.tables_per_address} tables; that is the most", wait=3600
-            )
-        self._make_room()
-        keys = Keys(
-            _new_key(),
-            _new_key(),
-            {number: _new_key() for number, seat in enumerate(wanted.seats) if seat.kind == "invited"},
-        )
+                self._check_agent(seat.agent, rules, f"seats[{number}]")
+        if oldest:
+            self._remove(oldest)
+        invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
+        keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
         host = _digest(keys.host)
         seats = [
             Seat(
@@ -160,17 +148,10 @@ class Tables:
             )
             for number, seat in enumerate(wanted.seats)
         ]
-        table = Table(
-            _new_name(self._tables),
-            wanted.rules,
-            wanted.position,
-            seats,
-            wanted.help,
-            wanted.pace,
-            host,
-            _digest(keys.watch),
-            by=by,
-        )
+        kinds = {seat.kind for seat in seats}
+        helped = not kinds & {"invited", "open"} if wanted.help is None else wanted.help
+        name, watch = _new_name(self._tables), _digest(keys.watch)
+        table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
             self._store.put_table(table.id, table.settings())
@@ -179,11 +160,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, name: str, invitation: str | None, seat: int | None) -> tuple[int, str]:
-        """Take a seat, by invitation or an open one; return which, and its key.
-
-        Raises:
-            Refused: if the invitation is none or used, or the seat is not free.
-        """
+        """Take a seat, by invitation or an open one. Return its number and its key."""
         if invitation is not None:
             number = self.invited(table, invitation)
         else:
@@ -199,11 +176,7 @@ class Tables:
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
-        """Return the seat that an invitation is for.
-
-        Raises:
-            Refused: if it is none, or used.
-        """
+        """Return the seat of an invitation."""
         digest = _digest(invitation)
         for number, seat in enumerate(table.seats):
             if seat.invitation and _same(seat.invitation, digest):
@@ -211,11 +184,7 @@ class Tables:
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
     def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
-        """Let an agent play a seat from now on; return the viewer without that seat.
-
-        Raises:
-            Refused: unless it is the viewer's, or nobody is there and the viewer is the host; for no such agent.
-        """
+        """Give a seat to an agent. Return the viewer without that seat."""
         if seat >= table.rules.players:
             raise Refused(400, f"seat must be from 0 to {table.rules.players - 1}, got {seat}", "seat")
         there = table.seats[seat]
@@ -234,19 +203,16 @@ class Tables:
         """Take a decision.
 
         Args:
-            table: where.
-            viewer: who decides.
-            ply: the number of the decision, which a page that has seen less cannot know.
-            action: its number, or its word in the notation.
-
-        Raises:
-            Refused: if it is not the viewer's to take, or no legal one.
+            table: the table.
+            viewer: the player.
+            ply: number of the decision. It shows that the page has seen all earlier ones.
+            action: number of the action, or its word in the notation.
         """
         if table.status != "playing":
             why = "the game is over" if table.status == "over" else "the game has not begun"
-            raise Refused(409, f"nothing is to be decided: {why}", "ply")
+            raise Refused(409, f"there is no decision to take: {why}", "ply")
         if ply != table.ply:
-            raise Refused(409, f"decision {ply} is not the one to be taken, which is {table.ply}", "ply")
+            raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
         if int(table.state["player"][0]) not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.state['player'][0]]}")
         if isinstance(action, str):
@@ -257,40 +223,32 @@ class Tables:
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
-        """Begin the next game.
+        """Start the next game.
 
         Args:
-            table: where.
-            viewer: who wants it.
-            game: the number of the one that is over.
-
-        Raises:
-            Refused: if it is not over, or the viewer plays no seat and is not the host.
+            table: the table.
+            viewer: a player or the host.
+            game: number of the finished game.
         """
         if not viewer.seats and not viewer.host:
-            raise Refused(403, "those who watch cannot begin a game")
+            raise Refused(403, "spectators cannot start a game")
         if table.status != "over" or game != table.number:
-            raise Refused(409, f"game {game} is not one that has just ended", "game")
+            raise Refused(409, f"game {game} is not over, or not the last one", "game")
         self._begin(table)
 
     async def help(self, table: Table, viewer: Viewer) -> dict[str, Any]:
-        """Return what the present position is worth and, for whoever is to act, the best choices, as JSON.
-
-        Raises:
-            Refused: if there is no help at this table, no game to help with, or it takes too long.
-        """
+        """Return the chances to win and, for the player to act, the best choices, as JSON."""
         if not table.help or not table.number:
             raise Refused(409, "there is no help at this table, or its game has not begun", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
         if table.advice is None:
             table.advice = asyncio.create_task(self._advise(table.rules, state))
-            # Whoever asked may be gone when it fails, and then nobody looks at the error.
-            table.advice.add_done_callback(lambda task: task.cancelled() or task.exception())
+            table.advice.add_done_callback(_log_failure)
         advice = table.advice
         try:
             advised = await asyncio.shield(advice)
-        except TimeoutError:
-            if table.advice is advice:  # the next one who asks is given a new try
+        except Exception:
+            if table.advice is advice:  # the next request tries again
                 table.advice = None
             raise Refused(503, "the position could not be valued in time", wait=_AGAIN) from None
         stood = chances(game, state, advised.equity, table.stood)
@@ -308,11 +266,7 @@ class Tables:
         }
 
     def played(self, table: Table, number: int) -> RecordedGame:
-        """Return a game of a table as it went.
-
-        Raises:
-            Refused: if there is none of this number, or it is damaged.
-        """
+        """Return a game of a table."""
         if number == table.number and number:
             return table.recorded()
         try:
@@ -322,7 +276,7 @@ class Tables:
             other = Table(table.id, table.rules, None, table.seats, False, 0, "", "")
             other.show(played, number)
             recorded = other.recorded()
-            str(recorded)  # every position must follow from the one before
+            str(recorded)  # checks that every position follows from the one before
         except _DAMAGE as error:
             _log.error(
                 "game %d of table %s is damaged: %s: %s", number, table.id, type(error).__name__, error
@@ -330,15 +284,13 @@ class Tables:
             raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
         return recorded
 
-    # --------------------------------------------------------------------------------------------- how it is done
-
     @staticmethod
     def random() -> int:
-        """Return 64 bits of the system's own randomness: all that dice come from."""
+        """Return 64 bits of the system's randomness, the only source of dice."""
         return secrets.randbits(64)
 
     def _take(self, table: Table, action: int, note: str | None) -> None:
-        """Take a decision, and roll what is to be rolled: with dice that nothing so far says anything about."""
+        """Take a decision, then roll dice from new random bits."""
         after = table.state.copy()
         after["rng"] = self.random()
         try:
@@ -354,19 +306,19 @@ class Tables:
         self._happened(table)
 
     def _begin(self, table: Table) -> None:
-        """Begin the table's next game."""
+        """Start the table's next game."""
         game, seed = table.game, self.random()
         roll_off = None
         if table.number == 0 and table.begins is not None:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            state["rng"] = seed  # of ties; a seed given to `reset` would leave out who has lost
+            state["rng"] = seed  # breaks ties; `reset(seed=...)` would forget the loser
             game.reset(state, roll=False)
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
-        state["rng"] = self.random()  # the roll-off was seen, and came from the seed
+        state["rng"] = self.random()  # players have seen the roll-off, which comes from the seed
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -375,7 +327,7 @@ class Tables:
         self._happened(table)
 
     def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
-        """Give a seat to somebody."""
+        """Replace a seat."""
         before, table.seats[number] = table.seats[number], seat
         try:
             with _written():
@@ -386,21 +338,21 @@ class Tables:
         self._happened(table)
 
     def _happened(self, table: Table) -> None:
-        """Tell everybody, and see who is next."""
+        """Notify everybody, and continue the game."""
         table.touched = time.time()
         table.advice = None
         table.changed()
         self._go_on(table)
 
     def _go_on(self, table: Table) -> None:
-        """Begin the first game once all seats are taken, or take the next decision if no person has to."""
+        """Start the first game if all seats are taken, or schedule the next decision if no person takes it."""
         if table.timer:
             table.timer.cancel()
             table.timer = None
         if table.status == "waiting" and not table.waiting_for:
             try:
                 self._begin(table)
-            except Refused:  # whoever took the last seat has it all the same
+            except Refused:  # the last seat is taken all the same
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
         elif table.status == "playing" and (
             len(table.legal) == 1 or table.seats[int(table.state["player"][0])].agent
@@ -408,7 +360,7 @@ class Tables:
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
-        """Take the next decision after a while, unless something else happens before."""
+        """Take the next decision after a while, unless another event comes first."""
 
         def begin() -> None:
             task = asyncio.create_task(self._decide(table))
@@ -418,13 +370,13 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table) -> None:
-        """Take a decision that leaves no choice, or that of an agent."""
+        """Take a forced decision, or that of an agent."""
         which, legal = (table.number, table.ply), table.legal
         agent = table.seats[int(table.state["player"][0])].agent
         if len(legal) == 1:
             action, note = int(legal[0]), None
         elif agent:
-            action, note = await self._agents.choose(agent, table.rules, table.state)
+            action, note = await self.agents.choose(agent, table.rules, table.state)
         else:
             return
         if (table.number, table.ply) != which:
@@ -436,26 +388,41 @@ class Tables:
             self._later(table, _AGAIN)
 
     def _check_agent(self, agent: str, rules: Rules, field: str) -> None:
-        if agent not in self._agents.words:
-            raise Refused(400, f"agent must be one of {', '.join(self._agents.words)}, got {agent!r}", field)
-        try:
-            self._agents.check(agent, rules)
-        except (ValueError, ImportError, OSError) as error:
-            raise Refused(400, f"{agent} does not play these rules: {error}", field) from None
+        if agent not in self.agents.words:
+            names = ", ".join(self.agents.words)
+            raise Refused(400, f"agent must be one of {names}, got {json.dumps(agent)}", field)
+        if why := self.agents.why_not(agent, rules):
+            raise Refused(400, why, field)
 
-    def _make_room(self) -> None:
-        """Let the oldest table go if nobody has been at it for long; where there is no room, for a day."""
+    def _find_room(self, by: str) -> Table | None:
+        """Return the table to remove before a client may set up another one, if there is one to remove.
+
+        That is the oldest table, if it has been idle for the allowed days, or for one day if the server is full.
+        """
+        most = self._limits.tables_per_address
+        if sum(table.by == by for table in self._tables.values()) >= most:
+            raise Refused(429, f"you have set up {most} tables; that is the most", wait=3600)
         full = len(self._tables) >= self._limits.tables
-        alone = [table for table in self._tables.values() if not table.listeners]
-        oldest = min(alone, key=lambda table: table.touched, default=None)
+        idle = [table for table in self._tables.values() if not table.listeners]
+        oldest = min(idle, key=lambda table: table.touched, default=None)
         if oldest and oldest.touched < time.time() - (1 if full else self._limits.days) * _DAY:
-            if oldest.timer:
-                oldest.timer.cancel()
-            with _written():
-                self._store.forget(oldest.id)
-            del self._tables[oldest.id]
-        elif full:
+            return oldest
+        if full:
             raise Refused(503, f"this server has {self._limits.tables} tables, which is the most", wait=3600)
+        return None
+
+    def _remove(self, table: Table) -> None:
+        if table.timer:
+            table.timer.cancel()
+        with _written():
+            self._store.forget(table.id)
+        del self._tables[table.id]
+
+
+def _log_failure(advice: asyncio.Task[Any]) -> None:
+    """Log an unexpected error of the advisor. It logs late answers itself."""
+    if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
+        _log.error("the advisor failed", exc_info=error)
 
 
 def _new_key() -> str:
@@ -477,11 +444,11 @@ def _same(one: str, other: str) -> bool:
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """Say so where something cannot be written; nothing has changed then."""
+    """Refuse a change that cannot be written to disk."""
     try:
         yield
     except sqlite3.Error as error:
         _log.error("the file of tables cannot be written: %s", error)
         raise Refused(
-            503, "the server cannot write this down at present; nothing has changed", wait=_AGAIN
+            503, "the server cannot store this at present; nothing has changed", wait=_AGAIN
         ) from None

@@ -1,0 +1,217 @@
+"""Games at a table: decisions, seats, invitations, and the socket."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+from websockets.exceptions import ConnectionClosed
+
+from tests.helpers.server import (
+    GREEDY,
+    HERE,
+    INVITED,
+    LINE,
+    OPEN,
+    VARIANTS,
+    At,
+    make,
+    play,
+    running,
+    until_closed,
+)
+from wotd_env import Game, Rules, notation
+
+
+@pytest.mark.parametrize("rules", VARIANTS)
+def test_whole_game_follows_the_rules(client: httpx.Client, rules: dict[str, Any]) -> None:
+    at, content = make(client, HERE, *[GREEDY] * (rules["players"] - 1), rules=rules)
+    view = at.on(content["view"])
+    game = Game(Rules(**rules), skip_forced=False)
+    while view["status"] != "over":
+        _, state = notation.parse_position(view["position"])
+        assert [choice["action"] for choice in view["choices"]] == np.flatnonzero(
+            game.legal_actions(state)[0]
+        ).tolist()
+        for choice in view["choices"]:
+            assert notation.parse_action(game, state, choice["notation"]) == choice["action"]
+            after = state.copy()
+            game.decide(after, [choice["action"]])
+            for move in choice["moves"]:
+                assert state["pieces"][0, move["seat"], move["path"]] == move["from"]
+                assert after["pieces"][0, move["seat"], move["path"]] == move["to"]
+            assert len(choice["moves"]) == (state["pieces"] != after["pieces"]).sum()
+        view = at.act(view, view["ply"] % len(view["choices"]))
+    view = at.view
+    recorded = notation.parse_game(at.get("/text").json()["text"])
+    assert recorded.actions.tolist() == [step["action"] for step in view["log"]]
+    assert view["scores"] == game.scores(recorded.states[-1:])[0].tolist()
+    assert view["result"]["rewards"] == pytest.approx(
+        game.rewards(recorded.states[-1:])[0].tolist(), abs=1e-5
+    )
+    assert [step["ply"] for step in view["log"]] == list(range(view["ply"]))
+    assert all(step["words"].startswith(view["seats"][step["seat"]]["name"]) for step in view["log"])
+
+
+def test_view_marks_kept_dice(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE)
+    view = at.view
+    choice = next(choice for choice in view["choices"] if sum(choice["keep"]) == 2)
+    now = at.post("/act", ply=0, action=choice["action"]).json()
+    held = [face for face, keep in zip(view["dice"], choice["keep"], strict=True) if keep]
+    assert [face for face, keep in zip(now["dice"], now["kept"], strict=True) if keep] == held
+    assert now["log"][0]["roll"] == now["dice"]
+    assert now["log"][0]["dice"] == view["dice"]
+
+
+def test_action_can_be_a_word(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, position=LINE)
+    assert at.post("/act", ply=0, action="stop").json()["log"][0]["notation"] == "stop"
+    refused = at.post("/act", ply=1, action="stop")
+    assert refused.status_code == 400
+    assert refused.json()["field"] == "action"
+    assert at.post("/act", ply=1, action="w5").json()["moved"] == [{"seat": 0, "path": 0, "from": 3, "to": 5}]
+
+
+def test_game_can_start_from_a_position(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, position=LINE + " stream=0123456789abcdef")
+    assert (
+        notation.parse_position(at.view["position"])[1].tobytes()
+        == notation.parse_position(LINE)[1].tobytes()
+    )
+    rolls = {
+        tuple(make(client, HERE, HERE, position=LINE + " stream=0123456789abcdef")[0].act_none())
+        for _ in range(8)
+    }
+    assert len(rolls) > 1  # the stream in the line is not the one that rolls
+
+
+def test_server_takes_forced_decisions(client: httpx.Client) -> None:
+    blocked = "|....A/|....A/|....A/|....A/|..... wf(meo) 3 A keep 2 wwwww"  # all but one piece have arrived
+    at, _ = make(client, HERE, HERE, position=blocked)
+    at.post("/act", ply=0, action="stop")
+    view = at.until(lambda view: view["ply"] == 2)
+    assert view["log"][1]["forced"]
+    assert view["log"][1]["notation"] == "pass"
+
+
+def test_loser_starts_the_next_game(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, rules={"spaces": 0, "start": "loser"})
+    view = play(at)
+    assert at.post("/next", game=view["game"] + 1).status_code == 409
+    (loser,) = {0, 1} - set(view["result"]["winners"])
+    again = at.post("/next", game=view["game"]).json()
+    assert (again["game"], again["ply"], again["player"], again["roll_off"]) == (2, 0, loser, None)
+    assert at.post("/next", game=1).status_code == 409
+    assert at.get("/text", game=1).json()["text"].endswith(f"{view['log'][-1]['notation']}\n")
+    assert at.get("/review", game=1).status_code == 200
+    assert at.get("/review", game=2).status_code == 409
+    assert at.get("/text", game=3).status_code == 404
+
+
+def test_view_shows_the_roll_off(client: httpx.Client) -> None:
+    _, content = make(client, HERE, HERE, HERE, rules={"players": 3})
+    *_, last = content["view"]["roll_off"]
+    most = max((dice.count(5), seat) for seat, dice in enumerate(last) if dice)
+    assert content["view"]["player"] == most[1]
+
+
+def test_invitation_works_once(client: httpx.Client) -> None:
+    host, content = make(client, HERE, INVITED)
+    assert (content["view"]["status"], content["view"]["waiting_for"]) == ("waiting", [1])
+    invitation = content["invitations"][0]["invitation"]
+    assert host.post("/act", ply=0, action=0).status_code == 409
+    looked = client.post(f"{host.url}/invitation", json={"invitation": invitation}).json()
+    assert (looked["seat"], looked["table"]["help"]) == (1, False)
+    joined = client.post(f"{host.url}/join", json={"name": "Bob", "invitation": invitation})
+    guest = At(client, host.table, joined.json()["key"])
+    assert joined.json()["view"]["status"] == "playing"
+    assert [seat["name"] for seat in guest.view["seats"]] == ["Ann", "Bob"]
+    again = client.post(f"{host.url}/join", json={"name": "Eve", "invitation": invitation})
+    assert (again.status_code, again.json()["field"]) == (403, "invitation")
+    mine, other = (host, guest) if host.view["choices"] else (guest, host)
+    assert other.view["choices"] == []
+    assert other.post("/act", ply=0, action=0).status_code == 403
+    assert mine.post("/act", ply=0, action=0).status_code == 200
+    assert mine.post("/act", ply=0, action=0).status_code == 409
+
+
+def test_open_seats_are_listed_until_they_are_taken(client: httpx.Client) -> None:
+    host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3})
+    listed = {entry["table"]: entry for entry in client.get("/api/tables").json()["tables"]}
+    assert listed[host.table]["open"] == [1, 2]
+    joined = client.post(f"{host.url}/join", json={"name": "Bob", "seat": 2}).json()
+    assert (joined["seat"], joined["view"]["waiting_for"]) == (2, [1])
+    assert client.post(f"{host.url}/join", json={"name": "Eve", "seat": 2}).status_code == 409
+    assert client.post(f"{host.url}/join", json={}).json()["view"]["seats"][1]["name"] == "Player B"
+    assert host.table not in {entry["table"] for entry in client.get("/api/tables").json()["tables"]}
+    assert client.post(f"{host.url}/join", json={"name": "Eve"}).status_code == 409
+
+
+def test_open_tables_of_an_address_are_limited_in_the_list(tmp_path: Path) -> None:
+    with running(tmp_path / "tables") as client:
+        elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=client.base_url, transport=elsewhere, timeout=60) as stranger:
+            theirs = make(stranger, HERE, OPEN)[0].table
+        mine = [make(client, HERE, OPEN)[0].table for _ in range(60)]
+        listed = [entry["table"] for entry in client.get("/api/tables").json()["tables"]]
+        assert listed == [*mine[:-6:-1], theirs]
+        for table, entries in ((mine[0], [mine[0]]), (make(client, HERE, HERE)[0].table, [])):
+            asked = client.get("/api/tables", params={"table": table}).json()["tables"]
+            assert [entry["table"] for entry in asked] == entries
+        assert client.get("/api/tables", params={"table": "none"}).status_code == 404
+
+
+def test_only_its_player_or_the_host_gives_a_seat_to_an_agent(client: httpx.Client) -> None:
+    host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3})
+    guest = At(
+        client, host.table, client.post(f"{host.url}/join", json={"name": "Bob", "seat": 1}).json()["key"]
+    )
+    assert guest.post("/seat", seat=2, agent="greedy").status_code == 403
+    assert host.post("/seat", seat=2, agent="nobody").status_code == 400
+    assert host.post("/seat", seat=3, agent="greedy").status_code == 400
+    assert host.post("/seat", seat=2, agent="greedy").json()["status"] == "playing"
+    with guest.socket() as socket:
+        socket.recv(timeout=60)
+        assert host.post("/seat", seat=1, agent="greedy").status_code == 403  # Bob is there
+        gone = guest.post("/seat", seat=1, agent="greedy")
+        assert (gone.status_code, gone.json()["mine"], gone.json()["host"]) == (200, [], False)
+        with pytest.raises(ConnectionClosed):
+            until_closed(socket)
+    assert guest.get().status_code == 403  # the key went with the seat
+    assert host.view["seats"][1]["agent"] == "greedy"
+
+
+def test_socket_sends_every_change(client: httpx.Client) -> None:
+    host, content = make(client, HERE, HERE, position=LINE)
+    watcher = At(client, host.table, content["watch"])
+    assert (watcher.view["mine"], watcher.view["choices"]) == ([], [])
+    assert watcher.post("/act", ply=0, action=31).status_code == 403
+    with host.socket() as mine, watcher.socket() as theirs:
+        seen = json.loads(theirs.recv(timeout=60))
+        first = json.loads(mine.recv(timeout=60))
+        assert (first["type"], first["ply"], first["log"]) == ("view", 0, [])
+        mine.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
+        while seen["type"] != "view" or not seen["log"]:
+            seen = json.loads(theirs.recv(timeout=60))
+        assert (seen["ply"], seen["log_from"], seen["log"][0]["action"]) == (1, 0, 31)
+        for wrong, status in [
+            ({"type": "act", "ply": 0, "action": 31}, 409),
+            ({"type": "act", "ply": 1, "action": 0}, 400),
+            ({"type": "act", "ply": 1}, 400),
+            ({"type": "next", "game": 1}, 409),
+            ({"type": "hello", "key": host.key}, 400),
+        ]:
+            mine.send(json.dumps(wrong))
+            answer: dict[str, Any] = {"type": "view"}
+            while answer["type"] != "error":
+                answer = json.loads(mine.recv(timeout=60))
+            assert answer["status"] == status
+    assert host.view["ply"] == 1

@@ -1,0 +1,248 @@
+"""Keys, dice, hosts, headers, and hostile messages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.helpers.server import (
+    GREEDY,
+    HERE,
+    INVITED,
+    At,
+    closed,
+    fewer,
+    lasting,
+    make,
+    running,
+)
+from wotd_env.web.app import make_app
+from wotd_env.web.store import Store
+from wotd_env.web.tables import Tables
+
+
+def test_only_keys_of_a_table_open_it(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE)
+    other, _ = make(client, HERE, HERE)
+    assert client.get(at.url).status_code == 401
+    for key in (other.key, "x", at.key[:-1], at.key + "x", "é"):
+        stranger = At(client, at.table, key)
+        stranger.headers = {"Authorization": f"Bearer {key}".encode()}  # type: ignore[dict-item]
+        for answer in (stranger.get(), stranger.get("/text"), stranger.get("/review"), stranger.get("/help")):
+            assert answer.status_code == 403
+        for path in ("/act", "/next", "/seat"):
+            assert stranger.post(path).status_code == 403
+        with stranger.socket(json.dumps({"type": "hello", "key": key})) as socket:
+            assert json.loads(socket.recv(timeout=60))["status"] == 403
+            with pytest.raises(ConnectionClosed):
+                socket.recv(timeout=60)
+    assert client.get("/api/tables/none", headers=at.headers).status_code == 404
+    assert closed(At(client, "none", at.key)) == (4404, "there is no such table, or it is gone")
+    assert at.view["ply"] == 0
+
+
+def test_wrong_keys_are_rate_limited_and_right_keys_are_not(tmp_path: Path) -> None:
+    with running(tmp_path / "tables", fewer(wrong_keys=1e-6)) as client:
+        at, _ = make(client, HERE, INVITED)
+        wrong = At(client, at.table, "x")
+        assert [wrong.get().status_code for _ in range(4)] == [403] * 4
+        assert client.post(f"{at.url}/join", json={"invitation": "x"}).status_code == 403
+        answer = wrong.get()
+        assert (answer.status_code, answer.json()["error"].split(";")[0]) == (429, "too many wrong keys")
+        assert int(answer.headers["retry-after"]) > 0
+
+
+def test_no_message_contains_random_bits(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def draw() -> int:
+        drawn.append(secrets.randbits(64))
+        return drawn[-1]
+
+    monkeypatch.setattr(Tables, "random", staticmethod(draw))
+    at, content = make(client, HERE, GREEDY, rules={"spaces": 1, "powers": "own"})
+    sent = json.dumps(content)
+    view = at.on(content["view"])
+    while view["status"] != "over":
+        sent += json.dumps(view)
+        view = at.act(view)
+    sent += at.get().text + at.get("/review").text + at.get("/text").text
+    assert len(drawn) >= view["ply"] + 2  # for each decision, and for the beginning
+    assert len(set(drawn)) == len(drawn)
+    for bits in drawn:
+        assert str(bits) not in sent
+        assert f"{bits:x}" not in sent
+    assert at.key not in sent[len(json.dumps(content)) :]
+
+
+def test_foreign_hosts_and_origins_are_refused(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE)
+    for headers, field in [
+        ({"Host": "rebound.example"}, "host"),
+        ({"Host": ""}, "host"),
+        ({"Host": "127.0.0.1.example:80"}, "host"),
+        ({"Origin": "http://example.com"}, "origin"),
+        ({"Origin": "null"}, "origin"),
+        ({"Origin": "http://localhost:1"}, "origin"),
+    ]:
+        answer = client.post(f"{at.url}/act", headers=at.headers | headers, json={"ply": 0, "action": 31})
+        assert (answer.status_code, answer.json()["field"]) == (403, field)
+    with pytest.raises(InvalidStatus) as refused, at.socket(origin="http://example.com"):
+        pass
+    assert refused.value.response.status_code == 403
+    here = str(client.base_url)
+    assert client.get(at.url, headers=at.headers | {"Origin": here}).status_code == 200
+    with at.socket(origin=here) as socket:
+        assert json.loads(socket.recv(timeout=60))["type"] == "view"
+
+
+def test_host_names_ignore_case(tmp_path: Path) -> None:
+    async def answers(*hosts: str) -> list[int]:
+        with contextlib.closing(Store(tmp_path / "tables")) as store:
+            made: Any = make_app(store, names=["Play.Example.org"])
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(made)) as client:
+                return [(await client.get(f"http://{host}/api/setup")).status_code for host in hosts]
+
+    asked = answers("play.example.org", "PLAY.example.org:8000", "example.org")
+    assert asyncio.run(asked) == [200, 200, 403]
+
+
+def test_every_response_has_protective_headers(client: httpx.Client) -> None:
+    for path in (
+        "/",
+        "/static/index.html",
+        "/colors.css",
+        "/api/setup",
+        "/api/tables/none",
+        "/rules/en",
+        "/drawings.svg",
+        "/nothing",
+    ):
+        headers = client.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_nothing_outside_the_page_is_served(client: httpx.Client) -> None:
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/none",
+        "/rules/../app.py",
+        "/rules/%2e%2e%2fapp",
+        "/rules/fr",
+    ):
+        assert client.get(path).status_code == 404
+
+
+def test_rules_pages_have_the_same_structure_in_all_languages(client: httpx.Client) -> None:
+    shapes = set()
+    for language in ("en", "es", "de", "hi"):
+        answer = client.get(f"/rules/{language}")
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        shapes.add(tuple(re.findall(r"</?(\w+)", answer.text)))
+    assert len(shapes) == 1
+    assert set(next(iter(shapes))) == {"h2", "h3", "p", "strong", "table", "tr", "th", "td"}
+
+
+def test_unchanged_drawings_are_not_sent_again(client: httpx.Client) -> None:
+    answer = client.get("/drawings.svg")
+    assert "piece-0" in answer.text
+    again = client.get("/drawings.svg", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def malformed(rng: np.random.Generator, key: str) -> bytes:
+    """Return a message that is wrong in some way."""
+    valid = json.dumps({"type": "act", "ply": 0, "action": 31}).encode()
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.bytes(int(rng.integers(0, 200)))
+    if kind == 1:
+        return valid[: int(rng.integers(len(valid)))]
+    if kind == 2:
+        changed = bytearray(valid)
+        changed[rng.integers(len(changed))] = rng.integers(256)
+        return bytes(changed).replace(b": 31", b": 131").replace(b": 0", b": 9")
+    values: list[Any] = [
+        None,
+        True,
+        -1,
+        10**30,
+        1.5,
+        "",
+        "x" * 50,
+        [],
+        {},
+        [[[]]],
+        "\ud800",
+        "wwwww",
+        99,
+        key,
+    ]
+    names = ["type", "ply", "action", "game", "key", "", "seat", "__class__"]
+    body = {
+        names[rng.integers(len(names))]: values[rng.integers(len(values))] for _ in range(rng.integers(5))
+    }
+    return json.dumps(body | {"type": ["act", "next", "hello", 1][rng.integers(4)], "ply": 10**6}).encode()
+
+
+@pytest.mark.slow
+def test_malformed_messages_change_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path / "tables", fewer(sockets_per_address=100)) as client:
+        target, _ = make(client, HERE, HERE)
+        honest, made = make(client, HERE, GREEDY, rules={"spaces": 10})
+        before = target.view
+
+        def attack(seed: int) -> None:
+            rng = np.random.default_rng(seed)
+            sent = 0
+            while sent < 10_000:
+                with contextlib.suppress(ConnectionClosed), target.socket() as socket:
+                    for _ in range(500):
+                        message = malformed(rng, target.key)
+                        sent += 1
+                        if rng.integers(2):
+                            socket.send(message.decode("utf-8", "replace"))
+                        else:
+                            socket.send(message, text=bool(rng.integers(50) == 0))
+                        told = {"type": "view"}
+                        while told["type"] in ("view", "help"):
+                            told = json.loads(socket.recv(timeout=60))
+                        assert told["type"] == "error"
+                for _ in range(100):
+                    message = malformed(rng, target.key)
+                    sent += 1
+                    path = ("/act", "/next", "/join", "/seat")[rng.integers(4)]
+                    headers = target.headers | {"Content-Type": "application/json"}
+                    answer = client.post(target.url + path, content=message, headers=headers)
+                    assert 400 <= answer.status_code < 500, answer.text
+
+        with ThreadPoolExecutor() as pool:
+            attacks = [pool.submit(attack, seed) for seed in range(10)]
+            view = made["view"]
+            while not all(each.done() for each in attacks):
+                view = honest.act(view) if view["choices"] else honest.on(honest.view)
+                if view["status"] == "over":
+                    view = honest.on(honest.post("/next", game=view["game"]).json())
+            for each in attacks:
+                each.result()
+        after = target.view
+        assert lasting(after) == lasting(before)
+    assert not [record for record in caplog.records if "Exception" in record.getMessage()]

@@ -1,0 +1,213 @@
+"""Tables on disk: restarts, damage, and failed writes."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+
+from tests.helpers.server import (
+    GREEDY,
+    HERE,
+    INVITED,
+    LINE,
+    OPEN,
+    VARIANTS,
+    At,
+    lasting,
+    make,
+    play,
+    running,
+)
+from wotd_env import STATE
+from wotd_env.web.store import Store
+
+
+def test_games_continue_after_a_restart(tmp_path: Path) -> None:
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, GREEDY, rules=VARIANTS[2] | {"players": 2, "dead_pieces": 2})
+        waiting, invited = make(client, HERE, INVITED, position=LINE, help=True)
+        play(at, 7)
+        before = [lasting(at.view), lasting(waiting.view)]
+    with running(tmp_path / "tables") as client:
+        at, waiting = At(client, at.table, at.key), At(client, waiting.table, waiting.key)
+        assert [lasting(at.view), lasting(waiting.view)] == before
+        assert play(at)["status"] == "over"
+        body = {"name": "Bob", "invitation": invited["invitations"][0]["invitation"]}
+        assert client.post(f"{waiting.url}/join", json=body).json()["view"]["position"] == LINE
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE tables SET settings = '{' WHERE id = ?",
+        "UPDATE tables SET settings = '[]' WHERE id = ?",
+        "UPDATE tables SET settings = CAST(X'7bff' AS TEXT) WHERE id = ?",
+        "UPDATE steps SET note = CAST(X'ff' AS TEXT) WHERE id = ? AND ply = 1",
+        """UPDATE tables SET settings = '{"rules": {"players": 9}, "position": null}' WHERE id = ?""",
+        "UPDATE tables SET settings = replace(settings, '\"kind\"', '\"sort\"') WHERE id = ?",
+        "UPDATE games SET state = X'00' WHERE id = ?",
+        "UPDATE games SET roll_off = '' WHERE id = ?",
+        "UPDATE steps SET state = X'00' WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = CAST(state || state AS BLOB) WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = replace(hex(state), '0', '7') WHERE id = ? AND ply = 1",
+        "UPDATE steps SET state = randomblob(64) WHERE id = ? AND ply = 1",
+        "UPDATE steps SET action = 1000000 WHERE id = ? AND ply = 1",
+        "UPDATE steps SET action = 'x' WHERE id = ? AND ply = 1",
+        "DELETE FROM steps WHERE id = ? AND ply = 1",
+    ],
+)
+def test_damaged_table_is_left_out(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path / "tables") as client:
+        damaged, _ = make(client, HERE, HERE, rules=VARIANTS[0])
+        play(damaged, 3)
+        whole, _ = make(client, HERE, HERE, rules=VARIANTS[0])
+        play(whole, 3)
+        before = lasting(whole.view)
+
+    def all_rows(file: sqlite3.Connection) -> list[str]:
+        file.text_factory = lambda text: text.decode(errors="replace")
+        return list(file.iterdump())
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file, file:
+        assert file.execute(damage, (damaged.table,)).rowcount == 1
+        rows = all_rows(file)
+    with running(tmp_path / "tables") as client:
+        whole = At(client, whole.table, whole.key)
+        assert lasting(whole.view) == before
+        assert client.get(f"/api/tables/{damaged.table}").status_code == 404
+    (told,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+    assert f"table {damaged.table} " in told
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file:
+        assert all_rows(file) == rows  # what may still be saved by hand
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE games SET state = X'00' WHERE id = ? AND game = 1",
+        "UPDATE games SET roll_off = '' WHERE id = ? AND game = 1",
+        "UPDATE steps SET note = CAST(X'ff' AS TEXT) WHERE id = ? AND game = 1 AND ply = 1",
+        "UPDATE steps SET state = 3 WHERE id = ? AND game = 1 AND ply = 1",
+        "UPDATE steps SET state = (SELECT state FROM games) WHERE id = ? AND game = 1 AND ply = 3",
+        "UPDATE steps SET action = 'x' WHERE id = ? AND game = 1 AND ply = 1",
+        "DELETE FROM steps WHERE id = ? AND game = 1 AND ply = 1",
+    ],
+)
+def test_damaged_earlier_game_is_reported(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, HERE, rules={"spaces": 0})
+        play(at)
+        at.post("/next", game=1)
+        play(at)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file, file:
+        assert file.execute(damage, (at.table,)).rowcount == 1
+    with running(tmp_path / "tables") as client:
+        at = At(client, at.table, at.key)
+        for path in ("/text", "/review"):
+            answer = at.get(path, game=1)
+            assert (answer.status_code, answer.json()["error"], answer.json()["field"]) == (
+                410,
+                "game 1 of this table is damaged on disk",
+                "game",
+            )
+            assert at.get(path, game=2).status_code == 200
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [message.partition(":")[0] for message in told] == [f"game 1 of table {at.table} is damaged"] * 2
+
+
+def test_file_opens_in_one_server_only(tmp_path: Path) -> None:
+    store = Store(tmp_path / "tables")
+    store.put_table("a", {})
+    with pytest.raises(ValueError, match="another server has it open"):
+        Store(tmp_path / "tables")
+    store.close()
+    (tmp_path / "other").write_text("no file of tables at all")
+    with pytest.raises(ValueError, match="other must be a database of tables"):
+        Store(tmp_path / "other")
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+def test_foreign_database_is_not_changed(tmp_path: Path, journal: str) -> None:
+    file = tmp_path / "other"
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute(f"PRAGMA journal_mode = {journal}")
+        database.execute("CREATE TABLE tables (id)")
+    before = file.read_bytes()
+    with pytest.raises(
+        ValueError, match=r"other must be a database of tables .* it belongs to another application"
+    ):
+        Store(file)
+    assert (file.read_bytes(), [*tmp_path.iterdir()]) == (before, [file])
+
+
+def test_file_without_application_id_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with contextlib.closing(Store(file)) as store:
+        store.put_table("a", {})
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        (mark,) = database.execute("PRAGMA application_id").fetchone()
+        assert mark.to_bytes(4, "big") == b"wots"
+        database.execute("PRAGMA application_id = 0")
+    with contextlib.closing(Store(file)) as store:
+        assert [*store.tables()] == ["a"]
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 2")
+    with pytest.raises(ValueError, match="its format is 2, not 1"):
+        Store(file)
+
+
+def test_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with running(tmp_path / "tables") as client:
+        at, _ = make(client, HERE, HERE)
+        before = at.view
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "put_step", full)
+            assert at.post("/act", ply=0, action=31).status_code == 503
+        assert at.view == before
+        assert at.post("/act", ply=0, action=31).status_code == 200
+
+
+def test_failed_start_of_a_game_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("wotd_env.web.tables._AGAIN", 0.1)
+    with running(tmp_path / "tables") as client:
+        host, _ = make(client, HERE, OPEN)
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "put_game", full)
+            joined = client.post(f"{host.url}/join", json={"name": "Bob"})
+            assert joined.status_code == 200  # the seat is his, and so is its key
+            assert (joined.json()["view"]["status"], joined.json()["view"]["waiting_for"]) == ("waiting", [])
+        guest = At(client, host.table, joined.json()["key"])
+        assert guest.until(lambda view: view["status"] == "playing")["mine"] == [1]
+
+
+def test_file_is_private_and_contains_no_keys_or_random_streams(tmp_path: Path) -> None:
+    file = tmp_path / "tables"
+    with running(file) as client:
+        at, content = make(client, HERE, INVITED, position=LINE)
+        keys = [at.key, content["watch"], content["invitations"][0]["invitation"]]
+        body = {"name": "Bob", "invitation": keys[-1]}
+        keys.append(client.post(f"{at.url}/join", json=body).json()["key"])
+        assert at.post("/act", ply=0, action=0).status_code == 200
+    assert file.stat().st_mode & 0o077 == 0
+    assert not any(key.encode() in file.read_bytes() for key in keys)
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        states = b"".join(
+            row[0] for row in database.execute("SELECT state FROM games UNION ALL SELECT state FROM steps")
+        )
+    assert not np.frombuffer(states, STATE)["rng"].any()

@@ -1,0 +1,68 @@
+"""Responses: JSON, errors, and the headers that protect a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from wotd_env.web.limits import Refused
+
+__all__ = ["HANDLERS", "HEADERS", "Json", "error_body", "refusal"]
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""Headers of every response."""
+
+
+class Json(Response):
+    """A response in JSON. Bytes are sent as they are."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the body of the response."""
+        return content if isinstance(content, bytes) else msgspec.json.encode(content)
+
+
+def error_body(refused: Refused) -> dict[str, Any]:
+    """Return the JSON of a refusal."""
+    return {"error": refused.reason, "field": refused.field, "status": refused.status}
+
+
+def refusal(refused: Refused) -> Json:
+    """Return the response for a refusal."""
+    return Json(
+        error_body(refused), refused.status, {"retry-after": str(refused.wait)} if refused.wait else None
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return refusal(error)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
+    return refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    """Return the response for an unexpected exception. Starlette sends it around all middleware."""
+    answer = refusal(Refused(500, "the server has made a mistake; your games are not affected"))
+    answer.headers.update(HEADERS)
+    return answer
+
+
+HANDLERS: Any = {Refused: _refused, HTTPException: _http_error, Exception: _mistake}
+"""Starlette's exception handlers."""

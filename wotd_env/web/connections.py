@@ -1,0 +1,103 @@
+"""How uvicorn serves the application: its settings, and connections with deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from wotd_env.web.limits import Limits
+
+__all__ = ["config_of"]
+
+_SLOW = 30  # seconds in which a client must take what it is sent
+
+
+def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
+    """Return uvicorn's settings for an application.
+
+    Args:
+        app: the application.
+        limits: limits for clients.
+        **settings: other settings, or other values.
+    """
+
+    class Connection(_Connection):
+        patience = limits.patience
+
+    return uvicorn.Config(
+        app,
+        **{
+            "http": Connection,
+            "log_config": None,
+            "access_log": False,
+            "server_header": False,
+            "proxy_headers": False,
+            "ws": "websockets-sansio",
+            "ws_max_size": limits.message,
+            "ws_max_queue": 8,
+            "ws_per_message_deflate": False,
+            "h11_max_incomplete_event_size": 16384,
+            "limit_concurrency": 2 * limits.sockets + 100,
+            "timeout_graceful_shutdown": 3,
+            **settings,
+        },
+    )
+
+
+class _Connection(H11Protocol):
+    """An HTTP connection that is dropped if a request arrives, or a response is taken, too slowly.
+
+    uvicorn itself only limits the pause between two requests.
+    """
+
+    patience = 10.0
+    """seconds for the head of a request"""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._awaited: Any = None  # the state of the client that the deadline is for
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Set the deadline when the client starts a part of a request; clear it when the request is complete."""
+        upgraded = self.transport.get_protocol() is not self  # to a WebSocket, which has deadlines of its own
+        state = None if upgraded else self.conn.their_state
+        if state is self._awaited:
+            return  # more bytes of the same part: the deadline stays
+        self._awaited = state
+        self._deadline = _cancel(self._deadline)
+        if state is h11.IDLE:
+            self._deadline = self.loop.call_later(self.patience, self.transport.abort)
+        elif state is h11.SEND_BODY:  # the application answers a slow body before that
+            self._deadline = self.loop.call_later(2 * self.patience, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(_SLOW, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread = _cancel(self._unread)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deadline, self._unread = _cancel(self._deadline), _cancel(self._unread)
+        super().connection_lost(exc)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer:
+        timer.cancel()

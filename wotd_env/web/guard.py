@@ -1,0 +1,87 @@
+"""Middleware for every request: allowed hosts and origins, the rate of requests, and protective headers."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from wotd_env.web.answers import HEADERS, refusal
+from wotd_env.web.limits import Refused
+from wotd_env.web.server import address_of, server_of
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """Refuses foreign hosts, foreign pages and too many requests; adds headers to responses.
+
+    Args:
+        app: the application behind it.
+        names: allowed host names, lower case, beside IP addresses and localhost.
+    """
+
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request or a socket."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                is_api = scope["path"].startswith("/api/")
+                headers.setdefault("cache-control", "no-store" if is_api else "no-cache")
+            await send(message)
+
+        connection = HTTPConnection(scope)
+        try:
+            _check_origin(connection.headers, self._names)
+            server_of(connection).requests.count(address_of(connection))
+        except Refused as refused:
+            if scope["type"] == "websocket":
+                await WebSocket(scope, receive, send_with_headers).send_denial_response(refusal(refused))
+            else:
+                await refusal(refused)(scope, receive, send_with_headers)
+            return
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            if scope["type"] == "websocket" or started:
+                raise
+            stopped = refusal(Refused(503, "the server is being stopped", wait=5))
+            await stopped(scope, receive, send_with_headers)
+
+
+def _check_origin(headers: Headers, names: frozenset[str]) -> None:
+    """Refuse foreign host names, which may lead here by DNS rebinding, and pages of other servers."""
+    host = headers.get("host", "")
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        name = ""
+    if name != "localhost" and name not in names and not _is_address(name):
+        raise Refused(403, "this host name is not allowed; the operator can add it with --name", "host")
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise Refused(403, "requests from pages of other servers are not allowed", "origin")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

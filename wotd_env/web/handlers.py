@@ -1,0 +1,217 @@
+"""The HTTP requests of docs/serve.md: one function for each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, POWERS, Rules
+from wotd_env.web import requests, views
+from wotd_env.web.agents import in_thread
+from wotd_env.web.answers import Json
+from wotd_env.web.limits import Refused
+from wotd_env.web.review import replay
+from wotd_env.web.server import Server, address_of, server_of
+from wotd_env.web.table import Table, Viewer
+
+__all__ = ["LANGUAGES", "ROUTES"]
+
+LANGUAGES = ("en", "es", "de", "hi")
+"""Languages of the rules pages."""
+
+_Schema = TypeVar("_Schema")
+
+
+async def _read(request: Request, schema: type[_Schema], most: int = 0) -> _Schema:
+    """Return the body of a request."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "the request must have the header Content-Type: application/json")
+    limits, content = server_of(request).limits, bytearray()
+    most = most or limits.message
+    try:
+        async with asyncio.timeout(limits.patience):
+            async for part in request.stream():
+                content += part
+                if len(content) > most:
+                    raise Refused(413, f"the request must have at most {most} bytes")
+    except TimeoutError:
+        raise Refused(408, f"the request did not arrive within {limits.patience:g} s") from None
+    return requests.read(bytes(content), schema)
+
+
+def _table(request: Request) -> tuple[Server, Table]:
+    server = server_of(request)
+    return server, server.tables.find(request.path_params["table"])
+
+
+def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
+    """Return the table of a request, and the owner of its key."""
+    server, table = _table(request)
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not key:
+        raise Refused(401, "the request must have the header Authorization: Bearer KEY", "key")
+    with server.guesses(request):
+        return server, table, server.tables.viewer(table, key)
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise Refused(400, f"{name} must be an integer from 0 to 999999999", name)
+    return int(text)
+
+
+async def _setup(request: Request) -> Json:
+    server, usual = server_of(request), Rules()
+    fields = {
+        "players": {"least": 2, "most": MAX_PLAYERS},
+        "spaces": {"least": 0, "most": MAX_SPACES},
+        "powers": {"values": POWER_MODES},
+        "immunity": {"values": [False, True]},
+        "dead_pieces": {"least": 0, "most": PATHS * (MAX_PLAYERS - 2)},
+        "colors": {"values": [None, "random"]},
+        "start": {"values": ["dragons", "loser"]},
+    }
+    return Json(
+        {
+            "ready": server.ready,
+            "name": "Way of the Dragon",
+            "agents": server.agents,
+            "rules": {name: field | {"default": getattr(usual, name)} for name, field in fields.items()},
+            "elements": ELEMENTS,
+            "animals": views.ANIMALS,
+            "powers": POWERS,
+            "languages": LANGUAGES,
+            "name_length": requests.NAME_LENGTH,
+            "seat_kinds": requests.KINDS,
+            "pace": requests.PACE,
+        }
+    )
+
+
+async def _agents(request: Request) -> Json:
+    tables = server_of(request).tables
+    rules, _ = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
+    return Json({"agents": await in_thread(lambda: tables.agents.listed(rules))})
+
+
+async def _open_tables(request: Request) -> Json:
+    tables = server_of(request).tables
+    if "table" not in request.query_params:
+        return Json({"tables": tables.open()})
+    table = tables.find(request.query_params["table"])
+    return Json({"tables": [table.entry()] if table.open else []})
+
+
+async def _create(request: Request) -> Json:
+    server, address = server_of(request), address_of(request)
+    tables = server.tables
+    wanted = await _read(request, requests.NewTable)
+    rules, position = requests.rules_and_position(wanted)
+    requests.check_table(wanted, rules)
+    server.new_tables.count(address)
+    table, keys = tables.create(wanted, rules, position, address)
+    content = {
+        "table": table.id,
+        "key": keys.host,
+        "watch": keys.watch,
+        "invitations": [{"seat": seat, "invitation": code} for seat, code in keys.invitations.items()],
+        "view": table.view(tables.viewer(table, keys.host)),
+    }
+    return Json(content, 201)
+
+
+async def _look(request: Request) -> Json:
+    _, table, viewer = _viewed(request)
+    return Json(table.view(viewer, _number(request, "log_from", 0)))
+
+
+async def _join(request: Request) -> Json:
+    server, table = _table(request)
+    body = await _read(request, requests.Join)
+    with server.guesses(request):
+        seat, key = server.tables.join(table, body.name, body.invitation, body.seat)
+    return Json({"key": key, "seat": seat, "view": table.view(server.tables.viewer(table, key))})
+
+
+async def _invitation(request: Request) -> Json:
+    server, table = _table(request)
+    body = await _read(request, requests.Invitation)
+    with server.guesses(request):
+        seat = server.tables.invited(table, body.invitation)
+    return Json({"seat": seat, "table": table.entry()})
+
+
+async def _hand_over(request: Request) -> Json:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.HandOver)
+    return Json(table.view(server.tables.hand_over(table, viewer, body.seat, body.agent)))
+
+
+async def _act(request: Request) -> Json:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.Act)
+    server.tables.act(table, viewer, body.ply, body.action)
+    return Json(table.view(viewer, body.ply))
+
+
+async def _next(request: Request) -> Json:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.Next)
+    server.tables.next_game(table, viewer, body.game)
+    return Json(table.view(viewer))
+
+
+async def _help(request: Request) -> Json:
+    server, table, viewer = _viewed(request)
+    return Json(await server.tables.help(table, viewer))
+
+
+async def _text(request: Request) -> Json:
+    server, table, _ = _viewed(request)
+    return Json({"text": str(server.tables.played(table, _number(request, "game", table.number)))})
+
+
+async def _review(request: Request) -> Json:
+    server, table, _ = _viewed(request)
+    number = _number(request, "game", table.number)
+    if number == table.number and table.status != "over":
+        raise Refused(409, "a game is reviewed when it is over", "game")
+    which = table.id, number, tuple(table.names)
+    content = server.reviewed.get(which)
+    if content is None:
+        server.games.count(address_of(request))
+        recorded = server.tables.played(table, number)
+        content = await server.reviews(lambda: replay(recorded, graded=True))
+        server.keep_review(which, content)
+    return Json(content)
+
+
+async def _games(request: Request) -> Json:
+    server = server_of(request)
+    _ = server.tables  # refuses while the server warms up
+    body = await _read(request, requests.Recorded, server.limits.text)
+    server.games.count(address_of(request))
+    return Json(await server.reviews(lambda: replay(requests.parse_recorded(body.text), body.review)))
+
+
+ROUTES = [
+    Route("/api/setup", _setup),
+    Route("/api/agents", _agents, methods=["POST"]),
+    Route("/api/tables", _open_tables),
+    Route("/api/tables", _create, methods=["POST"]),
+    Route("/api/tables/{table}", _look),
+    Route("/api/tables/{table}/join", _join, methods=["POST"]),
+    Route("/api/tables/{table}/invitation", _invitation, methods=["POST"]),
+    Route("/api/tables/{table}/seat", _hand_over, methods=["POST"]),
+    Route("/api/tables/{table}/act", _act, methods=["POST"]),
+    Route("/api/tables/{table}/next", _next, methods=["POST"]),
+    Route("/api/tables/{table}/help", _help),
+    Route("/api/tables/{table}/text", _text),
+    Route("/api/tables/{table}/review", _review),
+    Route("/api/games", _games, methods=["POST"]),
+]
+"""The routes of docs/serve.md, without the socket."""

@@ -1,0 +1,130 @@
+"""The state that all requests share: tables, agents, reviews and rates. It is `app.state.server`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection
+
+from wotd_env.core.rules import Rules
+from wotd_env.notation import parse_game, record_game
+from wotd_env.policies import make_policy
+from wotd_env.policy import Policy, ask
+from wotd_env.web.agents import Agents, game_of, in_thread
+from wotd_env.web.limits import Limits, Rate, Refused, client_of
+from wotd_env.web.review import Reviews, replay
+from wotd_env.web.store import Store
+from wotd_env.web.tables import Tables
+
+__all__ = ["Server", "address_of", "server_of"]
+
+_KEPT_BYTES = 20_000_000  # reviews of games of tables
+_WAIT = 5  # seconds until a request may be tried again while the server warms up
+
+_log = logging.getLogger("wotd_env.web")
+
+
+class Server:
+    """The shared state of all requests.
+
+    Args:
+        store: the file of tables.
+        policies: name -> policy, agents beside those of every server.
+        limits: limits for clients.
+    """
+
+    def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
+        self.limits, self._store, self._policies = limits, store, policies
+        self.sockets: Counter[str] = Counter()
+        self.reviews = Reviews(limits.reviews)
+        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> JSON
+        self.requests = Rate(limits.requests, "requests", limits.requests * 10)
+        self.new_tables = Rate(limits.new_tables, "new tables", 20)
+        self.games = Rate(limits.games, "games")
+        self._wrong_keys = Rate(limits.wrong_keys, "wrong keys", 5)
+        self.agents: list[dict[str, Any]] = []
+        self._tables: Tables | None = None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Accept requests at once; open the tables after the warm-up."""
+        opening = asyncio.create_task(self._open())
+        opening.add_done_callback(_log_failure)
+        try:
+            yield
+        finally:
+            opening.cancel()
+            if self._tables:
+                await self._tables.close()
+
+    async def _open(self) -> None:
+        agents = await in_thread(lambda: Agents(self._policies, self.limits.thinking))
+        self.agents = await in_thread(lambda: agents.listed(Rules()))
+        await in_thread(_compile)
+        tables = Tables(self._store, agents, self.limits)
+        tables.resume()
+        self._tables = tables
+        _log.info("ready")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the tables are open."""
+        return self._tables is not None
+
+    @property
+    def tables(self) -> Tables:
+        """All tables."""
+        if self._tables is None:
+            raise Refused(503, "the server is warming up; try again in a few seconds", wait=_WAIT)
+        return self._tables
+
+    def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:
+        """Keep a review; drop the oldest ones if all together are too large."""
+        self.reviewed[which] = content
+        while sum(map(len, self.reviewed.values())) > _KEPT_BYTES:
+            del self.reviewed[next(iter(self.reviewed))]
+
+    @contextlib.contextmanager
+    def guesses(self, connection: HTTPConnection) -> Iterator[None]:
+        """Rate-limit wrong keys and invitations. Right ones always work."""
+        try:
+            yield
+        except Refused as refused:
+            if refused.field in ("key", "invitation"):
+                self._wrong_keys.count(address_of(connection))
+            raise
+
+
+def server_of(connection: HTTPConnection) -> Server:
+    """Return the shared state."""
+    server: Server = connection.app.state.server
+    return server
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Return the client as limits count it."""
+    return client_of(connection.client.host if connection.client else "")
+
+
+def _compile() -> None:
+    """Compile all kernels by using them once."""
+    game, actions = game_of(Rules(spaces=0)), list[int]()
+    state = game.new(1, seed=0)
+    policies = [make_policy("greedy"), make_policy("planner")]
+    while not game.is_over(state)[0]:
+        action = ask(policies[len(actions) % 2], game, state, np.random.default_rng(0))
+        actions += action.tolist()
+        game.step(state, action)
+    replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        _log.error("the tables cannot be opened", exc_info=error)

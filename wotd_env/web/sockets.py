@@ -1,0 +1,184 @@
+"""The WebSocket of a table: views and help to the client, decisions from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from wotd_env.web import requests
+from wotd_env.web.answers import error_body
+from wotd_env.web.limits import Rate, Refused
+from wotd_env.web.server import Server, address_of, server_of
+from wotd_env.web.table import Table, Viewer
+
+__all__ = ["serve_socket"]
+
+_SEND_SECONDS = 30  # in which a client must take a message
+
+# Close codes, beside the standard ones.
+_TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
+
+_log = logging.getLogger("wotd_env.web")
+
+
+class _Client(NamedTuple):
+    """A client at a table, whose key was right."""
+
+    server: Server
+    socket: WebSocket
+    table: Table
+    key: str
+    changed: asyncio.Event
+    """set if the client must get a new view"""
+
+    def viewer(self) -> Viewer:
+        return self.server.tables.viewer(self.table, self.key)
+
+
+async def serve_socket(socket: WebSocket) -> None:
+    """Serve a socket until it is closed."""
+    server = server_of(socket)
+    try:
+        await socket.accept()  # browsers hide why a handshake fails, but not why a socket is closed
+        with _counted(server, address_of(socket)):
+            await _serve(server, socket, server.tables.find(socket.path_params["table"]))
+    except Refused as refused:
+        await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN, refused.reason)
+    except asyncio.CancelledError:
+        pass  # the server is being stopped
+    except Exception as error:
+        if not _is_disconnect(socket, error):
+            _log.error("a socket is closed by an unexpected error", exc_info=error)
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect, OSError):
+                await socket.close(_MISTAKE, "the server has made a mistake")
+
+
+def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
+    """Return whether an error only says that the client is gone, or too slow."""
+    if isinstance(error, RuntimeError):  # Starlette's, for a message after the end
+        return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
+    return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
+
+
+@contextlib.contextmanager
+def _counted(server: Server, address: str) -> Iterator[None]:
+    """Count a socket while it is open."""
+    limits = server.limits
+    if server.sockets.total() >= limits.sockets:
+        raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
+    if server.sockets[address] >= limits.sockets_per_address:
+        raise Refused(429, f"you have {limits.sockets_per_address} sockets open, which is the most")
+    server.sockets[address] += 1
+    try:
+        yield
+    finally:
+        server.sockets[address] -= 1
+        server.sockets += Counter()  # drops addresses without sockets
+
+
+async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
+    """Read the key of a client, then send views and obey messages until either ends."""
+    try:
+        async with asyncio.timeout(server.limits.patience):
+            hello = requests.read(await _receive(socket), requests.Hello)
+        with server.guesses(socket):
+            viewer = server.tables.viewer(table, hello.key)
+    except TimeoutError:
+        await socket.close(_IDLE, "no hello came")
+        return
+    except Refused as refused:
+        await _send(socket, "error", error_body(refused))
+        await socket.close(_NOT_YOURS if refused.status == 403 else _TOO_FAST)
+        return
+    client = _Client(server, socket, table, hello.key, asyncio.Event())
+    table.listeners.add(client.changed)
+    table.connected[viewer.key] += 1
+    table.changed()
+    tasks = [asyncio.create_task(_push(client)), asyncio.create_task(_obey(client))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        table.listeners.discard(client.changed)
+        table.connected[viewer.key] -= 1
+        table.changed()
+    errors = [end for end in ends if isinstance(end, Exception)]
+    if errors:
+        raise next((error for error in errors if not _is_disconnect(socket, error)), errors[0])
+
+
+async def _receive(socket: WebSocket) -> str:
+    """Return the next message. One in bytes counts as empty."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    return message.get("text") or ""
+
+
+async def _send(socket: WebSocket, kind: str, content: dict[str, Any]) -> None:
+    """Send a message. A client that does not take it is dropped."""
+    async with asyncio.timeout(_SEND_SECONDS):
+        await socket.send_text(msgspec.json.encode({"type": kind, **content}).decode())
+
+
+async def _obey(client: _Client) -> None:
+    """Obey the messages of a client until its socket is closed."""
+    server, socket, table = client.server, client.socket, client.table
+    rate = Rate(server.limits.messages, "messages", server.limits.messages * 3)
+    while True:
+        content = await _receive(socket)
+        try:
+            rate.count()
+            message = requests.read(content, requests.Act | requests.Next)
+            if isinstance(message, requests.Act):
+                server.tables.act(table, client.viewer(), message.ply, message.action)
+            else:
+                server.tables.next_game(table, client.viewer(), message.game)
+        except Refused as refused:
+            await _send(socket, "error", error_body(refused))
+            if refused.status == 429:
+                await socket.close(_TOO_FAST, "too many messages")
+                return
+            if refused.status == 409:
+                client.changed.set()  # the client has missed something
+
+
+async def _push(client: _Client) -> None:
+    """Send a view after every change, and help if the table has it."""
+    table, game, ply = client.table, 0, 0
+    while True:
+        client.changed.clear()
+        try:
+            viewer = client.viewer()
+        except Refused:
+            await client.socket.close(_NOT_YOURS)  # the seat was given away
+            return
+        view = table.view(viewer, ply if table.number == game else 0)
+        game, ply = table.number, table.ply
+        await _send(client.socket, "view", view)
+        if table.help and table.number:
+            await _push_help(client, viewer)
+        await client.changed.wait()
+
+
+async def _push_help(client: _Client, viewer: Viewer) -> None:
+    """Send help for the position, unless the position changes first."""
+    helping = asyncio.create_task(client.server.tables.help(client.table, viewer))
+    changing = asyncio.create_task(client.changed.wait())
+    try:
+        await asyncio.wait({helping, changing}, return_when=asyncio.FIRST_COMPLETED)
+        if helping.done():
+            with contextlib.suppress(Refused):  # the page can ask again
+                await _send(client.socket, "help", helping.result())
+    finally:
+        helping.cancel()
+        changing.cancel()
