@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
+import sqlite3
+from collections import Counter
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -15,12 +20,17 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from tests.helpers.server import (
     HERE,
+    LINE,
     fewer,
     make,
     play,
     running,
 )
-from wotd_env import Game
+from wotd_env import Game, Rules
+from wotd_env.analysis import Advisor
+from wotd_env.core.state import States
+from wotd_env.planning.learned import LearnedValue
+from wotd_env.policies.onnx import Onnx
 from wotd_env.policy import Policy
 
 
@@ -69,3 +79,111 @@ def test_greedy_decides_for_stuck_and_failing_agents(tmp_path: Path) -> None:
             assert bool(notes) == (name != "greedy")
             assert "secret" not in json.dumps(view)
     Stuck.go.set()  # it did not keep the server from stopping
+
+
+class Choosy:
+    """A policy for the usual board only. Its reason names a file."""
+
+    def check_rules(self, rules: Rules) -> None:
+        if rules.spaces != 7:
+            raise ValueError(f"/secret/model is made for {Rules()}, not for {rules}")
+
+    def act(self, game: Game, state: States, rng: Any) -> Any:
+        return game.legal_actions(state).argmax(1)
+
+
+def test_agents_are_listed_with_the_reason_why_they_cannot_play(tmp_path: Path) -> None:
+    with running(tmp_path / "tables", policies={"choosy": Choosy()}) as client:
+
+        def plays(**body: Any) -> dict[str, tuple[bool, str]]:
+            answer = client.post("/api/agents", json=body).raise_for_status().json()
+            return {agent["name"]: (agent["plays"], agent["why"]) for agent in answer["agents"]}
+
+        assert all(able for able, _ in plays().values())
+        assert plays(rules={"spaces": 6})["choosy"] == (False, "choosy is not made for 6 plain spaces")
+        found = plays(rules={"players": 3, "spaces": 6, "powers": "own"})
+        assert found["greedy"] == (True, "")
+        assert found["ppo"] == (False, "ppo is not made for these rules")
+        assert plays(rules={"players": 3})["ppo"] == (False, "ppo is not made for 3 players")
+        assert not plays(position=LINE)["ppo"][0]  # a position brings its rules
+        seats = [HERE, {"kind": "agent", "agent": "choosy"}]
+        refused = client.post("/api/tables", json={"seats": seats, "rules": {"spaces": 6}})
+        assert (refused.status_code, refused.json()["field"]) == (400, "seats[1]")
+        assert refused.json()["error"] == "choosy is not made for 6 plain spaces"
+
+
+class Watched:
+    """A policy that counts how often it is asked about rules."""
+
+    asked = 0
+
+    def check_rules(self, rules: Rules) -> None:
+        self.asked += 1
+
+    def act(self, game: Game, state: States, rng: Any) -> Any:
+        return game.legal_actions(state).argmax(1)
+
+
+def test_a_full_server_refuses_before_it_asks_an_agent(tmp_path: Path) -> None:
+    watched = Watched()
+    with running(tmp_path / "tables", fewer(tables=1), {"watched": watched}) as client:
+        make(client, HERE, HERE)
+        before = watched.asked
+        seats = [HERE, {"kind": "agent", "agent": "watched"}]
+        assert client.post("/api/tables", json={"seats": seats}).status_code == 503
+        assert watched.asked == before
+
+
+def test_a_refused_agent_removes_no_idle_table(tmp_path: Path) -> None:
+    with running(tmp_path / "tables") as client:
+        old, _ = make(client, HERE, HERE)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as database, database:
+        database.execute("UPDATE tables SET touched = touched - 100000")
+    with running(tmp_path / "tables", fewer(tables=1)) as client:
+        seats = [HERE, {"kind": "agent", "agent": "nobody"}]
+        assert client.post("/api/tables", json={"seats": seats}).status_code == 400
+        assert client.get(old.url).status_code == 401  # still there
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_many_different_rules_keep_caches_bounded(tmp_path: Path, count: int) -> None:
+    kinds = Game, Advisor, LearnedValue, Onnx
+
+    def alive() -> list[int]:
+        gc.collect()
+        found = Counter(type(each) for each in gc.get_objects())
+        return [found[kind] for kind in kinds]
+
+    with running(tmp_path / "tables", fewer(tables=1)) as client:
+        make(client, HERE, HERE)
+        before = alive()
+        for number in range(count):
+            rules = {"max_turns": 1 + number % 1000, "colors": None if number < 1000 else "random"}
+            for agent in ("ppo", "td"):
+                seats = [HERE, {"kind": "agent", "agent": agent}]
+                refused = client.post("/api/tables", json={"seats": seats, "rules": rules})
+                assert refused.status_code == 503
+            told = client.post("/api/agents", json={"rules": rules}).json()["agents"]
+            assert all(agent["plays"] for agent in told)
+            text = LINE.replace("powers=own", f"powers=own max_turns={1000 - number % 1000}")
+            assert client.post("/api/games", json={"text": text, "review": True}).status_code == 200
+        grown = [now - then for now, then in zip(alive(), before, strict=True)]
+    assert grown[0] <= 256 + 64 + 8  # the caches of games and advisors
+    assert grown[1] <= 64
+    assert max(grown[2:]) <= 8  # one for each bundled model, however many rules
+
+
+def test_long_games_are_refused_in_every_request(client: httpx.Client) -> None:
+    text = f"{LINE} max_turns=1001"
+    for path, body in (
+        ("/api/games", {"text": text}),
+        ("/api/games", {"text": text, "review": True}),
+        ("/api/agents", {"position": text}),
+        ("/api/agents", {"rules": {"max_turns": 1001}}),
+        ("/api/tables", {"position": text, "seats": [HERE, HERE]}),
+    ):
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (
+            400,
+            "max_turns must be at most 1000 here, got 1001",
+        )

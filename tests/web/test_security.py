@@ -57,13 +57,16 @@ def test_only_keys_of_a_table_open_it(client: httpx.Client) -> None:
 
 def test_wrong_keys_are_rate_limited_and_right_keys_are_not(tmp_path: Path) -> None:
     with running(tmp_path / "tables", fewer(wrong_keys=1e-6)) as client:
-        at, _ = make(client, HERE, INVITED)
+        at, content = make(client, HERE, INVITED)
         wrong = At(client, at.table, "x")
         assert [wrong.get().status_code for _ in range(4)] == [403] * 4
         assert client.post(f"{at.url}/join", json={"invitation": "x"}).status_code == 403
         answer = wrong.get()
         assert (answer.status_code, answer.json()["error"].split(";")[0]) == (429, "too many wrong keys")
         assert int(answer.headers["retry-after"]) > 0
+        assert at.get().status_code == 200  # a right key of the same address
+        body = {"name": "Bob", "invitation": content["invitations"][0]["invitation"]}
+        assert client.post(f"{at.url}/join", json=body).status_code == 200
 
 
 def test_no_message_contains_random_bits(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,8 @@ class Agents:
         """Return, in words, the one rule that keeps an agent from playing, if there is one."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
-                usual = replace(rules, **{field.name: field.default})
+                changed: dict[str, Any] = {field.name: field.default}
+                usual = replace(rules, **changed)
                 if usual != rules:
                     check_plays(self._policies[name], usual)
                     return views.rule_in_words(rules, field.name)

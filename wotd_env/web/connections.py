@@ -79,7 +79,8 @@ class _Connection(H11Protocol):
         if state is self._awaited:
             return  # more bytes of the same part: the deadline stays
         self._awaited = state
-        self._deadline = _cancel(self._deadline)
+        _cancel(self._deadline)
+        self._deadline = None
         if state is h11.IDLE:
             self._deadline = self.loop.call_later(self.patience, self.transport.abort)
         elif state is h11.SEND_BODY:  # the application answers a slow body before that
@@ -91,10 +92,11 @@ class _Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread = _cancel(self._unread)
+        _cancel(self._unread)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._deadline, self._unread = _cancel(self._deadline), _cancel(self._unread)
+        _cancel(self._deadline)
+        _cancel(self._unread)
         super().connection_lost(exc)
 
 

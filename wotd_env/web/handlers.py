@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.routing import Route
@@ -66,7 +66,7 @@ def _number(request: Request, name: str, default: int) -> int:
 
 async def _setup(request: Request) -> Json:
     server, usual = server_of(request), Rules()
-    fields = {
+    fields: dict[str, dict[str, Any]] = {
         "players": {"least": 2, "most": MAX_PLAYERS},
         "spaces": {"least": 0, "most": MAX_SPACES},
         "powers": {"values": POWER_MODES},

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -24,6 +24,8 @@ _SEND_SECONDS = 30  # in which a client must take a message
 
 # Close codes, beside the standard ones.
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
+
+_ORDER = cast("type[requests.Act | requests.Next]", requests.Act | requests.Next)
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -138,7 +140,7 @@ async def _obey(client: _Client) -> None:
         content = await _receive(socket)
         try:
             rate.count()
-            message = requests.read(content, requests.Act | requests.Next)
+            message = requests.read(content, _ORDER)
             if isinstance(message, requests.Act):
                 server.tables.act(table, client.viewer(), message.ply, message.action)
             else:
