@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from websockets.exceptions import ConnectionClosed
 
 from tests.helpers.server import (
+    BOARD,
     GREEDY,
     HERE,
     INVITED,
@@ -28,6 +30,7 @@ from tests.helpers.server import (
     until_closed,
 )
 from wotd_env import Game, Rules, notation
+from wotd_env.web.review import roll_off_of
 
 
 @pytest.mark.parametrize("rules", VARIANTS)
@@ -121,6 +124,25 @@ def test_view_shows_the_roll_off(client: httpx.Client) -> None:
     *_, last = content["view"]["roll_off"]
     most = max((dice.count(5), seat) for seat, dice in enumerate(last) if dice)
     assert content["view"]["player"] == most[1]
+
+
+def test_roll_off_has_a_further_round_for_those_who_tie() -> None:
+    game = Game(Rules(players=3))
+    rounds = next(rolled for seed in range(100) if len(rolled := roll_off_of(game, seed) or []) > 1)
+    for before, after in itertools.pairwise(rounds):
+        dragons = [dice.count(5) if dice else -1 for dice in before]
+        tied = [seat for seat, count in enumerate(dragons) if count == max(dragons)]
+        assert [seat for seat, dice in enumerate(after) if dice] == tied
+
+
+def test_pass_says_that_no_piece_can_move_by_the_dice(client: httpx.Client) -> None:
+    # A swap is legal beside the pass: four dragons, and nothing to move by the other die.
+    line = f"{BOARD.replace('..A....|B....', '.......|B...A')} wf(meo) 12 A move wdddd"
+    at, content = make(client, HERE, HERE, position=line)
+    words = {choice["kind"]: choice["words"] for choice in content["view"]["choices"]}
+    assert words["pass"] == "pass: no piece can move by the dice"
+    assert "swap" in words
+    assert at.post("/act", ply=0, action="pass").json()["log"][0]["words"] == f"Ann: {words['pass']}"
 
 
 def test_invitation_works_once(client: httpx.Client) -> None:
