@@ -137,7 +137,7 @@ def test_roll_off_has_a_further_round_for_those_who_tie() -> None:
 
 def test_pass_says_that_no_piece_can_move_by_the_dice(client: httpx.Client) -> None:
     # A swap is legal beside the pass: four dragons, and nothing to move by the other die.
-    line = f"{BOARD.replace('..A....|B....', '.......|B...A')} wf(meo) 12 A move wdddd"
+    line = f"{BOARD.replace('..A....|B....', '.......|B...A')} wf(meo) 12 A move 0 wdddd"
     at, content = make(client, HERE, HERE, position=line)
     words = {choice["kind"]: choice["words"] for choice in content["view"]["choices"]}
     assert words["pass"] == "pass: no piece can move by the dice"
