@@ -18,35 +18,22 @@ _SLOW = 30  # seconds in which a client must take what it is sent
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
-    """Return uvicorn's settings for an application.
-
-    Args:
-        app: the application.
-        limits: limits for clients.
-        **settings: other settings, or other values.
-    """
-
-    class Connection(_Connection):
-        patience = limits.patience
-
-    return uvicorn.Config(
-        app,
-        **{
-            "http": Connection,
-            "log_config": None,
-            "access_log": False,
-            "server_header": False,
-            "proxy_headers": False,
-            "ws": "websockets-sansio",
-            "ws_max_size": limits.message,
-            "ws_max_queue": 8,
-            "ws_per_message_deflate": False,
-            "h11_max_incomplete_event_size": 16384,
-            "limit_concurrency": 2 * limits.sockets + 100,
-            "timeout_graceful_shutdown": 3,
-            **settings,
-        },
-    )
+    """Return uvicorn's settings for an application; `settings` adds to them or replaces some."""
+    usual: dict[str, Any] = {
+        "http": type("Connection", (_Connection,), {"patience": limits.patience}),
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "ws": "websockets-sansio",
+        "ws_max_size": limits.message,
+        "ws_max_queue": 8,
+        "ws_per_message_deflate": False,
+        "h11_max_incomplete_event_size": 16384,
+        "limit_concurrency": 2 * limits.sockets + 100,
+        "timeout_graceful_shutdown": 3,
+    }
+    return uvicorn.Config(app, **(usual | settings))
 
 
 class _Connection(H11Protocol):
@@ -80,11 +67,12 @@ class _Connection(H11Protocol):
             return  # more bytes of the same part: the deadline stays
         self._awaited = state
         _cancel(self._deadline)
-        self._deadline = None
-        if state is h11.IDLE:
-            self._deadline = self.loop.call_later(self.patience, self.transport.abort)
-        elif state is h11.SEND_BODY:  # the application answers a slow body before that
-            self._deadline = self.loop.call_later(2 * self.patience, self.transport.abort)
+        if state in (
+            h11.IDLE,
+            h11.SEND_BODY,
+        ):  # the application answers a slow body before the second deadline
+            seconds = self.patience * (1 if state is h11.IDLE else 2)
+            self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
         super().pause_writing()

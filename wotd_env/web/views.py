@@ -15,6 +15,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
+from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
 from wotd_env.rendering.text import ANIMALS, describe_due
 
@@ -157,24 +158,23 @@ def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, A
     """Return all legal actions of a decision, STATE (1,)."""
     words = legal_words(game, state)
     after = np.repeat(state, len(words))
-    if state["phase"][0] != Phase.KEEP:  # holds move nothing
-        game.decide(after, list(words.values()), validate=False)
+    game.decide(after, list(words.values()), validate=False)
     return [
-        _choice(game, state, after[i : i + 1], action, word, names)
+        _choice(game.rules, state, after[i : i + 1], action, word, names)
         for i, (word, action) in enumerate(words.items())
     ]
 
 
 def _choice(
-    game: Game, state: States, after: States, action: int, word: str, names: Sequence[str]
+    rules: Rules, state: States, after: States, action: int, word: str, names: Sequence[str]
 ) -> dict[str, Any]:
-    kind, path, seats, power = _parts(game.rules, state[0], action)
+    kind, path, seats, power = _parts(rules, state[0], action)
     moved = _moves(state, after)
     alone = moved[0] if kind in ("move", "wood", "jump") else {}
     return {
         "action": action,
         "kind": kind,
-        "words": action_in_words(game, state, action, names),
+        "words": _words(rules, state, after, action, names),
         "notation": word,
         "keep": [bool(action >> die & 1) for die in range(DICE)] if kind in ("keep", "stop") else None,
         "path": path,
@@ -198,7 +198,7 @@ def step(
         "turn": int(record["turn"]),
         "seat": int(record["player"]),
         "dice": record["dice"].tolist(),
-        "words": f"{names[record['player']]}: {action_in_words(game, before, action, names)}",
+        "words": f"{names[record['player']]}: {_words(game.rules, before, decided, action, names)}",
         "notation": action_text(game, before, action),
         "action": action,
         "forced": bool(game.legal_actions(before)[0].sum() == 1),
@@ -228,14 +228,21 @@ def _parts(
 
 
 def action_in_words(game: Game, state: States, action: int, names: Sequence[str]) -> str:
-    """Return an action in words: those of the game, with the names of the players."""
-    _, path, seats, _ = _parts(game.rules, state[0], action)
+    """Return a legal action of a game, STATE (1,), in words."""
+    after = state.copy()
+    game.decide(after, [action], validate=False)
+    return _words(game.rules, state, after, action, names)
+
+
+def _words(rules: Rules, state: States, after: States, action: int, names: Sequence[str]) -> str:
+    """Return an action in the words of `describe_decision`, with the names of the players."""
+    _, path, seats, _ = _parts(rules, state[0], action)
     if seats:
         one, other = (names[seat] for seat in seats)
         return f"swap the pieces of {one} and {other} on {ELEMENTS[path or 0]}"
     if action == Action.PASS:
         return "pass: no piece can move by the dice"
-    return game.describe_action(state, action)
+    return describe_decision(rules, state[0], after[0], action)
 
 
 def listed(words: Sequence[str]) -> str:
