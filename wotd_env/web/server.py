@@ -19,7 +19,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask
 from wotd_env.web.agents import Agents, game_of, in_thread
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
-from wotd_env.web.review import Reviews, replay
+from wotd_env.web.review import Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
@@ -123,6 +123,8 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
+    usual = game_of(Rules())  # for which there is a learned value
+    advise(usual, usual.new(1, seed=0))
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
