@@ -78,7 +78,9 @@ def _serve(file: Path) -> None:
     limits = Limits(
         tables_per_address=10**6, sockets_per_address=10**6, requests=1e6, new_tables=1e6, messages=1e6
     )
-    config = config_of(make_app(Store(file), limits=limits), limits, port=0, log_config=uvicorn.config.LOGGING_CONFIG)
+    config = config_of(
+        make_app(Store(file), limits=limits), limits, port=0, log_config=uvicorn.config.LOGGING_CONFIG
+    )
     uvicorn.Server(config).run()
 
 

@@ -53,7 +53,9 @@ def command(
     named: dict[str, str] = {}
     for agent, spec in map(_agent, policy or ()):
         if agent in named:
-            raise ValueError(f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; use each name once")
+            raise ValueError(
+                f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; use each name once"
+            )
         named[agent] = spec
     for each in name or ():
         if not re.fullmatch(_HOST, each, re.ASCII):
