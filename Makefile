@@ -15,6 +15,7 @@ train: .venv/.train ## train MaskablePPO by self-play and measure it (5 minutes 
 	$(BIN)/python train.py $(ARGS)
 
 test: check ## lint, types, import contracts and all tests but the slow ones
+	node --test tests/web/page/*.test.js
 	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
@@ -37,16 +38,19 @@ coverage: .venv/.dev ## the tests, and the share of lines that they reach; fails
 release-check: .venv/.dev ## build the packages, and try the wheel with each extra alone (ARGS="bare arena" for some)
 	$(BIN)/python -m tools.release $(ARGS)
 
-check: .venv/.dev ## lint, types and import contracts alone
+check: .venv/.dev node_modules/.installed ## lint, types and import contracts alone, of Python and of the page's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.kernels
+	node_modules/.bin/tsc
+	node_modules/.bin/biome ci
 
-format: .venv/.dev ## put the code into its standard form
+format: .venv/.dev node_modules/.installed ## put the code into its standard form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	node_modules/.bin/biome check --write
 
 bench: .venv/.bench ## measure speed beside the peers that are installed
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -81,6 +85,12 @@ docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the co
 .venv/.train .venv/.dev .venv/.bench: pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[$(extras)]"
+	touch $@
+
+node_modules/.installed: package.json
+	@command -v npm >/dev/null || { echo "Checks of the page need Node.js 18 or newer and npm:" \
+		"apt-get install nodejs npm, brew install node, or https://nodejs.org"; exit 1; }
+	npm install --no-package-lock --no-audit --no-fund
 	touch $@
 
 .venv/.oldest: .venv/.dev

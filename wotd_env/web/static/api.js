@@ -1,26 +1,8 @@
-/** What the page asks of the server, and the keys of the tables that this browser takes part in. */
+/** Requests to the server, its socket, and what this browser stores. */
 
-/**
- * @typedef {{seat: number, path: number, from: number, to: number}} Move
- * @typedef {{action: number, kind: string, words: string, notation: string, keep: boolean[]|null, path: number|null,
- *   from: number, to: number, seats: number[]|null, moves: Move[], power: number|null}} Choice
- * @typedef {{ply: number, turn: number, seat: number, dice: number[], words: string, notation: string, action: number,
- *   forced: boolean, roll: number[]|null, moves: Move[], note: string|null}} Step
- * @typedef {{seat: number, letter: string, kind: string, agent: string|null, name: string, taken: boolean,
- *   connected: boolean, mine: boolean, thinking: boolean, color: number, animal: string, power: number|null,
- *   used: boolean, score: number}} Seat
- * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
- *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[]}} State
- * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], words: string}} Result
- * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
- *   waiting_for: number[], rules: Record<string, any>, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
- *   kept: boolean[], words: string, position: string, roll_off: (number[]|null)[][]|null, choices: Choice[],
- *   log: Step[], log_from: number, result: Result|null}} View
- * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
- *   hints: {action: number, words: string, loss: number}[]}} Help
- */
+/** @import {Agent, Help, Rules, View} from "./types.js" */
 
-/** A refusal in the server's words. */
+/** An error that the server answers, in its words. */
 export class Refusal extends Error {
   /** @param {string} message @param {number} status */
   constructor(message, status) {
@@ -30,9 +12,9 @@ export class Refusal extends Error {
 }
 
 /**
- * Ask the server: GET, or POST where there is a body.
+ * Send a request: GET, or POST if there is a body.
  * @param {string} path
- * @param {{key?: string|null, body?: any}} [with_]
+ * @param {{key?: string|null, body?: any}} [options]
  * @returns {Promise<any>} the answer
  * @throws {Refusal}
  */
@@ -56,9 +38,23 @@ export async function ask(path, { key = null, body } = {}) {
   return answer;
 }
 
-const memory = new Map(); // where the browser refuses to store anything: until the next reload
+/**
+ * Return all agents, and which of them play some rules. Without an answer about the rules, `players` of the set-up says
+ * for how many players an agent is made.
+ * @param {Partial<Rules>} rules
+ * @returns {Promise<Agent[]>}
+ */
+export async function agentsFor(rules) {
+  try {
+    return (await ask(`/api/agents?rules=${encodeURIComponent(JSON.stringify(rules))}`)).agents;
+  } catch {
+    return (await ask("/api/setup")).agents;
+  }
+}
 
-/** What the browser keeps: JSON values by their names. */
+const memory = new Map(); // used until the next reload if the browser refuses to store anything
+
+/** Stored JSON values by their names. */
 export const kept = {
   /** @param {string} name @param {any} otherwise */
   get(name, otherwise) {
@@ -78,13 +74,15 @@ export const kept = {
   },
 };
 
-/** The keys of this browser's tables: table -> {key, watch, invitations}. */
+/** @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys */
+
+/** The keys of this browser's tables. */
 export const keys = {
-  /** @returns {Record<string, {key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}>} */
+  /** @returns {Record<string, Keys>} */
   all: () => kept.get("wotd-tables", {}),
-  /** @param {string} table */
+  /** @param {string} table @returns {Keys|null} */
   of: (table) => keys.all()[table] ?? null,
-  /** @param {string} table @param {any} entry */
+  /** @param {string} table @param {Keys} entry */
   add(table, entry) {
     kept.set("wotd-tables", { ...keys.all(), [table]: entry });
   },
@@ -96,7 +94,7 @@ export const keys = {
 };
 
 /**
- * Follow a table, over lost connections too.
+ * Open the socket of a table, and open it again whenever the connection is lost.
  * @param {string} table
  * @param {string} key
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
@@ -108,7 +106,7 @@ export function follow(table, key, hear) {
   let wait = 500;
   let timer = 0;
   let closed = false;
-  let interrupted = ""; // why
+  let interrupted = ""; // the reason, while there is no connection
 
   function open() {
     clearTimeout(timer);

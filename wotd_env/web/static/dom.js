@@ -1,20 +1,22 @@
-/** Elements of the page, and the drawings in them. */
+/** Elements of the page and the drawings in them. */
 
 /**
  * Make an element.
- * @param {string} tag
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
  * @param {Record<string, any>} [properties] attributes; `onclick` and the like are listeners; null and false are left out
  * @param {...(Node|string|null|false|undefined)} children
- * @returns {any} the element
+ * @returns {HTMLElementTagNameMap[Tag]} the element
  */
 export function h(tag, properties = {}, ...children) {
-  const element = /** @type {any} */ (document.createElement(tag));
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  const element = document.createElement(tag);
+  for (const child of children)
+    if (child !== null && child !== undefined && child !== false) element.append(child);
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value")
-      element.value = value; // after the children: options of a select
+      /** @type {any} */ (element).value = value; // after the children, which are the options of a select
     else element.setAttribute(name, value === true ? "" : value);
   }
   return element;
@@ -38,7 +40,7 @@ export function glyph(name, look = "") {
 }
 
 /**
- * Say a sentence to those who hear the page.
+ * Announce a sentence to screen readers.
  * @param {string} sentence
  */
 export function say(sentence) {
@@ -47,7 +49,7 @@ export function say(sentence) {
 }
 
 /**
- * Set an attribute, or take it away.
+ * Set an attribute, or remove it.
  * @param {Element} element
  * @param {string} name
  * @param {string|null} value
@@ -57,40 +59,92 @@ export function attribute(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** Make a place for the message of an error. */
+export function errorLine() {
+  const element = h("p", { class: "error", role: "alert", hidden: true });
+  return {
+    element,
+    /** @param {unknown} error */
+    show(error) {
+      element.textContent = error instanceof Error ? error.message : String(error);
+      element.hidden = false;
+    },
+    hide() {
+      element.hidden = true;
+    },
+  };
+}
+
 /**
- * Make a button that copies a text, and says so.
+ * Make a button whose work can fail; the message of an error appears below it.
+ * @param {string} label
+ * @param {(button: HTMLButtonElement) => Promise<void>} work
+ */
+export function workButton(label, work) {
+  const error = errorLine();
+  const button = h("button", { type: "button", onclick: run }, label);
+  async function run() {
+    error.hide();
+    try {
+      await work(button);
+    } catch (reason) {
+      error.show(reason);
+    }
+  }
+  return h("span", { class: "work" }, button, error.element);
+}
+
+/**
+ * Make a button that copies a text.
  * @param {string} label
  * @param {() => string|Promise<string>} text
  */
 export function copyButton(label, text) {
-  const button = h("button", { type: "button", onclick: copy }, label);
-  async function copy() {
+  return workButton(label, async (button) => {
     const copied = await text();
     try {
       await navigator.clipboard.writeText(copied);
       button.textContent = "Copied";
       say("Copied.");
     } catch {
-      window.prompt("Copy this:", copied); // a page that is not served by https may not write the clipboard
+      window.prompt("Copy this:", copied); // browsers forbid pages without https to write to the clipboard
     }
-  }
-  return button;
+  });
 }
 
 /**
- * Say chances as people do.
- * @param {number} chance 0 to 1
+ * Make a card that says one thing and leads on.
+ * @param {string} title
+ * @param {string} words
+ * @param {string} [href]
+ * @param {string} [link]
  */
-export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
+export function noticeCard(title, words, href = "#/", link = "To the tables") {
+  return h(
+    "section",
+    { class: "card narrow" },
+    h("h1", {}, title),
+    words ? h("p", {}, words) : null,
+    h("a", { class: "button", href }, link),
+  );
+}
 
-/** Whether a key press is meant for something else: a field, a dialog, the browser. */
+/** Make a line that says what the page waits for. @param {string} words */
+export const waitLine = (words) =>
+  h("p", { class: "waits", role: "status" }, h("span", { class: "dots", "aria-hidden": "true" }), words);
+
+/**
+ * Return whether a key press is meant for something else: a field, a dialog or the browser.
+ * @param {KeyboardEvent} event
+ */
 export function isElsewhere(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
   return (
     event.ctrlKey ||
     event.altKey ||
     event.metaKey ||
     event.defaultPrevented ||
-    event.target.closest("input, select, textarea, dialog") !== null ||
+    target.closest("input, select, textarea, dialog") !== null ||
     document.querySelector("dialog[open]") !== null
   );
 }

@@ -1,27 +1,30 @@
-/** The page: which part of it is shown follows from what stands behind the # of its address. */
+/** The page: its address decides which part of it is shown. */
 
-import { keys, kept } from "./api.js";
-import { h } from "./dom.js";
-import { joinPage, lobbyPage } from "./lobby.js";
+import { readAddress } from "./address.js";
+import { keys } from "./api.js";
+import { connectDialogs } from "./dialogs.js";
+import { h, noticeCard } from "./dom.js";
+import { joinPage } from "./join.js";
+import { lobbyPage } from "./lobby.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 
-const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const nothing = () => {};
 /** @type {() => void} */
-let end = () => {};
+let close = nothing;
 
-/** @type {Record<string, (...parts: string[]) => () => void>} */
+/** @type {Record<string, (...parts: string[]) => () => void>} each returns what closes it */
 const pages = {
   "": () => lobbyPage(main),
-  new: (position) => lobbyPage(main, position),
+  new: (position, ...players) => lobbyPage(main, position, players),
   table: (table) => tablePage(main, table),
   join: (table, invitation) => joinPage(main, table, invitation),
   open: (table) => joinPage(main, table, null),
   watch(table, key) {
     if (!keys.of(table)) keys.add(table, { key, watch: key });
-    location.replace(`#/table/${table}`);
-    return () => {};
+    location.replace(`#/table/${encodeURIComponent(table)}`);
+    return nothing;
   },
   review: (table, game) => reviewPage(main, table, game),
   game: () => gamePage(main),
@@ -29,12 +32,13 @@ const pages = {
 
 /** @param {boolean} first whether the page has just been loaded */
 function route(first) {
-  end();
+  close();
+  close = nothing;
   main.replaceChildren();
   document.title = "Way of the Dragon";
-  const [name, ...parts] = location.hash.replace(/^#\/?/, "").split("/");
-  // A position holds slashes itself, so it is written with %2F.
-  end = (pages[name] ?? pages[""])(...parts.map(decodeURIComponent));
+  const address = readAddress(location.hash);
+  if (address && Object.hasOwn(pages, address.page)) close = pages[address.page](...address.parts);
+  else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
   if (!first) {
     main.focus({ preventScroll: true });
     window.scrollTo(0, 0);
@@ -44,52 +48,11 @@ function route(first) {
 async function drawings() {
   const response = await fetch("/drawings.svg");
   const holder = h("div", { hidden: true });
-  holder.innerHTML = await response.text(); // of our own server
+  holder.innerHTML = await response.text(); // from our own server
   document.body.prepend(holder);
 }
 
-// ------------------------------------------------------------------------------------------------ rules and keys
-
-const rules = /** @type {HTMLDialogElement} */ (document.getElementById("rules"));
-const keyList = /** @type {HTMLDialogElement} */ (document.getElementById("keys"));
-const text = /** @type {HTMLElement} */ (document.getElementById("rules-text"));
-const languages = /** @type {HTMLElement} */ (document.getElementById("languages"));
-
-/** @param {string} language */
-async function showRules(language) {
-  kept.set("wotd-language", language);
-  for (const button of languages.children)
-    button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
-  const response = await fetch(`/rules/${language}`).catch(() => null);
-  text.lang = language;
-  if (response?.ok) text.innerHTML = await response.text();
-  else text.textContent = "The rules could not be loaded. Is the server running?";
-  text.scrollTop = 0;
-}
-
-languages.append(
-  ...Object.entries(LANGUAGES).map(([language, name]) =>
-    h(
-      "button",
-      { type: "button", lang: language, "aria-pressed": "false", onclick: () => showRules(language) },
-      name,
-    ),
-  ),
-);
-document.getElementById("open-rules")?.addEventListener("click", () => {
-  const mine = navigator.language.slice(0, 2);
-  showRules(kept.get("wotd-language", mine in LANGUAGES ? mine : "en"));
-  rules.showModal();
-});
-document.getElementById("open-keys")?.addEventListener("click", () => keyList.showModal());
-for (const dialog of [rules, keyList]) {
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-}
-document.addEventListener("keydown", (event) => {
-  const typing = /** @type {HTMLElement} */ (event.target).closest("input, select, textarea");
-  if (event.key === "?" && !typing && !document.querySelector("dialog[open]")) keyList.showModal();
-});
-
+connectDialogs();
 window.addEventListener("hashchange", () => route(false));
-drawings().catch(() => {});
+drawings().catch(nothing); // the page works without them
 route(true);

@@ -1,0 +1,204 @@
+/** Words, addresses, offers and grades: what the page says without a browser. */
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { continueAddress, readAddress } from "../../../wotd_env/web/static/address.js";
+import {
+  costOf,
+  diceAt,
+  shareOf,
+  signedCost,
+  verdictOf,
+  worstOf,
+} from "../../../wotd_env/web/static/grades.js";
+import { ableAgent, firstSeat, playersOf, requestOf, whyNot } from "../../../wotd_env/web/static/offers.js";
+import {
+  colorsOpen,
+  explainPower,
+  factsOf,
+  percent,
+  playerNames,
+  seatName,
+  stateOf,
+  titleOf,
+} from "../../../wotd_env/web/static/words.js";
+
+const seat = { seat: 0, name: "Ann", taken: true, mine: true, kind: "here", connected: true };
+const table = {
+  game: 1,
+  turn: 2,
+  player: 0,
+  phase: "keep",
+  rolls_left: 1,
+  status: "playing",
+  seats: [seat, { ...seat, seat: 1, name: "", mine: false }],
+  choices: [{}],
+  perfection: false,
+  help: false,
+  result: null,
+  rules: { colors: null },
+  rules_words: "2 players",
+};
+/** @param {object} [changes] */
+const view = (changes = {}) => /** @type {any} */ ({ ...table, ...changes });
+
+test("addresses round-trip positions and names", () => {
+  const address = continueAddress("..A/B wf 1", ["Ann/Bob", "planner"]);
+  assert.deepEqual(readAddress(address), { page: "new", parts: ["..A/B wf 1", "Ann/Bob", "planner"] });
+  assert.deepEqual(readAddress(""), { page: "", parts: [] });
+});
+
+test("a malformed address is refused instead of raising an error", () => {
+  assert.equal(readAddress("#/new/%E0%A4%A"), null);
+});
+
+test("titles name the decision", () => {
+  assert.equal(titleOf(view()), "Your turn: which dice to keep?");
+  assert.equal(titleOf(view({ rolls_left: 0 })), "Your turn: use the eye of the tiger?");
+  assert.equal(titleOf(view({ choices: [], player: 1 })), "Seat B is to play");
+  assert.equal(titleOf(view({ status: "waiting" })), "Waiting for players");
+  assert.equal(titleOf(view({ seats: [seat, seat] })), "Ann: which dice to keep?");
+  assert.equal(factsOf(view()), "turn 3 · 1 re-roll left");
+  assert.equal(
+    factsOf(view({ status: "over", game: 2, help: true })),
+    "game 2 · 2 players · win chances and hints are on",
+  );
+});
+
+test("seats say what they do", () => {
+  /** @param {object} changes @param {object} [table] */
+  const state = (changes, table = {}) => stateOf(/** @type {any} */ ({ ...seat, ...changes }), view(table));
+  assert.equal(state({}), "you play");
+  assert.equal(state({ taken: false }), "free");
+  assert.equal(state({ connected: false, seat: 1 }), "away");
+  assert.equal(state({}, { status: "over", result: { winners: [0], truncated: false } }), "won");
+  assert.equal(state({}, { status: "over", result: { winners: [], truncated: true } }), "");
+  assert.equal(seatName({ seat: 2 }), "Seat C");
+  assert.deepEqual(playerNames(["td", "td", "?"]), ["td (A)", "td (B)", "Seat C"]);
+});
+
+test("colors that are drawn at the start are open while a table waits", () => {
+  assert.equal(colorsOpen(view({ status: "waiting", rules: { colors: "random" } })), true);
+  assert.equal(colorsOpen(view({ status: "playing", rules: { colors: "random" } })), false);
+  assert.equal(colorsOpen(view({ status: "waiting" })), false);
+});
+
+test("every power is explained", () => {
+  for (let power = 0; power < 5; power++) {
+    const [words, state] = explainPower(power, power > 2, "Ann");
+    assert.ok(words.length > 20);
+    assert.equal(state, `Once per game. Ann ${power > 2 ? "has used it." : "can still use it."}`);
+  }
+  assert.equal(explainPower(5, false, "Ann").length, 6);
+});
+
+test("agents that cannot play the rules say why", () => {
+  const agents = [
+    { name: "planner", words: "", players: [2, 3] },
+    { name: "ppo", words: "", players: [2] },
+  ];
+  assert.equal(whyNot(agents[1], 2), "");
+  assert.equal(whyNot(agents[1], 3), "ppo is made for 2 players only");
+  assert.equal(whyNot(agents[0], 5), "planner is made for 2 or 3 players only");
+  assert.equal(
+    whyNot({ name: "td", words: "", plays: false, why: "td is not made for own powers" }, 2),
+    "td is not made for own powers",
+  );
+  assert.equal(ableAgent(agents, "ppo", 2), "ppo");
+  assert.equal(ableAgent(agents, "ppo", 3), "planner");
+});
+
+test("a continued game keeps its opponents", () => {
+  const agents = [{ name: "greedy", words: "", players: [2] }];
+  assert.deepEqual(firstSeat(1, ["Ann", "greedy"], agents, "Me"), {
+    kind: "agent",
+    name: "",
+    agent: "greedy",
+  });
+  assert.deepEqual(firstSeat(0, ["Ann", "greedy"], agents, "Me"), {
+    kind: "here",
+    name: "Ann",
+    agent: "planner",
+  });
+  assert.equal(firstSeat(0, ["Player A"], agents, "Me").name, "");
+  assert.equal(firstSeat(0, [], agents, "Me").name, "Me");
+  assert.equal(firstSeat(1, [], agents, "Me").kind, "agent");
+  assert.equal(playersOf("../.. wfm(eo) 9 A move"), 3);
+});
+
+test("a request carries a position or rules, never both", () => {
+  const rules = {
+    players: 2,
+    powers: "none",
+    spaces: 7,
+    dead_pieces: 0,
+    immunity: false,
+    start: "dragons",
+    colors: null,
+  };
+  const seats = [
+    { kind: "here", name: "Ann", agent: "td" },
+    { kind: "agent", name: "", agent: "td" },
+  ];
+  assert.deepEqual(requestOf(seats, rules, { position: "", help: "", pace: 1 }), {
+    seats: [
+      { kind: "here", name: "Ann" },
+      { kind: "agent", agent: "td" },
+    ],
+    pace: 1,
+    rules,
+  });
+  const started = requestOf(seats, rules, { position: "x", help: "no", pace: 1 });
+  assert.deepEqual([started.position, started.rules, started.help], ["x", undefined, false]);
+});
+
+test("results are shares of a win from 0 to 100 %", () => {
+  assert.equal(shareOf(-0.5, 3), "0 %");
+  assert.equal(shareOf(0, 3), "33 %");
+  assert.equal(shareOf(1, 3), "100 %");
+  assert.equal(shareOf(-1.6, 2), "0 %");
+  assert.equal(costOf(0.02, 2), "1.0 %");
+  assert.equal(signedCost(-0.3, 3), "−20.0 %");
+  assert.equal(percent(0.034), "3.4 %");
+});
+
+test("verdicts name the cost, the best choice and the luck", () => {
+  const step = { class: "error", regret: 0.1, best_words: "Ann keeps a fire", luck: 0.04, forced: false };
+  assert.deepEqual(verdictOf(/** @type {any} */ (step), 2), {
+    grade: "error",
+    decision: "Error: this costs 5.0 %. Best: Ann keeps a fire.",
+    luck: "These dice were lucky: +2.0 %.",
+  });
+  const best = verdictOf(/** @type {any} */ ({ ...step, class: "", regret: 0, luck: null }), 2);
+  assert.deepEqual(best, { grade: "", decision: "The best choice.", luck: "" });
+  assert.equal(verdictOf(/** @type {any} */ ({ ...step, forced: true }), 2).decision, "");
+  const worst = worstOf(/** @type {any} */ ([step, { ...step, regret: 0.3 }, { ...step, class: "" }]));
+  assert.deepEqual(
+    worst.map(({ number }) => number),
+    [1, 0],
+  );
+});
+
+test("a review keeps the places of the dice", () => {
+  const first = {
+    turn: 0,
+    action: 1 << 3,
+    dice: [0, 1, 2, 3, 4],
+    roll: [0, 0, 0, 0, 3],
+    state: { turn: 0, phase: "keep", dice: [0, 1, 2, 3, 4] },
+  };
+  const second = {
+    turn: 0,
+    action: 31,
+    dice: first.roll,
+    roll: null,
+    state: { turn: 0, phase: "keep", dice: first.roll },
+  };
+  const review = /** @type {any} */ ({
+    steps: [first, second],
+    last: { turn: 1, phase: "over", dice: first.roll },
+  });
+  assert.deepEqual(diceAt(review, 0).kept, [false, false, false, true, false]);
+  assert.deepEqual(diceAt(review, 1).faces, [0, 0, 0, 3, 0]);
+  assert.deepEqual(diceAt(review, 1).kept, [true, true, true, true, true]);
+});

@@ -1,0 +1,124 @@
+/** Choosing on the board: which cells are marked, and what a tap on a cell means. */
+
+import { POWERS } from "./words.js";
+
+/** @import {CellMark, Choice, View} from "./types.js" */
+
+/**
+ * What is chosen but not confirmed: choices to confirm, or the seats of one or two pieces on a path for a swap.
+ * @typedef {{offered: Choice[], picked: number[], path: number}} Chosen
+ */
+
+/** @type {Chosen} */
+export const NOTHING = { offered: [], picked: [], path: -1 };
+
+/** The name of a cell. @param {number} path @param {number} space */
+export const cellOf = (path, space) => `${path}:${space}`;
+
+/**
+ * Return the cells that can be tapped.
+ * @param {View} view of a decision that is not about dice
+ * @param {Chosen} chosen
+ * @returns {Map<string, CellMark>} by `cellOf`
+ */
+export function marksOf(view, chosen) {
+  /** @type {Map<string, CellMark>} */
+  const marks = new Map();
+  for (const choice of view.choices) {
+    if (choice.kind === "swap") markSwap(marks, choice, chosen);
+    else markMoves(marks, choice, chosen, view.color);
+  }
+  return marks;
+}
+
+/** @param {Map<string, CellMark>} marks @param {Choice} choice @param {Chosen} chosen */
+function markSwap(marks, choice, { picked, path: pickedPath }) {
+  const none = picked.length === 0;
+  const fits = none || (picked.length < 2 && choice.path === pickedPath && choice.seats?.includes(picked[0]));
+  for (const { seat, path, from } of choice.moves) {
+    if (path === pickedPath && picked.includes(seat))
+      marks.set(cellOf(path, from), { kind: "picked", words: "chosen for the swap" });
+    else if (fits) marks.set(cellOf(path, from), { kind: "swap", words: "can be swapped" });
+  }
+}
+
+/** @param {Map<string, CellMark>} marks @param {Choice} choice @param {Chosen} chosen @param {number[]} colors */
+function markMoves(marks, choice, { offered }, colors) {
+  for (const { seat, path, to } of choice.moves) {
+    const name = cellOf(path, to);
+    const color = colors[seat];
+    if (offered.includes(choice)) marks.set(name, { kind: "picked", color, words: "chosen" });
+    else if (marks.has(name) && marks.get(name)?.kind !== "power")
+      continue; // a move without a power comes first
+    else if (choice.power === null) marks.set(name, { kind: "move", color, words: "move here" });
+    else marks.set(name, { kind: "power", color, words: `${POWERS[choice.power].name} leads here` });
+  }
+}
+
+/**
+ * Return what a tap does.
+ * @param {View} view
+ * @param {Chosen} chosen before the tap
+ * @param {number} path
+ * @param {number|null} space null for the sign of the path
+ * @returns {{act: Choice|null, chosen: Chosen}} the choice to make at once, or what is chosen after the tap
+ */
+export function tap(view, chosen, path, space) {
+  const there = view.choices.filter(
+    ({ kind, moves }) =>
+      kind !== "swap" && moves.some((move) => move.path === path && (space === null || move.to === space)),
+  );
+  const [only] = there;
+  const again = chosen.offered.includes(only);
+  if (there.length === 1 && space !== null && (only.power === null || again))
+    return { act: only, chosen: NOTHING };
+  if (there.length) return { act: null, chosen: { ...NOTHING, offered: there } };
+  return { act: null, chosen: space ? tapForSwap(view, chosen, path, space) : NOTHING };
+}
+
+/**
+ * @param {View} view
+ * @param {Chosen} before
+ * @param {number} path
+ * @param {number} space
+ * @returns {Chosen}
+ */
+function tapForSwap(view, before, path, space) {
+  const seat = view.pieces.findIndex((spaces) => spaces[path] === space);
+  const swaps = view.choices.filter(
+    ({ kind, path: on, seats }) => kind === "swap" && on === path && seats?.includes(seat),
+  );
+  if (seat < 0 || !swaps.length) return NOTHING;
+  const earlier = path === before.path ? before.picked : [];
+  if (earlier.includes(seat)) {
+    const picked = earlier.filter((other) => other !== seat);
+    return picked.length ? { offered: [], picked, path } : NOTHING;
+  }
+  const picked = [...earlier.slice(0, 1), seat];
+  const offered =
+    picked.length === 2 ? swaps.filter(({ seats }) => picked.every((one) => seats?.includes(one))) : [];
+  return { offered, picked: offered.length ? picked : [seat], path };
+}
+
+/**
+ * Return the choices that no cell of the board stands for, in the order of their buttons.
+ * @param {View} view
+ */
+export function choicesBeside(view) {
+  const beside = view.choices.filter(({ moves, kind }) => !moves.length || kind.includes("equilibrium"));
+  return view.phase === "extra"
+    ? beside.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"))
+    : beside;
+}
+
+/**
+ * Return what can be done on the board, in words.
+ * @param {Choice[]} choices
+ */
+export function tipOf(choices) {
+  const moves = choices.some(({ kind }) => ["move", "wood", "jump"].includes(kind));
+  const swaps = choices.some(({ kind }) => kind === "swap");
+  return [moves && "Tap a marked space to move.", swaps && "Tap two pieces to swap them."]
+    .filter(Boolean)
+    .join(" ");
+}

@@ -1,0 +1,78 @@
+/** Dice: five buttons to choose those that are kept, and small rows to be read. */
+
+import { attribute, glyph, h } from "./dom.js";
+import { FACES } from "./words.js";
+
+/**
+ * Make five dice as toggle buttons: pressed ones are kept.
+ * @param {() => void} changed called when a die is pressed
+ */
+export function makeDice(changed) {
+  /** @type {boolean[]} */
+  let held = [];
+  let open = false;
+  const buttons = Array.from({ length: 5 }, (_, place) =>
+    h("button", { type: "button", class: "die", onclick: () => toggle(place) }),
+  );
+  const element = h("div", { class: "dice", role: "group", "aria-label": "Dice" }, ...buttons);
+
+  /** @param {number} place */
+  function toggle(place) {
+    if (!open) return;
+    held[place] = !held[place];
+    mark();
+    changed();
+  }
+
+  function mark() {
+    buttons.forEach((button, place) => {
+      attribute(button, "aria-pressed", open ? String(held[place]) : null);
+      button.classList.toggle("kept", Boolean(held[place]));
+    });
+  }
+
+  /**
+   * Show dice.
+   * @param {number[]} faces by place; -1 is still to be rolled
+   * @param {boolean[]} hold those that are kept
+   * @param {boolean} choosing whether they can be pressed
+   * @param {boolean[]} rolled those that have just been rolled
+   */
+  function show(faces, hold, choosing, rolled) {
+    [held, open] = [[...hold], choosing];
+    element.setAttribute("aria-label", choosing ? "Dice: press those that you keep" : "Dice");
+    buttons.forEach((button, place) => {
+      const face = faces[place];
+      const words = `die ${place + 1}, ${face < 0 ? "not rolled yet" : FACES[face]}`;
+      attribute(button, "data-face", String(face));
+      attribute(button, "aria-label", words);
+      attribute(button, "aria-disabled", choosing ? null : "true");
+      button.replaceChildren(drawDie(face), h("span", { class: "keep", "aria-hidden": "true" }, "keep"));
+      button.classList.remove("rolled");
+      if (rolled[place]) {
+        void button.offsetWidth; // restarts the animation
+        button.classList.add("rolled");
+      }
+    });
+    mark();
+  }
+
+  return { element, show, toggle, held: () => held };
+}
+
+/** @param {number} face @param {string} [look] */
+const drawDie = (face, look = "") => (face < 0 ? h("span", { class: "blank" }) : glyph(`die-${face}`, look));
+
+/**
+ * Draw dice in a row, to be read.
+ * @param {number[]} faces
+ * @param {boolean[]} [kept]
+ */
+export function diceRow(faces, kept = []) {
+  const words = faces.map((face) => (face < 0 ? "?" : FACES[face])).join(", ");
+  return h(
+    "span",
+    { class: "dice-row", role: "img", "aria-label": words },
+    ...faces.map((face, place) => drawDie(face, kept[place] ? "kept" : "")),
+  );
+}

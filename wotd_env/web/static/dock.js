@@ -1,0 +1,139 @@
+/** The dock: the dice, and the buttons of what can be done next. */
+
+import { choicesBeside, tipOf } from "./choosing.js";
+import { copyButton, glyph, h } from "./dom.js";
+import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
+
+/** @import {Chosen} from "./choosing.js" */
+/** @import {Choice, View} from "./types.js" */
+
+/**
+ * What the dock can do at a table.
+ * @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts
+ */
+
+/** @param {...string} words */
+const waits = (...words) =>
+  h("p", { class: "waits" }, h("span", { class: "dots", "aria-hidden": "true" }), ...words);
+
+/** @param {() => void} undo @param {string} [label] */
+const undoButton = (undo, label) =>
+  h(
+    "button",
+    { type: "button", class: "undo", "data-name": "undo", onclick: undo, "aria-label": label },
+    "Undo",
+  );
+
+/**
+ * Make the button of a choice.
+ * @param {Choice} choice
+ * @param {(choice: Choice) => void} act
+ * @param {string} [look]
+ */
+export function choiceButton(choice, act, look = "") {
+  return h(
+    "button",
+    { type: "button", class: `choice ${look}`, onclick: () => act(choice), "data-action": choice.action },
+    choice.power === null ? null : glyph(`power-${choice.power}`),
+    choice.path === null ? null : glyph(`die-${choice.path}`),
+    h("span", {}, capital(choice.words)),
+  );
+}
+
+/**
+ * Return what the dock shows while somebody else is to act.
+ * @param {View} view
+ */
+export function otherActs(view) {
+  const seat = view.seats[view.player];
+  const does = seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
+  return [waits(`${seatName(seat)} ${does} …`)];
+}
+
+/**
+ * Return the buttons of a decision about dice.
+ * @param {View} view
+ * @param {boolean[]} held by place
+ * @param {boolean} changed whether something can be undone
+ * @param {Choice|undefined} hold the choice that keeps the held dice
+ * @param {Acts} acts
+ */
+export function holdButtons(view, held, changed, hold, { act, undo }) {
+  const stop = view.choices.find(({ kind }) => kind === "stop");
+  const rest = held.filter((kept) => !kept).length;
+  const tiger = asksForTiger(view);
+  const words = rest === 5 ? "Re-roll all" : `Re-roll ${rest}`;
+  const roll = { type: "button", class: "primary", "data-name": "roll", onclick: () => hold && act(hold) };
+  return [
+    rest > 0 &&
+      h(
+        "button",
+        roll,
+        glyph(tiger ? "power-2" : "again"),
+        h("span", {}, tiger ? `${words} (eye of the tiger)` : words),
+      ),
+    stop &&
+      h(
+        "button",
+        { type: "button", class: rest ? "" : "primary", "data-name": "stop", onclick: () => act(stop) },
+        h("span", {}, tiger ? "Do without it" : "Stop rolling"),
+      ),
+    changed && undoButton(undo, "Undo the choice of dice"),
+  ];
+}
+
+/**
+ * Return the buttons of a decision about moves.
+ * @param {View} view
+ * @param {Chosen} chosen
+ * @param {Acts} acts
+ */
+export function moveButtons(view, { offered, picked }, { act, undo }) {
+  if (offered.length)
+    return [...offered.map((choice) => choiceButton(choice, act, "primary")), undoButton(undo)];
+  if (picked.length) return [h("p", { class: "tip" }, "Tap the piece to swap it with."), undoButton(undo)];
+  const tip = tipOf(view.choices);
+  const buttons = choicesBeside(view).map((choice, i) =>
+    choiceButton(choice, act, i === 0 && !tip && choice.power === null ? "primary" : ""),
+  );
+  return [tip && h("p", { class: "tip" }, tip), ...buttons];
+}
+
+/**
+ * Return what the dock shows after the game.
+ * @param {View} view
+ * @param {Acts} acts
+ */
+export function endButtons({ table, game, result, mine, host }, { next }) {
+  return [
+    h("p", { class: "result" }, result?.words ?? "The game is over."),
+    h("a", { class: "button primary", href: `#/review/${table}/${game}` }, "Review the game"),
+    (mine.length > 0 || host) && h("button", { type: "button", onclick: next }, "Next game"),
+  ];
+}
+
+/**
+ * Return what the dock shows before the game: who is missing, and the links of the invitations.
+ * @param {View} view
+ * @param {{seat: number, invitation: string}[]} invitations
+ */
+export function waitingParts(view, invitations) {
+  const { table, waiting_for: waiting, seats } = view;
+  const names = waiting.map((seat) => `seat ${LETTERS[seat]}`).join(", ");
+  const links = invitations.filter(({ seat }) => waiting.includes(seat));
+  return [
+    waits(`Waiting for ${names} …`),
+    ...links.map(({ seat, invitation }) => {
+      const link = `${location.origin}${location.pathname}#/join/${table}/${invitation}`;
+      const input = h("input", { readonly: true, value: link });
+      return h(
+        "div",
+        { class: "invitation" },
+        h("label", {}, `Link for seat ${LETTERS[seat]}`, input),
+        copyButton("Copy", () => link),
+      );
+    }),
+    waiting.some((seat) => seats[seat].kind === "open") &&
+      h("p", { class: "tip" }, "Open seats are in the list of open tables, for anyone on this server."),
+  ];
+}

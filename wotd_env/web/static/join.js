@@ -1,0 +1,87 @@
+/** Join a table, by an invitation or at an open seat. */
+
+import { ask, kept, keys } from "./api.js";
+import { errorLine, h, say } from "./dom.js";
+import { capital, LETTERS, seatName } from "./words.js";
+
+/** @import {Entry} from "./types.js" */
+
+/**
+ * Show who plays at a table, and ask for a name.
+ * @param {HTMLElement} main
+ * @param {string} table
+ * @param {string|null} invitation
+ * @returns {() => void} what closes it
+ */
+export function joinPage(main, table, invitation) {
+  if (keys.of(table)) {
+    location.replace(`#/table/${table}`);
+    return () => {};
+  }
+  const path = `/api/tables/${encodeURIComponent(table)}`;
+  const what = h("p", {}, "");
+  const error = errorLine();
+  const stored = kept.get("wotd-name", "");
+  const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: stored });
+  const form = h(
+    "form",
+    { onsubmit: join },
+    h("label", {}, "Your name", name),
+    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Take the seat")),
+  );
+  main.append(h("section", { class: "card narrow" }, h("h1", {}, "Join a game"), what, form, error.element));
+
+  async function look() {
+    try {
+      what.textContent = invitationWords(await seatOf(table, path, invitation));
+    } catch (reason) {
+      error.show(reason);
+      form.hidden = true;
+    }
+  }
+
+  /** @param {Event} event */
+  async function join(event) {
+    event.preventDefault();
+    const called = name.value.trim();
+    if (called) kept.set("wotd-name", called);
+    try {
+      const body = { name: called, ...(invitation ? { invitation } : {}) };
+      const { key } = await ask(`${path}/join`, { body });
+      keys.add(table, { key });
+      say("You have taken the seat.");
+      location.replace(`#/table/${table}`);
+    } catch (reason) {
+      error.show(reason);
+    }
+  }
+
+  look();
+  return () => {};
+}
+
+/**
+ * Ask which seat is free.
+ * @param {string} table
+ * @param {string} path
+ * @param {string|null} invitation
+ * @returns {Promise<{seat: number|null, entry: Entry}>} seat: null for any open one
+ */
+async function seatOf(table, path, invitation) {
+  if (invitation) {
+    const answer = await ask(`${path}/invitation`, { body: { invitation } });
+    return { seat: answer.seat, entry: answer.table };
+  }
+  const { tables } = await ask(`/api/tables?table=${encodeURIComponent(table)}`);
+  if (!tables.length) throw new Error("This table has no open seat any more.");
+  return { seat: null, entry: tables[0] };
+}
+
+/** @param {{seat: number|null, entry: Entry}} found */
+function invitationWords({ seat, entry }) {
+  const place = seat === null ? "an open seat" : `seat ${LETTERS[seat]}`;
+  const others = entry.seats.filter(({ taken }) => taken).map(seatName);
+  const company = others.length ? `, with ${others.join(", ")}` : "";
+  const help = entry.help ? " Win chances and hints are on." : "";
+  return `There is ${place} for you${company}. ${capital(entry.rules_words)}.${help}`;
+}

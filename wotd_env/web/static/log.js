@@ -1,0 +1,79 @@
+/** The log of a game: the rolls for the start, then every decision. */
+
+import { diceRow } from "./dice.js";
+import { glyph, h } from "./dom.js";
+import { facesOf, placesAfter } from "./places.js";
+import { counted, DRAGON, seatName } from "./words.js";
+
+/** @import {RollOff, Step, View} from "./types.js" */
+
+/** Make the log. */
+export function makeLog() {
+  const entries = h("ol");
+  const scroll = h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Log" }, entries);
+  const element = h("section", { class: "card log-card" }, h("h2", {}, "Log"), scroll);
+  let shown = { game: 0, count: -1 };
+
+  /** @param {View} view */
+  function show(view) {
+    const { game, log } = view;
+    if (shown.game !== game || shown.count < 0 || shown.count > log.length || (!shown.count && log.length)) {
+      entries.replaceChildren();
+      shown = { game, count: 0 };
+      if (view.roll_off) entries.append(rollOff(view.roll_off, view));
+      else if (!log.length) entries.append(h("li", { class: "quiet" }, "No decision so far."));
+    }
+    const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
+    let turn = log[shown.count - 1]?.turn ?? -1;
+    for (let ply = shown.count; ply < log.length; ply++) {
+      if (log[ply].turn !== turn) entries.append(turnHead(log[ply], view));
+      turn = log[ply].turn;
+      entries.append(logLine(log, ply));
+    }
+    shown.count = log.length;
+    if (atEnd) scroll.scrollTop = scroll.scrollHeight;
+  }
+
+  return { element, show };
+}
+
+/** @param {Step} step @param {View} view */
+function turnHead({ turn, seat }, view) {
+  return h(
+    "li",
+    { class: "turn-head" },
+    glyph(`piece-${view.color[seat]}`, "piece"),
+    h("strong", {}, seatName(view.seats[seat])),
+    h("span", {}, `turn ${turn + 1}`),
+  );
+}
+
+/** @param {Step[]} log @param {number} ply */
+function logLine(log, ply) {
+  const step = log[ply];
+  const { order } = placesAfter(log.slice(Math.max(0, ply - 4), ply), step.turn);
+  return h(
+    "li",
+    { class: step.forced ? "forced" : "" },
+    step.dice.every((face) => face >= 0) ? diceRow(facesOf(order, step.dice)) : null,
+    h("span", {}, step.words, step.note ? ` (${step.note})` : "", h("code", {}, step.notation)),
+  );
+}
+
+/** @param {RollOff} rounds @param {View} view */
+function rollOff(rounds, view) {
+  const parts = rounds.map((round, number) =>
+    h(
+      "div",
+      { class: "round" },
+      number > 0 && h("p", { class: "quiet" }, "A tie: these players roll again."),
+      ...round.map((faces, seat) => {
+        if (faces === null) return null;
+        const dragons = faces.filter((face) => face === DRAGON).length;
+        const who = h("span", { class: "who" }, seatName(view.seats[seat]));
+        return h("div", {}, who, diceRow(faces), h("span", {}, counted(dragons, "dragon")));
+      }),
+    ),
+  );
+  return h("li", { class: "roll-off" }, h("strong", {}, "Who starts: most dragons"), ...parts);
+}

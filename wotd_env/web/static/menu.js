@@ -1,0 +1,86 @@
+/** The menu of a table: share the game, and give a seat to an agent. */
+
+import { agentsFor, ask } from "./api.js";
+import { copyButton, errorLine, h, workButton } from "./dom.js";
+import { whyNot } from "./offers.js";
+import { seatName } from "./words.js";
+
+/** @import {Keys} from "./api.js" */
+/** @import {Agent, Seat, View} from "./types.js" */
+
+/**
+ * Make the menu.
+ * @param {string} table
+ * @param {Keys} own
+ * @param {() => View|null} viewNow
+ */
+export function makeMenu(table, own, viewNow) {
+  const path = `/api/tables/${encodeURIComponent(table)}`;
+  const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
+  const watch = `${location.origin}${location.pathname}#/watch/${table}/${own.watch}`;
+  const share = h(
+    "div",
+    { class: "share" },
+    h("h3", {}, "Share"),
+    copyButton("Copy the position", () => viewNow()?.position ?? ""),
+    copyButton("Copy the game", gameText),
+    workButton("Save the game", async () => saveText(await gameText(), `wotd-${table}.txt`)),
+    own.watch ? copyButton("Copy a link to watch", () => watch) : null,
+  );
+  const people = h("div");
+  const element = h("details", { class: "card menu" }, h("summary", {}, "Share, seats"), share, people);
+  let shown = "";
+
+  /** @param {View} view */
+  function show(view) {
+    const seats = view.seats.filter(
+      (seat) => seat.kind !== "agent" && (seat.mine || (view.host && !seat.connected)),
+    );
+    const now = JSON.stringify(seats.map(({ seat, name }) => [seat, name]));
+    if (now === shown) return;
+    shown = now;
+    people.replaceChildren(
+      seats.length ? h("h3", {}, "Give a seat to an agent") : "",
+      ...seats.map((seat) => handOver(seat, view, `${path}/seat`, own.key)),
+    );
+  }
+
+  return { element, show };
+}
+
+/** @param {string} text @param {string} name of the file */
+function saveText(text, name) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  h("a", { href: url, download: name }).click();
+  URL.revokeObjectURL(url);
+}
+
+/** @param {Seat} seat @param {View} view @param {string} path @param {string} key */
+function handOver(seat, view, path, key) {
+  const select = h("select", { "aria-label": `agent for ${seatName(seat)}` });
+  const error = errorLine();
+  agentsFor(view.rules).then((found) => {
+    select.append(...found.map((agent) => agentOption(agent, view.rules.players)));
+  }, error.show);
+  return h(
+    "div",
+    { class: "hand-over" },
+    h("span", { class: "name" }, seatName(seat)),
+    select,
+    workButton("Hand over", async () => {
+      await ask(path, { key, body: { seat: seat.seat, agent: select.value } });
+    }),
+    error.element,
+  );
+}
+
+/**
+ * Make the option of an agent; it is disabled, and says why, if the agent cannot play the rules.
+ * @param {Agent} agent
+ * @param {number} players
+ */
+export function agentOption(agent, players) {
+  const reason = whyNot(agent, players);
+  const properties = { value: agent.name, title: agent.words, disabled: Boolean(reason) };
+  return h("option", properties, reason || agent.name);
+}

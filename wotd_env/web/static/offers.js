@@ -1,0 +1,78 @@
+/** What can be chosen when a table is set up: agents, seats and rules. */
+
+import { LETTERS } from "./words.js";
+
+/** @import {Agent} from "./types.js" */
+
+/**
+ * The fields of a set-up form.
+ * @typedef {{players: number, powers: string, spaces: number, dead_pieces: number, immunity: boolean, start: string,
+ *   colors: string|null}} WantedRules
+ * @typedef {{kind: string, name: string, agent: string}} WantedSeat
+ */
+
+export const USUAL_AGENT = "planner";
+
+/**
+ * Return why an agent cannot play some rules, as a sentence without a full stop.
+ * @param {Agent} agent
+ * @param {number} players
+ * @returns {string} empty if it can
+ */
+export function whyNot({ name, plays, why, players: able }, players) {
+  if (plays !== undefined) return plays ? "" : why || `${name} is not made for these rules`;
+  if (!able || able.includes(players)) return "";
+  return `${name} is made for ${able.join(", ").replace(/, (\d)$/, " or $1")} players only`;
+}
+
+/**
+ * Return the agent to select: the wanted one, the usual one, or the first one that can play.
+ * @param {Agent[]} agents
+ * @param {string} wanted
+ * @param {number} players
+ */
+export function ableAgent(agents, wanted, players) {
+  const able = agents.filter((agent) => !whyNot(agent, players)).map(({ name }) => name);
+  return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;
+}
+
+/**
+ * Return who sits where at first.
+ * @param {number} seat
+ * @param {string[]} players names of the players of a game to go on with
+ * @param {Agent[]} agents
+ * @param {string} own name of the person at this screen
+ * @returns {WantedSeat}
+ */
+export function firstSeat(seat, players, agents, own) {
+  const name = players[seat];
+  if (name === undefined)
+    return { kind: seat === 0 ? "here" : "agent", name: seat === 0 ? own : "", agent: USUAL_AGENT };
+  if (agents.some((agent) => agent.name === name)) return { kind: "agent", name: "", agent: name };
+  const nameless = name === `Player ${LETTERS[seat]}`;
+  return { kind: "here", name: nameless ? "" : name, agent: USUAL_AGENT };
+}
+
+/**
+ * Return how many players a position has, or null if its text does not say.
+ * @param {string} position
+ */
+export function playersOf(position) {
+  const found = position.match(/ ([wfmeo]{2,5})[( ]/);
+  return found ? found[1].length : null;
+}
+
+/**
+ * Return the body of a request for a table.
+ * @param {WantedSeat[]} seats
+ * @param {WantedRules} rules
+ * @param {{position: string, help: string, pace: number}} more `help` is "yes", "no" or empty for the default
+ */
+export function requestOf(seats, rules, { position, help, pace }) {
+  return {
+    seats: seats.map(({ kind, name, agent }) => (kind === "agent" ? { kind, agent } : { kind, name })),
+    pace,
+    ...(position ? { position } : { rules }),
+    ...(help ? { help: help === "yes" } : {}),
+  };
+}

@@ -1,0 +1,87 @@
+/** Places of the dice on the screen. The engine sorts the dice after each roll; on the screen a die keeps its place. */
+
+/**
+ * `order` holds, for each place on the screen, the index of its die among the engine's sorted dice.
+ * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places `kept` and `rolled` are by place, and true
+ *   for the dice that the last roll left alone and for those that it rolled
+ */
+
+const STOP_ROLLING = 31; // smaller actions keep die i if bit i is set
+
+/** @param {boolean} value */
+const all = (value) => Array.from({ length: 5 }, () => value);
+
+/** The places at the start of a turn. @returns {Places} */
+export const sortedPlaces = () => ({ order: [0, 1, 2, 3, 4], kept: all(false), rolled: all(false) });
+
+/**
+ * Return the faces of dice in the order of their places.
+ * @param {number[]} order
+ * @param {number[]} dice sorted
+ */
+export const facesOf = (order, dice) => order.map((die) => dice[die]);
+
+/**
+ * Return the faces that are kept, sorted, as one word: equal words are the same choice.
+ * @param {number[]} faces
+ * @param {boolean[]} held
+ */
+export const heldFaces = (faces, held) =>
+  faces
+    .filter((_, i) => held[i])
+    .sort()
+    .join("");
+
+/**
+ * Return which places an action keeps.
+ * @param {number[]} order
+ * @param {number[]} dice sorted
+ * @param {number} action
+ * @param {boolean[]|null} [pressed] the places that a person pressed; they count if they show the same faces, because
+ *   the action names only one of several equal dice
+ * @returns {boolean[]} by place
+ */
+export function keptPlaces(order, dice, action, pressed = null) {
+  const kept = order.map((die) => action === STOP_ROLLING || Boolean((action >> die) & 1));
+  const faces = facesOf(order, dice);
+  return pressed && heldFaces(faces, pressed) === heldFaces(faces, kept) ? [...pressed] : kept;
+}
+
+/**
+ * Return the places after a roll: kept dice stay, the others fill the free places in ascending order.
+ * @param {number[]} order
+ * @param {number[]} dice sorted, before the roll
+ * @param {boolean[]} kept by place
+ * @param {number[]} rolled sorted dice after the roll
+ * @returns {Places}
+ */
+export function afterRoll(order, dice, kept, rolled) {
+  const free = rolled.map((_, die) => die);
+  const stay = order.map((die, place) => {
+    if (!kept[place]) return -1;
+    const now = free.findIndex((candidate) => rolled[candidate] === dice[die]);
+    return free.splice(now, 1)[0];
+  });
+  return {
+    order: stay.map((die) => (die < 0 ? /** @type {number} */ (free.shift()) : die)),
+    kept,
+    rolled: kept.map((held) => !held),
+  };
+}
+
+/**
+ * Return the places of the dice after some decisions.
+ * @param {{turn: number, action: number, dice: number[], roll: number[]|null}[]} steps decisions of the game so far
+ * @param {number} turn the present one
+ * @param {(step: any) => boolean[]|null} [pressed] the places that a person pressed for a step
+ * @returns {Places}
+ */
+export function placesAfter(steps, turn, pressed = () => null) {
+  let places = sortedPlaces();
+  for (const step of steps.filter((one) => one.turn === turn && one.action < STOP_ROLLING && one.roll)) {
+    const kept = keptPlaces(places.order, step.dice, step.action, pressed(step));
+    places = afterRoll(places.order, step.dice, kept, step.roll ?? []);
+  }
+  if (steps.length && steps[steps.length - 1].turn !== turn) places.rolled = all(true);
+  return places;
+}

@@ -1,0 +1,84 @@
+/** The tables of a review: skill and luck of every player, and the greatest errors. */
+
+import { glyph, h } from "./dom.js";
+import { costOf, shareOf, signedCost, worstOf } from "./grades.js";
+
+/** @import {Review, SeatGrade} from "./types.js" */
+
+const COLUMNS = ["Player", "Errors", "Blunders", "Cost", "Luck", "Without luck"];
+
+/** @param {string} kind "error" or "blunder" */
+export const gradeMark = (kind) =>
+  h("span", { class: `grade ${kind}`, role: "img", "aria-label": kind }, kind === "blunder" ? "??" : "?");
+
+/** @param {Review} review @param {string[]} names */
+export function gradeTable(review, names) {
+  const heads = COLUMNS.map((head) => h("th", { scope: "col" }, head));
+  const rows = review.seats.map((seat) => gradeRow(seat, names[seat.seat], review));
+  const explanation =
+    "Errors: decisions that cost something, of all with a choice. Cost: the chance to win lost by errors. " +
+    "Luck: the chance gained by dice. Without luck: the share of the win that the decisions earned.";
+  return h(
+    "div",
+    { class: "grades" },
+    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    h("p", { class: "quiet" }, explanation),
+    h("p", { class: "quiet" }, `Source: ${review.source}${review.exact ? "" : ", an estimate"}.`),
+  );
+}
+
+/** @param {SeatGrade} grade @param {string} name @param {Review} review */
+function gradeRow(grade, name, { rules: { players }, last }) {
+  const { errors, decisions, blunders, regret, luck, luck_adjusted: adjusted } = grade;
+  const cells = [
+    `${errors}/${decisions}`,
+    String(blunders),
+    costOf(regret, players),
+    luck === null ? "" : signedCost(luck, players),
+    adjusted === null ? "" : shareOf(adjusted, players),
+  ];
+  return h(
+    "tr",
+    {},
+    h(
+      "th",
+      { scope: "row", title: name },
+      glyph(`piece-${last.color[grade.seat]}`, "piece"),
+      h("span", {}, name),
+    ),
+    ...cells.map((cell) => h("td", {}, cell)),
+  );
+}
+
+/** @param {Review} review @param {string[]} names */
+export function pointsList({ last }, names) {
+  const items = names.map((name, seat) =>
+    h(
+      "li",
+      {},
+      h("span", {}, glyph(`piece-${last.color[seat]}`, "piece"), ` ${name}`),
+      h("span", {}, String(last.scores[seat])),
+    ),
+  );
+  return h("ul", { class: "tables" }, ...items);
+}
+
+/** @param {Review} review @param {(step: number) => void} go */
+export function worstList({ steps, rules }, go) {
+  const items = worstOf(steps).map(({ step, number }) =>
+    h(
+      "li",
+      {},
+      h(
+        "button",
+        { type: "button", onclick: () => go(number) },
+        gradeMark(step.class),
+        h("span", {}, `Turn ${step.turn + 1}: ${step.words}`),
+        h("span", { class: "loss" }, costOf(step.regret ?? 0, rules.players)),
+      ),
+    ),
+  );
+  return items.length
+    ? h("ol", { class: "worst-list" }, ...items)
+    : h("p", { class: "quiet" }, "None: no decision cost much.");
+}

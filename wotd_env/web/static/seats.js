@@ -1,0 +1,59 @@
+/** The seats of a table with their scores, and the bar of win chances. */
+
+import { powerButton } from "./dialogs.js";
+import { glyph, h } from "./dom.js";
+import { colorsOpen, percent, seatName, stateOf } from "./words.js";
+
+/** @import {Help, Seat, View} from "./types.js" */
+
+/** Make the list of seats. */
+export function makeSeats() {
+  const list = h("ul", { class: "seats", "aria-label": "Seats" });
+  const bar = h("div", { class: "bar", role: "img", "aria-label": "Chances to win", hidden: true });
+  const element = h("div", { class: "seats-box" }, list, bar);
+
+  /** @param {View} view @param {Help|null} help */
+  function show(view, help) {
+    const chances = help?.game === view.game ? help.chances : null;
+    list.style.setProperty("--seats", String(view.seats.length));
+    list.replaceChildren(...view.seats.map((seat) => seatItem(seat, view, chances?.[seat.seat] ?? null)));
+    bar.hidden = !view.help; // its room is kept before the first chances come
+    const words = view.seats.map((seat) => `${seatName(seat)} ${percent(chances?.[seat.seat] ?? 0)}`);
+    bar.setAttribute(
+      "aria-label",
+      chances ? `Chances to win: ${words.join(", ")}` : "Chances to win: not known yet",
+    );
+    bar.replaceChildren(...(chances ?? []).map((chance, seat) => barPart(chance, view.color[seat])));
+  }
+
+  return { element, show };
+}
+
+/** @param {Seat} seat @param {View} view @param {number|null} chance */
+function seatItem(seat, view, chance) {
+  const { status, player, result } = view;
+  const acts = status === "playing" && seat.seat === player;
+  const won = result !== null && !result.truncated && result.winners.includes(seat.seat);
+  const open = colorsOpen(view);
+  const name = seatName(seat);
+  return h(
+    "li",
+    { class: `seat${acts ? " acts" : ""}${won ? " won" : ""}`, "aria-current": acts ? "true" : null },
+    open
+      ? h("span", { class: "piece unknown", "aria-hidden": "true" }, "?")
+      : glyph(`piece-${seat.color}`, "piece"),
+    h("span", { class: "unseen" }, `seat ${seat.letter}, ${open ? "color to be drawn" : seat.animal}: `),
+    h("span", { class: "name", title: name }, name),
+    h("span", { class: "score" }, String(seat.score), h("span", { class: "unseen" }, " points")),
+    seat.power === null || open ? null : powerButton(seat.power, seat.used, name),
+    h("span", { class: "state" }, stateOf(seat, view)),
+    chance === null ? null : h("span", { class: "chance", title: "chance to win" }, percent(chance)),
+  );
+}
+
+/** @param {number} chance @param {number} color */
+function barPart(chance, color) {
+  const part = h("span", { class: `share-${color}` });
+  part.style.flexGrow = String(Math.max(chance, 0.004));
+  return part;
+}

@@ -1,0 +1,259 @@
+/** The form that sets up a table. */
+
+import { agentsFor, ask, kept, keys } from "./api.js";
+import { errorLine, h } from "./dom.js";
+import { agentOption } from "./menu.js";
+import { ableAgent, firstSeat, playersOf, requestOf, whyNot } from "./offers.js";
+import { capital, LETTERS } from "./words.js";
+
+/** @import {WantedRules, WantedSeat} from "./offers.js" */
+/** @import {Agent, Options, Range, Setup} from "./types.js" */
+
+const KINDS = {
+  here: "a person at this screen",
+  invited: "a person by invitation link",
+  open: "anyone on this server",
+  agent: "an agent",
+};
+/** @type {Record<string, string>} */
+const RULE_WORDS = {
+  none: "none (basic game)",
+  own: "each animal its own",
+  any: "any one, once per game",
+  dragons: "most dragons rolled",
+  loser: "the loser of the previous game",
+  null: "in order",
+  random: "random",
+};
+
+/**
+ * Make the form.
+ * @param {Setup} setup
+ * @param {string} position to start from, or empty
+ * @param {string[]} players names of its players, or empty
+ */
+export function setUpForm(setup, position, players) {
+  const error = errorLine();
+  const count = playersField(setup.rules.players, playersOf(position));
+  const seats = makeSeatRows(setup, players);
+  const moreRules = rulesFields(setup, position);
+  const powers = selectField(setup.rules.powers, "powers", "Powers of the animals");
+  const watch = h("button", { type: "button" }, "Watch agents play");
+  const form = h(
+    "form",
+    {},
+    ...[count.element, seats.element, powers, moreRules, error.element],
+    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Start the game"), watch),
+  );
+  const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
+  let asked = 0;
+
+  /** Fit the form to its number of players, and offer the agents that play the rules. */
+  async function fit() {
+    const many = count.value();
+    dead.max = String(5 * (5 - many));
+    dead.value = String(Math.min(Number(dead.value), Number(dead.max)));
+    seats.show(many);
+    const now = ++asked;
+    const given = textOf(new FormData(form), "position");
+    const found = given ? setup.agents : await agentsFor(rulesOf(new FormData(form), many)).catch(() => null);
+    if (found && now === asked) seats.offer(found, many);
+  }
+
+  /** @param {WantedSeat[]} wanted */
+  async function open(wanted) {
+    const fields = new FormData(form);
+    error.hide();
+    const here = wanted.find(({ kind, name }) => kind === "here" && name);
+    if (here) kept.set("wotd-name", here.name);
+    try {
+      const more = {
+        position: textOf(fields, "position"),
+        help: textOf(fields, "help"),
+        pace: Number(fields.get("pace")),
+      };
+      const body = requestOf(wanted, rulesOf(fields, count.value()), more);
+      const { table, key, watch: link, invitations } = await ask("/api/tables", { body });
+      keys.add(table, { key, watch: link, invitations });
+      location.hash = `#/table/${table}`;
+    } catch (reason) {
+      error.show(reason);
+    }
+  }
+
+  form.addEventListener("change", fit);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    open(seats.wanted());
+  });
+  watch.addEventListener("click", () => open(seats.wanted().map((seat) => ({ ...seat, kind: "agent" }))));
+  fit();
+  return [h("h2", { id: "set-up-title" }, "Set up a table"), form];
+}
+
+/** @param {FormData} fields @param {string} name */
+const textOf = (fields, name) => String(fields.get(name) ?? "").trim();
+
+/** @param {FormData} fields @param {number} players @returns {WantedRules} */
+function rulesOf(fields, players) {
+  const colors = textOf(fields, "colors");
+  return {
+    players,
+    powers: textOf(fields, "powers"),
+    spaces: Number(fields.get("spaces")),
+    dead_pieces: Number(fields.get("dead_pieces")),
+    immunity: fields.has("immunity"),
+    start: textOf(fields, "start"),
+    colors: colors === "null" ? null : colors,
+  };
+}
+
+/** @param {Range} range @param {number|null} wanted */
+function playersField({ least, most, default: usual }, wanted) {
+  const counts = Array.from({ length: most - least + 1 }, (_, i) => least + i);
+  const buttons = counts.map((count) =>
+    h("input", {
+      type: "radio",
+      name: "players",
+      value: String(count),
+      checked: count === (wanted ?? usual),
+    }),
+  );
+  const labels = buttons.map((button) => h("label", {}, button, h("span", {}, button.value)));
+  return {
+    element: h("fieldset", { class: "segments" }, h("legend", {}, "Players"), ...labels),
+    value: () => Number(buttons.find((button) => button.checked)?.value ?? usual),
+  };
+}
+
+/**
+ * Make the rows of the seats.
+ * @param {Setup} setup
+ * @param {string[]} players names of the players of a game to go on with
+ */
+function makeSeatRows(setup, players) {
+  const list = h("ol", { class: "seat-list" });
+  const note = h("p", { class: "quiet", hidden: true });
+  /** @type {ReturnType<typeof seatRow>[]} */
+  const rows = [];
+  let many = 0;
+
+  /** @param {number} count */
+  function show(count) {
+    many = count;
+    while (rows.length < count) {
+      const own = kept.get("wotd-name", "");
+      const row = seatRow(rows.length, firstSeat(rows.length, players, setup.agents, own), setup);
+      rows.push(row);
+      row.offer(setup.agents, count);
+    }
+    list.replaceChildren(...rows.slice(0, count).map(({ element }) => element));
+  }
+
+  /** @param {Agent[]} agents @param {number} count */
+  function offer(agents, count) {
+    for (const row of rows) row.offer(agents, count);
+    const reasons = agents.map((agent) => whyNot(agent, count)).filter(Boolean);
+    note.hidden = reasons.length === 0;
+    note.textContent = reasons.map((reason) => `${capital(reason)}.`).join(" ");
+  }
+
+  const wanted = () => rows.slice(0, many).map((row) => row.wanted());
+  return { element: h("div", { class: "seat-box" }, list, note), show, offer, wanted };
+}
+
+/** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
+function seatRow(seat, first, setup) {
+  const letter = LETTERS[seat];
+  const kinds = Object.entries(KINDS).map(([value, words]) => h("option", { value }, words));
+  const kind = h(
+    "select",
+    { "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit },
+    ...kinds,
+  );
+  const name = h("input", {
+    "aria-label": `name of seat ${letter}`,
+    placeholder: "name",
+    maxlength: setup.name_length,
+    autocomplete: "off",
+    value: first.name,
+  });
+  const agent = h("select", { "aria-label": `agent of seat ${letter}` });
+  const number = h("span", { class: "number" }, `Seat ${letter}`);
+
+  function fit() {
+    name.hidden = kind.value !== "here";
+    agent.hidden = kind.value !== "agent";
+  }
+
+  /** @param {Agent[]} agents @param {number} players */
+  function offer(agents, players) {
+    const selected = ableAgent(agents, agent.value || first.agent, players);
+    agent.replaceChildren(...agents.map((each) => agentOption(each, players)));
+    agent.value = selected;
+  }
+
+  /** @returns {WantedSeat} */
+  const wanted = () => ({ kind: kind.value, name: name.value.trim(), agent: agent.value });
+  fit();
+  return { element: h("li", {}, number, kind, name, agent), offer, wanted };
+}
+
+/** @param {Options} options @param {string} name @param {string} label */
+function selectField({ values, default: usual }, name, label) {
+  const options = values.map((value) =>
+    h("option", { value: String(value) }, RULE_WORDS[String(value)] ?? String(value)),
+  );
+  return h("label", {}, label, h("select", { name, value: String(usual) }, ...options));
+}
+
+/** @param {Range} range @param {string} name @param {string} label */
+function numberField({ least, most, default: usual }, name, label) {
+  const properties = { type: "number", name, min: least, max: most, value: String(usual), required: true };
+  return h("label", {}, label, h("input", properties));
+}
+
+/** @param {Setup} setup @param {string} position */
+function rulesFields({ rules, pace }, position) {
+  const immunity = h(
+    "label",
+    { class: "tick" },
+    h("input", { type: "checkbox", name: "immunity" }),
+    "Animals on the path of their own color cannot be swapped",
+  );
+  const line = h("input", {
+    name: "position",
+    value: position,
+    spellcheck: "false",
+    autocomplete: "off",
+    placeholder: "..A....|B..../…",
+  });
+  const help = h(
+    "select",
+    { name: "help", value: "" },
+    h("option", { value: "" }, "on if all seats are at this screen or agents"),
+    h("option", { value: "yes" }, "on"),
+    h("option", { value: "no" }, "off"),
+  );
+  const usual = String(pace.default);
+  const paces = { 0.2: "fast", [usual]: "normal", 2: "slow" };
+  const options = Object.entries(paces).map(([value, words]) => h("option", { value }, words));
+  const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
+  return h(
+    "details",
+    { open: Boolean(position) || roomy },
+    h("summary", {}, "More rules"),
+    h(
+      "div",
+      { class: "fields" },
+      numberField(rules.spaces, "spaces", "Plain spaces of a path"),
+      numberField(rules.dead_pieces, "dead_pieces", "Dead pieces"),
+      selectField(rules.colors, "colors", "Colors"),
+      selectField(rules.start, "start", "Starting player"),
+      immunity,
+      h("label", { class: "wide" }, "Win chances and hints", help),
+      h("label", {}, "Speed of agents", h("select", { name: "pace", value: usual }, ...options)),
+      h("label", { class: "wide" }, "Start from a position (it brings its own rules)", line),
+    ),
+  );
+}

@@ -1,0 +1,61 @@
+/** The types of the server's answers. This module contains no code. */
+
+/**
+ * @typedef {{seat: number, path: number, from: number, to: number}} Move
+ * @typedef {{action: number, kind: string, words: string, notation: string, keep: boolean[]|null, path: number|null,
+ *   from: number|null, to: number|null, seats: number[]|null, moves: Move[], power: number|null}} Choice
+ * @typedef {{ply: number, turn: number, seat: number, dice: number[], words: string, notation: string, action: number,
+ *   forced: boolean, roll: number[]|null, moves: Move[], note: string|null}} Step
+ * @typedef {{seat: number, letter: string, kind: string, agent: string|null, name: string, taken: boolean,
+ *   connected: boolean, mine: boolean, thinking: boolean, color: number, animal: string, power: number|null,
+ *   used: boolean, score: number}} Seat
+ * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
+ *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[], position: string,
+ *   words: string}} State
+ * @typedef {{players: number, spaces: number, powers: string, immunity: boolean, dead_pieces: number,
+ *   colors: string|number[]|null, start: string|number}} Rules
+ * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], words: string}} Result
+ * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
+ * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
+ *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
+ *   kept: boolean[], roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number,
+ *   result: Result|null}} View
+ * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
+ *   hints: {action: number, words: string, loss: number}[]}} Help
+ */
+
+/**
+ * An entry of the list of open tables.
+ * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
+ *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry
+ */
+
+/**
+ * An agent. `/api/setup` sends `players`, the numbers of players for which it plays the basic game; `/api/agents` sends
+ * whether it plays the given rules, and why not.
+ * @typedef {{name: string, words: string, players?: number[], plays?: boolean, why?: string}} Agent
+ * @typedef {{least: number, most: number, default: number}} Range
+ * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
+ * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,
+ *   rules: {players: Range, spaces: Range, dead_pieces: Range, powers: Options, immunity: Options, colors: Options,
+ *   start: Options}}} Setup
+ */
+
+/**
+ * A game to step through. The fields after `state` of a step, and `seats`, `source` and `last_chances` of the review,
+ * exist only if the game is graded.
+ * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
+ *   luck: number|null, luck_adjusted: number|null}} SeatGrade
+ * @typedef {Step & {state: State, class: string, regret: number|null, best_words: string|null, luck: number|null,
+ *   chances: number[]}} GradedStep
+ * @typedef {{rules: Rules, rules_words: string, players: string[], text: string, graded: boolean, steps: GradedStep[],
+ *   last: State, result: Result|null, source: string, exact: boolean, last_chances: number[],
+ *   seats: SeatGrade[]}} Review
+ */
+
+/**
+ * A mark on a cell of the board.
+ * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark
+ */
+
+export {};

@@ -1,0 +1,136 @@
+/** Words of the page: names, titles and numbers as people read them. */
+
+/** @import {Seat, View} from "./types.js" */
+
+export const ELEMENTS = ["water", "fire", "metal", "earth", "wood"];
+export const DRAGON = 5;
+export const FACES = [...ELEMENTS, "dragon"];
+export const ANIMALS = ["black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon"];
+export const LETTERS = "ABCDE";
+
+/** Powers by their numbers; the last one stands for a seat that may choose. */
+export const POWERS = [
+  { name: "fear", words: "Stay put although you could move." },
+  { name: "rebirth", words: "Take one extra turn after this one." },
+  { name: "eye of the tiger", words: "Re-roll once more after the second re-roll." },
+  {
+    name: "anxiety",
+    words:
+      "If the space that you would reach is occupied, go on to the next empty space. " +
+      "In an equilibrium, every blocked piece that can jump does so.",
+  },
+  {
+    name: "the dragon",
+    words: "Count all dragons that you rolled as one element of your choice, for one move.",
+  },
+  { name: "any one power", words: "Choose one of the five powers." },
+];
+const ANY_POWER = 5;
+
+/** @param {string} word */
+export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** @param {number} count @param {string} noun */
+export const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/**
+ * Return a chance in per cent, with a decimal where it matters.
+ * @param {number} chance 0 to 1
+ */
+export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
+
+/** @param {{seat: number, name?: string}} seat */
+export const seatName = ({ seat, name }) => name || `Seat ${LETTERS[seat]}`;
+
+/**
+ * Return the names of a game's players; equal names get the letter of their seat.
+ * @param {string[]} players
+ */
+export function playerNames(players) {
+  const names = players.map((name, seat) => seatName({ seat, name: name === "?" ? "" : name }));
+  return names.map((name, seat) =>
+    names.indexOf(name) === names.lastIndexOf(name) ? name : `${name} (${LETTERS[seat]})`,
+  );
+}
+
+/** @param {number} space @param {number} spaces plain spaces of a path */
+export function spaceName(space, spaces) {
+  if (space === 0) return "off the board";
+  return space > spaces ? `number ${space - spaces}` : `space ${space}`;
+}
+
+/** The question of each phase. @type {Record<string, string>} */
+const QUESTIONS = {
+  keep: "which dice to keep?",
+  move: "where to move?",
+  extra: "take an extra turn?",
+  chance: "roll",
+};
+
+/**
+ * Return whether the eye of the tiger is what a seat decides about.
+ * @param {{phase: string, rolls_left: number}} state
+ */
+export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" && left === 0;
+
+/** @param {View} view */
+export function titleOf(view) {
+  if (view.status === "waiting") return "Waiting for players";
+  if (view.status === "over") return view.result?.words ?? "The game is over";
+  const name = seatName(view.seats[view.player]);
+  if (!view.choices.length) return `${name} is to play`;
+  const several = view.seats.filter(({ mine }) => mine).length > 1;
+  const question = asksForTiger(view) ? "use the eye of the tiger?" : QUESTIONS[view.phase];
+  return `${several ? name : "Your turn"}: ${question}`;
+}
+
+/**
+ * Return the facts below the title.
+ * @param {View} view
+ */
+export function factsOf(view) {
+  const playing = view.status === "playing";
+  return [
+    view.game > 1 && `game ${view.game}`,
+    playing && `turn ${view.turn + 1}`,
+    playing && view.phase === "keep" && view.rolls_left > 0 && `${counted(view.rolls_left, "re-roll")} left`,
+    view.perfection && "perfection: an extra turn is earned",
+    !playing && view.rules_words,
+    !playing && view.help && "win chances and hints are on",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/**
+ * Return what a seat does at the moment.
+ * @param {Seat} seat
+ * @param {View} view
+ */
+export function stateOf(seat, { status, player, result }) {
+  if (!seat.taken) return "free";
+  if (result && !result.truncated && result.winners.includes(seat.seat)) return "won";
+  if (seat.thinking) return "thinking …";
+  if (status === "playing" && seat.seat === player) return seat.mine ? "you play" : "plays";
+  return !seat.connected && seat.kind !== "agent" ? "away" : "";
+}
+
+/**
+ * Return whether the colors of a table are drawn anew when its game starts.
+ * @param {View} view
+ */
+export const colorsOpen = ({ status, rules }) => status === "waiting" && rules.colors === "random";
+
+/**
+ * Explain a power.
+ * @param {number} power
+ * @param {boolean} used
+ * @param {string} name of its seat
+ */
+export function explainPower(power, used, name) {
+  const which =
+    power === ANY_POWER
+      ? POWERS.slice(0, ANY_POWER).map((each) => `${capital(each.name)}: ${each.words}`)
+      : [POWERS[power].words];
+  return [...which, `Once per game. ${name} ${used ? "has used it." : "can still use it."}`];
+}
