@@ -1,6 +1,6 @@
 /** Requests to the server, its socket, and what this browser stores. */
 
-/** @import {Agent, Help, Rules, View} from "./types.js" */
+/** @import {Agent, Help, View} from "./types.js" */
 
 /** An error that the server answers, in its words. */
 export class Refusal extends Error {
@@ -39,14 +39,14 @@ export async function ask(path, { key = null, body } = {}) {
 }
 
 /**
- * Return all agents, and which of them play some rules. Without an answer about the rules, `players` of the set-up says
- * for how many players an agent is made.
- * @param {Partial<Rules>} rules
+ * Return all agents, and which of them play some rules or the rules of a position. A server without this request is
+ * asked for how many players each agent is made.
+ * @param {{rules?: object, position?: string}} wanted
  * @returns {Promise<Agent[]>}
  */
-export async function agentsFor(rules) {
+export async function agentsFor(wanted) {
   try {
-    return (await ask(`/api/agents?rules=${encodeURIComponent(JSON.stringify(rules))}`)).agents;
+    return (await ask("/api/agents", { body: wanted })).agents;
   } catch {
     return (await ask("/api/setup")).agents;
   }

@@ -59,7 +59,7 @@ function saveText(text, name) {
 function handOver(seat, view, path, key) {
   const select = h("select", { "aria-label": `agent for ${seatName(seat)}` });
   const error = errorLine();
-  agentsFor(view.rules).then((found) => {
+  agentsFor({ position: view.position }).then((found) => {
     select.append(...found.map((agent) => agentOption(agent, view.rules.players)));
   }, error.show);
   return h(

@@ -7,7 +7,7 @@ import { LETTERS } from "./words.js";
 /**
  * The fields of a set-up form.
  * @typedef {{players: number, powers: string, spaces: number, dead_pieces: number, immunity: boolean, start: string,
- *   colors: string|null}} WantedRules
+ *   colors?: string}} WantedRules
  * @typedef {{kind: string, name: string, agent: string}} WantedSeat
  */
 

@@ -5,7 +5,7 @@ import { costOf, shareOf, signedCost, worstOf } from "./grades.js";
 
 /** @import {Review, SeatGrade} from "./types.js" */
 
-const COLUMNS = ["Player", "Errors", "Blunders", "Cost", "Luck", "Without luck"];
+const COLUMNS = ["Player", "Errors", "Blunders", "Cost, %", "Luck, %", "Without luck, %"];
 
 /** @param {string} kind "error" or "blunder" */
 export const gradeMark = (kind) =>
@@ -36,7 +36,7 @@ function gradeRow(grade, name, { rules: { players }, last }) {
     costOf(regret, players),
     luck === null ? "" : signedCost(luck, players),
     adjusted === null ? "" : shareOf(adjusted, players),
-  ];
+  ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
   return h(
     "tr",
     {},

@@ -55,8 +55,11 @@ export function setUpForm(setup, position, players) {
     dead.value = String(Math.min(Number(dead.value), Number(dead.max)));
     seats.show(many);
     const now = ++asked;
-    const given = textOf(new FormData(form), "position");
-    const found = given ? setup.agents : await agentsFor(rulesOf(new FormData(form), many)).catch(() => null);
+    const fields = new FormData(form);
+    const position = textOf(fields, "position");
+    const found = await agentsFor(position ? { position } : { rules: rulesOf(fields, many) }).catch(
+      () => null,
+    );
     if (found && now === asked) seats.offer(found, many);
   }
 
@@ -104,7 +107,7 @@ function rulesOf(fields, players) {
     dead_pieces: Number(fields.get("dead_pieces")),
     immunity: fields.has("immunity"),
     start: textOf(fields, "start"),
-    colors: colors === "null" ? null : colors,
+    ...(colors === "null" ? {} : { colors }),
   };
 }
 

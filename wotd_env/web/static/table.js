@@ -158,7 +158,7 @@ class TablePage {
     this.log.show(view);
     this.menu.show(view);
     if (moved) this.announce(view, news);
-    if (!before) this.play.scrollIntoView({ block: "start" });
+    if (!before && matchMedia("(max-height: 700px)").matches) this.play.scrollIntoView({ block: "start" });
     else if (moved && this.myTurn && this.isFocusFree()) this.focusOnChoice();
     this.play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
   }
