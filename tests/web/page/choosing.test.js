@@ -92,6 +92,6 @@ test("buttons stand for the choices that the board does not show; ending the tur
   assert.deepEqual(choicesBeside(view([step, equilibrium, swap])), [equilibrium]);
   assert.equal(
     tipOf(/** @type {any} */ ([step, swap])),
-    "Tap a marked space to move. Tap two pieces to swap them.",
+    "Tap a marked space, or two pieces to swap.",
   );
 });

@@ -118,7 +118,7 @@ export function choicesBeside(view) {
 export function tipOf(choices) {
   const moves = choices.some(({ kind }) => ["move", "wood", "jump"].includes(kind));
   const swaps = choices.some(({ kind }) => kind === "swap");
-  return [moves && "Tap a marked space to move.", swaps && "Tap two pieces to swap them."]
-    .filter(Boolean)
-    .join(" ");
+  if (moves && swaps) return "Tap a marked space, or two pieces to swap.";
+  if (moves) return "Tap a marked space to move.";
+  return swaps ? "Tap two pieces to swap them." : "";
 }

@@ -1,0 +1,109 @@
+"""The page of `wotd serve`, as a person uses it through Playwright."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page
+
+from wotd_env import Game, Rules, make_policy, notation
+
+
+def set_up(
+    page: Page, *, agent: str = "greedy", powers: str = "none", spaces: int = 7, position: str = ""
+) -> None:
+    """Set up a table for one person and an agent that plays at once."""
+    page.get_by_label("name of seat A").fill("Ann")
+    page.get_by_label("agent of seat B").select_option(agent)
+    page.get_by_label("Powers of the animals").select_option(powers)
+    open_rules(page)
+    page.get_by_label("Speed of agents").select_option("fast")
+    page.get_by_label("Plain spaces").fill(str(spaces))
+    page.get_by_label("Start from a position").fill(position)
+    page.get_by_role("button", name="Start the game").click()
+    page.wait_for_selector(".play[data-at]")
+
+
+def open_rules(page: Page) -> None:
+    """Show all rules of the form; on large screens they are shown from the start."""
+    page.wait_for_selector(".set-up form")
+    if not page.locator(".set-up details[open]").count():
+        page.get_by_text("More rules").click()
+
+
+def at(page: Page) -> str:
+    """Say which position a page shows."""
+    return page.locator(".play").get_attribute("data-at") or ""
+
+
+@contextmanager
+def a_step(page: Page) -> Iterator[None]:
+    """Do what leads to another position, and wait for it."""
+    before = at(page)
+    yield
+    page.wait_for_function("old => document.querySelector('.play').dataset.at !== old", arg=before)
+
+
+def my_turn(page: Page) -> bool:
+    """Wait until a person is to decide, or the game is over; say which."""
+    page.wait_for_selector(".dock.mine, .result")
+    return page.locator(".result").count() == 0
+
+
+def decide(page: Page, press: Callable[[Locator], None]) -> None:
+    """Take any decision by what the dock and the board offer."""
+    cell = page.locator(".cell[data-mark=move]")
+    die = page.locator(".die[aria-pressed=false]")
+    stop = page.locator("[data-name=stop]")
+    with a_step(page):
+        if die.count() == 5:
+            press(die.first)
+            press(page.locator("[data-name=roll]"))
+        elif stop.count():
+            press(stop)
+        elif cell.count():
+            press(cell.first)
+            if page.locator(".cell[data-mark=picked]").count():  # several choices lead there
+                press(page.locator(".actions .primary").first)
+        else:
+            press(page.locator(".actions button").first)
+
+
+def played(page: Page) -> list[str]:
+    """Return the lines of the log."""
+    return page.locator(".log li").all_inner_texts()
+
+
+def board(page: Page) -> list[str]:
+    """Return what every cell of the board says."""
+    cells = page.locator("[role=gridcell]")
+    labels: list[str] = cells.evaluate_all("cells => cells.map(cell => cell.getAttribute('aria-label'))")
+    return labels
+
+
+def violations(page: Page) -> list[str]:
+    """Return what an accessibility checker has to say."""
+    page.wait_for_function(
+        "() => document.getAnimations().every(animation => animation.effect.getTiming().iterations > 1)"
+    )
+    found = Axe().run(page).response["violations"]
+    return [f"{node['html']}: {node['failureSummary']}" for each in found for node in each["nodes"]]
+
+
+def line(water: str, rest: str) -> str:
+    """Return a position in which all paths but water are empty."""
+    return "/".join([water, *[".......|....."] * 4]) + " " + rest
+
+
+def recorded() -> str:
+    """Return a game between agents as text."""
+    game, policy = Game(Rules(spaces=2)), make_policy("greedy")
+    state, actions = game.reset(1, seed=4), []
+    rng = np.random.default_rng(0)
+    while not game.is_over(state)[0]:
+        actions.append(int(policy.act(game, state, rng)[0]))
+        game.step(state, actions[-1:])
+    return str(notation.record_game(game.rules, actions, seed=4, players=("Ann", "greedy")))
