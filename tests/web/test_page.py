@@ -28,7 +28,7 @@ def test_a_whole_game_by_taps_and_its_review(visit):
     expect(page.locator("#whose")).to_have_text(re.compile("wins with|share the victory"))
     page.get_by_role("link", name="Review the game").tap()
     expect(page.locator(".review")).to_be_visible()
-    expect(page.get_by_role("region", name="Skill and luck").get_by_role("row")).to_have_count(3)
+    expect(page.locator(".grades").get_by_role("row")).to_have_count(3)
     page.go_back()
     page.get_by_role("button", name="Next game").tap()
     expect(page.locator(".sub")).to_contain_text("game 2")

@@ -4,7 +4,7 @@ import { agentsFor, ask, kept, keys } from "./api.js";
 import { errorLine, h } from "./dom.js";
 import { agentOption } from "./menu.js";
 import { ableAgent, firstSeat, playersOf, requestOf, whyNot } from "./offers.js";
-import { capital, LETTERS } from "./words.js";
+import { LETTERS } from "./words.js";
 
 /** @import {WantedRules, WantedSeat} from "./offers.js" */
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
@@ -158,7 +158,7 @@ function makeSeatRows(setup, players) {
     for (const row of rows) row.offer(agents, count);
     const reasons = agents.map((agent) => whyNot(agent, count)).filter(Boolean);
     note.hidden = reasons.length === 0;
-    note.textContent = reasons.map((reason) => `${capital(reason)}.`).join(" ");
+    note.textContent = `${reasons.join("; ")}.`;
   }
 
   const wanted = () => rows.slice(0, many).map((row) => row.wanted());
