@@ -90,8 +90,5 @@ test("buttons stand for the choices that the board does not show; ending the tur
   assert.deepEqual(choicesBeside(view([end, extra], "extra")), [extra, end]);
   const equilibrium = choice(47, "equilibrium", { moves: [move(1), move(1, 1)] });
   assert.deepEqual(choicesBeside(view([step, equilibrium, swap])), [equilibrium]);
-  assert.equal(
-    tipOf(/** @type {any} */ ([step, swap])),
-    "Tap a marked space, or two pieces to swap.",
-  );
+  assert.equal(tipOf(/** @type {any} */ ([step, swap])), "Tap a marked space, or two pieces to swap.");
 });

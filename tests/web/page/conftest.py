@@ -1,0 +1,69 @@
+"""A browser and a server for the tests of the page: any Chromium, or the one that WOTD_CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+CHROMIUM = os.environ.get("WOTD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 120_000  # milliseconds: the first game waits until the kernels are compiled
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running server."""
+    from tests.helpers.server import running
+
+    with running(tmp_path_factory.mktemp("site") / "tables.sqlite") as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser without a window."""
+    from playwright.sync_api import expect, sync_playwright
+
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium, and WOTD_CHROMIUM names none")
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, site: str) -> Iterator[Callable[..., Page]]:
+    """Open a page in a browser profile of its own. The test fails if a page raises an error."""
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+
+    def open_page(width: int = 390, height: int = 844, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(site)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not errors
