@@ -21,6 +21,7 @@ import {
   seatName,
   stateOf,
   titleOf,
+  withoutName,
 } from "../../../wotd_env/web/static/words.js";
 
 const seat = { seat: 0, name: "Ann", taken: true, mine: true, kind: "here", connected: true };
@@ -74,6 +75,8 @@ test("seats say what they do", () => {
   assert.equal(state({}, { status: "over", result: { winners: [0], truncated: false } }), "won");
   assert.equal(state({}, { status: "over", result: { winners: [], truncated: true } }), "");
   assert.equal(seatName({ seat: 2 }), "Seat C");
+  assert.equal(withoutName("Ann: keep a fire", "Ann"), "Keep a fire");
+  assert.equal(withoutName("Annabel: keep a fire", "Ann"), "Annabel: keep a fire");
   assert.deepEqual(playerNames(["td", "td", "?"]), ["td (A)", "td (B)", "Seat C"]);
 });
 

@@ -3,7 +3,7 @@
 import { diceRow } from "./dice.js";
 import { glyph, h } from "./dom.js";
 import { facesOf, placesAfter } from "./places.js";
-import { counted, DRAGON, seatName } from "./words.js";
+import { counted, DRAGON, seatName, withoutName } from "./words.js";
 
 /** @import {RollOff, Step, View} from "./types.js" */
 
@@ -28,7 +28,7 @@ export function makeLog() {
     for (let ply = shown.count; ply < log.length; ply++) {
       if (log[ply].turn !== turn) entries.append(turnHead(log[ply], view));
       turn = log[ply].turn;
-      entries.append(logLine(log, ply));
+      entries.append(logLine(log, ply, seatName(view.seats[log[ply].seat])));
     }
     shown.count = log.length;
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
@@ -48,15 +48,21 @@ function turnHead({ turn, seat }, view) {
   );
 }
 
-/** @param {Step[]} log @param {number} ply */
-function logLine(log, ply) {
+/** @param {Step[]} log @param {number} ply @param {string} name of the player */
+function logLine(log, ply, name) {
   const step = log[ply];
   const { order } = placesAfter(log.slice(Math.max(0, ply - 4), ply), step.turn);
   return h(
     "li",
     { class: step.forced ? "forced" : "" },
     step.dice.every((face) => face >= 0) ? diceRow(facesOf(order, step.dice)) : null,
-    h("span", {}, step.words, step.note ? ` (${step.note})` : "", h("code", {}, step.notation)),
+    h(
+      "span",
+      {},
+      withoutName(step.words, name),
+      step.note ? ` (${step.note})` : "",
+      h("code", {}, step.notation),
+    ),
   );
 }
 

@@ -43,6 +43,14 @@ export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && 
 export const seatName = ({ seat, name }) => name || `Seat ${LETTERS[seat]}`;
 
 /**
+ * Return the words of a decision without the name before them, which the log shows once per turn.
+ * @param {string} words
+ * @param {string} name
+ */
+export const withoutName = (words, name) =>
+  words.startsWith(`${name}: `) ? capital(words.slice(name.length + 2)) : words;
+
+/**
  * Return the names of a game's players; equal names get the letter of their seat.
  * @param {string[]} players
  */
