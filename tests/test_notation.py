@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.test_properties import any_rules, decisions
 from tests.helpers import ROOT
 from tests.helpers.positions import board
+from tests.helpers.strategies import any_rules, decisions
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, notation
 from wotd_env.core.position import read_position
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.test_properties import any_rules, decisions, seeds
+from tests.helpers.strategies import any_rules, decisions, seeds
 from wotd_env import Game, Phase, Rules, symmetry
 from wotd_env.core.observation import ENCODINGS
 

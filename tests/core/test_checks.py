@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.test_properties import any_rules, decisions
 from tests.helpers import ROOT, hostile
 from tests.helpers.learned import some_value
+from tests.helpers.strategies import any_rules, decisions
 from wotd_env import (
     STATE,
     Game,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.test_properties import any_rules, decisions, seeds
+from tests.helpers.strategies import any_rules, decisions, seeds
 from wotd_env import Game, Rules, way_of_the_dragon_v0
 from wotd_env.core.observation import ENCODINGS, parts
 from wotd_env.envs.single import WayOfTheDragonEnv

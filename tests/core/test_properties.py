@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.helpers.strategies import BATCH, any_rules, decisions, seeds
 from wotd_env import Action, Game, Phase, Power, Rules
 from wotd_env.core.actions import power_of
 
 FIRST_SWAP = 55
-BATCH = 16
-STEPS = 60
-
-
-@st.composite
-def any_rules(draw: st.DrawFn) -> Rules:
-    players = draw(st.integers(2, 5))
-    spaces = draw(st.integers(0, 10))
-    most_dead = min(5 * (5 - players), 5 * spaces)
-    colors = st.sampled_from([None, "random"]) | st.permutations(
-        ["water", "fire", "metal", "earth", "wood"]
-    ).map(lambda names: tuple(names[:players]))
-    return Rules(
-        players=players,
-        spaces=spaces,
-        powers=draw(st.sampled_from(["none", "own", "any"])),
-        immunity=draw(st.booleans()),
-        dead_pieces=draw(st.integers(0, most_dead)),
-        colors=draw(colors),
-        start=draw(st.sampled_from(["dragons", "loser"]) | st.integers(0, players - 1)),
-        max_turns=draw(st.sampled_from([1, 5, 30, 1000])),
-    )
-
-
-def decisions(rules: Rules, seed: int) -> Iterator[tuple[Game, np.ndarray, np.ndarray, np.ndarray]]:
-    """(game, states, legal random actions, states after `decide`) of short random play, one step after the other."""
-    rng = np.random.default_rng(seed)
-    game = Game(rules, skip_forced=False)
-    state = game.reset(BATCH, seed=seed)
-    for _ in range(STEPS):
-        mask = game.legal_actions(state)
-        # stopping early more often than chance would brings the games further
-        weight = mask * rng.random(mask.shape)
-        weight[:, 31] *= 10
-        actions = weight.argmax(1)
-        after = state.copy()
-        game.decide(after, actions)
-        yield game, state, actions, after
-        game.step(state, actions)
 
 
 def occupants(state: np.ndarray) -> np.ndarray:
@@ -61,9 +21,6 @@ def occupants(state: np.ndarray) -> np.ndarray:
     alive = (state["pieces"][:, :, :, None] == spaces).sum(1)
     dead = state["dead"][:, :, None] >> spaces & 1
     return np.asarray(alive + dead)
-
-
-seeds = st.integers(0, 2**32)
 
 
 @given(any_rules(), seeds)
