@@ -31,9 +31,10 @@ from wotd_env import Rules
 from wotd_env.adapters.ray import connect, num_cpus
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 from wotd_env.core.arguments import check_integer
+from wotd_env.extras import needed_for
 from wotd_env.policies.sb3 import Trained
 
-try:
+with needed_for("PPO of RLlib", "rllib"):
     import ray
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.columns import Columns
@@ -41,8 +42,6 @@ try:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
     from ray.rllib.core.rl_module.torch import TorchRLModule
     from ray.tune.registry import register_env
-except ImportError as missing:
-    raise ModuleNotFoundError("PPO of RLlib needs it: pip install 'wotd-env[rllib]'") from missing
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,12 @@ from agents.checkpoint import CheckpointError
 from agents.runs import CHECKPOINT, REFERENCES, RESULT, alone
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
+from wotd_env.extras import needed_for
 from wotd_env.policies import POLICIES
 
-try:
+with needed_for("a sweep", "tune"):
     from ray import tune
     from ray.tune.search.basic_variant import BasicVariantGenerator
-except ImportError as missing:
-    raise ModuleNotFoundError("sweeps need Ray Tune: pip install 'wotd-env[tune]'") from missing
 
 RANGES = {
     "ppo": {

@@ -377,7 +377,10 @@ def test_without_its_extra_the_command_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from wotd_env.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == FAILED
-    assert done.stderr == "the wotd command needs typer: pip install 'wotd-env[arena]'\n"
+    assert done.stderr == (
+        "the wotd command needs typer, part of the extra arena: pip install 'wotd-env[arena]', "
+        "or '.[arena]' in a checkout\n"
+    )
 
 
 def test_bench_measures_every_interface():

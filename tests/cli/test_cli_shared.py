@@ -191,13 +191,13 @@ def test_the_arena_names_its_extra(module):
     code = f"import sys; sys.modules['{module}'] = None; import wotd_env.arena"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ModuleNotFoundError: tournaments need ")
-    assert last.endswith(": pip install 'wotd-env[arena]'")
+    assert "MissingExtraError: a tournament needs " in last
+    assert "part of the extra arena: pip install 'wotd-env[arena]'" in last
     code = f"import sys; sys.modules['{module}'] = None; from wotd_env.cli import main; main()"
     command = [sys.executable, "-c", code, "arena", "random", "first"]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == WRONG_USE
-    assert done.stderr.startswith("Error: tournaments need ")
+    assert done.stderr.startswith("Error: a tournament needs ")
 
 
 def test_the_traceback_of_a_broken_policy_is_shown():

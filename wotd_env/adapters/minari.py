@@ -23,19 +23,16 @@ import numpy as np
 from wotd_env.adapters.parquet import Decisions, blocks
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
+from wotd_env.extras import needed_for
 from wotd_env.policies import POLICIES
 
-try:
+with needed_for("a Minari dataset", "minari"):
     import h5py  # noqa: F401 - what Minari writes with
     import minari
     from minari.data_collector import EpisodeBuffer
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.storage.local import get_dataset_path
     from PIL import Image  # noqa: F401 - so does Minari need it for HDF5
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f"Minari datasets need {missing.name}: pip install 'wotd-env[minari]'"
-    ) from missing
 
 __all__ = ["check", "episodes", "write"]
 

@@ -28,14 +28,11 @@ from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, show_dice
 from wotd_env.envs.common import final_rewards
+from wotd_env.extras import needed_for
 
-try:
+with needed_for("the game in OpenSpiel", "openspiel"):
     import pyspiel
     from open_spiel.python.observation import IIGObserverForPublicInfoGame
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        "OpenSpiel is needed to play the game in it: pip install 'wotd-env[openspiel]'"
-    ) from missing
 
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 

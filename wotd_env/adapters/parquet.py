@@ -33,19 +33,16 @@ from wotd_env.core.compilation import source_digest
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import ROW, STATE, States
+from wotd_env.extras import needed_for
 from wotd_env.notation import RecordedGame, record_game
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 
-try:
+with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
     from filelock import FileLock, Timeout
     from pyarrow import parquet
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f"games as Parquet need {missing.name}: pip install 'wotd-env[arena]'"
-    ) from missing
 
 __all__ = ["Decisions", "blocks", "game_of", "load", "record", "verify"]
 

@@ -18,11 +18,10 @@ from typing import Any
 from wotd_env.arena.blocks import PlayedBlock
 from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.arena.workers import Worker
+from wotd_env.extras import needed_for
 
-try:
+with needed_for("work on a cluster", "ray"):
     import ray
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("work on a cluster needs Ray: pip install 'wotd-env[ray]'") from missing
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 

@@ -22,11 +22,10 @@ from gymnasium.vector.utils import batch_space
 from pettingzoo.utils import BaseWrapper
 
 from wotd_env.envs import aec
+from wotd_env.extras import needed_for
 
-try:
+with needed_for("an environment for RLlib", "rllib"):
     from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
-except ImportError as missing:
-    raise ModuleNotFoundError("RLlib's environments need RLlib: pip install 'wotd-env[rllib]'") from missing
 
 __all__ = ["multi_agent_env", "single_agent_env"]
 

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+from wotd_env.extras import needed_for
 from wotd_env.policies.random import Random
 from wotd_env.policies.sb3 import Trained
 
-try:
+with needed_for("SB3VecEnv", "train"):
     from stable_baselines3.common.vec_env import VecEnv
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("SB3VecEnv needs Stable-Baselines3: pip install 'wotd-env[train]'") from missing
 
 if TYPE_CHECKING:
     from sb3_contrib import MaskablePPO

@@ -8,6 +8,7 @@ import numpy as np
 
 from wotd_env.analysis.equity import GRADED_KINDS
 from wotd_env.analysis.grading import STAGES, Grades
+from wotd_env.extras import needed_for
 
 __all__ = ["picture"]
 
@@ -22,11 +23,9 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     Raises:
         ImportError: if matplotlib is not installed.
     """
-    try:
+    with needed_for("a picture", "arena"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ImportError("pictures need matplotlib: pip install 'wotd-env[arena]'") from error
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     width = 0.8 / max(len(grades), 1)

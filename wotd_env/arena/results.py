@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from wotd_env.arena.blocks import Forfeit, GameResults
 from wotd_env.arena.tournament import Matchup, Tournament
+from wotd_env.extras import needed_for
 from wotd_env.intervals import LEVEL, Z
 
-try:  # as early as this, so that nobody plays for hours to learn that ratings cannot be fitted
+# At import, so that a missing package is reported before hours of games and not after them.
+with needed_for("a tournament", "arena"):
     from scipy.special import expit, stdtrit
 
     if find_spec("choix") is None:
         raise ModuleNotFoundError("No module named 'choix'", name="choix")
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(f"tournaments need {missing.name}: pip install 'wotd-env[arena]'") from missing
 
 __all__ = ["Estimate", "Results", "Row", "share_error", "span"]
 

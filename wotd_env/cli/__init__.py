@@ -9,26 +9,29 @@ import os
 import sys
 from typing import Annotated
 
-try:
-    import typer
+from wotd_env import __version__
+from wotd_env.extras import MissingExtraError, needed_for
 
-    from wotd_env import __version__
-    from wotd_env.cli import (
-        analyze,
-        arena,
-        bench,
-        compile,
-        play,
-        policies,
-        record,
-        replay,
-        serve,
-        solve,
-        watch,
-    )
-    from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
-except ModuleNotFoundError as missing:
-    raise SystemExit(f"the wotd command needs {missing.name}: pip install 'wotd-env[arena]'") from None
+try:
+    with needed_for("the wotd command", "arena"):
+        import typer
+
+        from wotd_env.cli import (
+            analyze,
+            arena,
+            bench,
+            compile,
+            play,
+            policies,
+            record,
+            replay,
+            serve,
+            solve,
+            watch,
+        )
+        from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
+except MissingExtraError as missing:
+    raise SystemExit(str(missing)) from None
 
 __all__ = ["FAILED", "FORFEITS", "INTERRUPTED", "WRONG_USE", "app", "main"]
 

@@ -13,6 +13,7 @@ import typer
 
 from wotd_env.cli.common import explained, ready_policies
 from wotd_env.cli.options import Trust
+from wotd_env.extras import needed_for
 
 _HOST = r"[\w-]+(\.[\w-]+)*"  # a host as browsers send it, without scheme and port
 
@@ -39,13 +40,11 @@ def command(
 
     All games are stored, and continue when the server is started again.
     """
-    try:
+    with needed_for("wotd serve", "web"):
         import uvicorn
 
         from wotd_env.web.app import make_app
         from wotd_env.web.connections import config_of
-    except ModuleNotFoundError as missing:
-        raise ImportError(f"wotd serve needs {missing.name}: pip install 'wotd-env[web]'") from None
     from wotd_env.web import log
     from wotd_env.web.limits import Limits
     from wotd_env.web.store import Store

@@ -19,6 +19,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
 RULES = "wotd_rules"
@@ -56,10 +57,8 @@ class Onnx:
     """
 
     def __init__(self, file: str | Path) -> None:
-        try:
+        with needed_for("an ONNX policy", "arena"):
             import onnxruntime
-        except ImportError as error:
-            raise ImportError("an ONNX policy needs onnxruntime: pip install wotd-env[arena]") from error
         self.file = Path(file)
         if not self.file.is_file():
             raise FileNotFoundError(f"no ONNX file {self.file}")

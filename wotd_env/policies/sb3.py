@@ -16,6 +16,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
 if TYPE_CHECKING:
@@ -122,10 +123,8 @@ def load(file: str | Path, trust: bool = False) -> Trained:
             f"reading {file} can run code that it contains. If you trust its source, consent with "
             "trust=True or --trust; a network of train.py needs no consent as ONNX: python -m agents.export"
         )
-    try:
+    with needed_for("an SB3 policy", "train"):
         ppo = importlib.import_module("sb3_contrib").MaskablePPO
-    except ImportError as error:
-        raise ImportError("an SB3 policy needs sb3-contrib: pip install 'wotd-env[train]'") from error
     try:
         network = ppo.load(file, device="cpu").policy
     except Exception as error:  # unpickling can raise anything

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.rendering.extra import needed_for
+from wotd_env.extras import needed_for
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import place
 
@@ -90,7 +90,7 @@ def _height(width: int) -> int:
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
     """Return a part of a picture that a mark alone is drawn in, uint8 (rows, columns, 4)."""
-    with needed_for("a picture in pixels"):
+    with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image
     unit = width / WIDTH

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.game import Game
 from wotd_env.core.words import describe_action
+from wotd_env.extras import needed_for
 from wotd_env.notation import RecordedGame
-from wotd_env.rendering.extra import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style
@@ -183,7 +183,7 @@ def _write_html(replay: Replay, file: Path, theme: str | None, width: int, fps: 
 
 
 def _write_gif(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
-    with needed_for("a GIF"):
+    with needed_for("a GIF", "render"):
         from PIL import Image
     pictures = [Image.fromarray(picture) for picture in replay.pictures(theme or "light", width)]
     # All pictures take the colours of the last, which has the most pieces on the board: none flickers.
@@ -193,7 +193,7 @@ def _write_gif(replay: Replay, file: Path, theme: str | None, width: int, fps: f
 
 
 def _write_mp4(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
-    with needed_for("an MP4"):
+    with needed_for("an MP4", "render"):
         import av
 
     with av.open(file, "w", format="mp4") as container:

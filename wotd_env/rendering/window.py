@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
-from wotd_env.rendering.extra import needed_for
+from wotd_env.extras import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
 
@@ -51,7 +51,7 @@ def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void
         RuntimeError: if there is no display.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    with needed_for("a window"):
+    with needed_for("a window", "render"):
         import pygame
     if _window.shut:
         return

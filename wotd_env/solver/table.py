@@ -37,6 +37,7 @@ from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
 from wotd_env.core.state import Records
+from wotd_env.extras import needed_for
 from wotd_env.solver.positions import NONE, Board, Values, board_of, index_of, sort_codes
 
 __all__ = [
@@ -430,10 +431,8 @@ def alone(file: Path) -> Iterator[None]:
     Raises:
         ImportError: if filelock is not installed.
     """
-    try:
+    with needed_for("making a table", "arena"):
         from filelock import FileLock, Timeout
-    except ModuleNotFoundError as error:
-        raise ImportError("making tables needs filelock: pip install 'wotd-env[arena]'") from error
     lock = FileLock(f"{file}.lock")
     try:
         lock.acquire(blocking=False)
@@ -540,10 +539,8 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress | None) ->
 
 def cache_file(spaces: int) -> Path:
     """Return where the table of a board is looked for when no file is named, by the platform's conventions."""
-    try:
+    with needed_for("the folder of tables", "arena"):
         from platformdirs import user_cache_path
-    except ModuleNotFoundError as error:
-        raise ImportError("the folder of tables needs platformdirs: pip install 'wotd-env[arena]'") from error
     return user_cache_path("wotd-env") / f"perfect-{spaces}.wotd"
 
 

@@ -1,0 +1,36 @@
+"""Optional dependencies: one error for every import that fails, which names the extra to install."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gymnasium.error import DependencyNotInstalled
+
+__all__ = ["MissingExtraError", "needed_for"]
+
+
+class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
+    """A package of an extra is not installed. It is also the error that Gymnasium's tools expect for this."""
+
+
+@contextmanager
+def needed_for(what: str, extra: str) -> Iterator[None]:
+    """Explain a failed import.
+
+    Args:
+        what: the feature that needs the imported packages, the subject of the message.
+        extra: the extra of wotd-env that installs them.
+
+    Raises:
+        MissingExtraError: if an import inside fails.
+    """
+    try:
+        yield
+    except ImportError as error:
+        # Correct before wotd-env is published, too: pip reads the extras of an installed package from its metadata.
+        raise MissingExtraError(
+            f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
+            f"or '.[{extra}]' in a checkout",
+            name=error.name,
+        ) from error
