@@ -45,6 +45,7 @@ from wotd_env.rendering import (
 )
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style, symbols
+from wotd_env.rendering.text import seat_names
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = [
@@ -146,7 +147,11 @@ def test_pictures_are_well_formed_and_name_what_they_use(rules):
 @given(st.integers(0, 2**32), st.sampled_from(VARIANTS), st.integers(0, 60))
 def test_nothing_leaves_the_picture(seed, rules, moves):
     game, states, _ = played(rules, seed, moves)
-    for mark in scene(game, states[-1:], states[-2:][:1]):
+    check_inside(scene(game, states[-1:], states[-2:][:1]))
+
+
+def check_inside(marks: list[Mark]) -> None:
+    for mark in marks:
         assert mark.x >= 0
         assert mark.y >= 0
         assert mark.x + mark.width * mark.scale <= WIDTH
@@ -155,8 +160,11 @@ def test_nothing_leaves_the_picture(seed, rules, moves):
 
 @pytest.mark.parametrize("index", range(len(unusual())))
 def test_nothing_above_the_board_overlaps(index):
-    marks = scene(Game(LONG), unusual()[index])[1:]
-    above = [mark for mark in marks if mark.y + mark.height * mark.scale < 156]  # the board begins there
+    check_apart(scene(Game(LONG), unusual()[index]))
+
+
+def check_apart(marks: list[Mark]) -> None:
+    above = [mark for mark in marks[1:] if mark.y + mark.height * mark.scale < 156]  # the board starts there
     assert len(above) > 7
     for one, other in combinations(above, 2):
         apart = (
@@ -315,6 +323,27 @@ def test_a_roll_off_in_words_names_who_rolled_how_many_dragons():
                 assert said[1].count("d") == dragons
                 assert said[2] == (str(dragons) if dragons else "none")
     assert roll_off_text(Game(Rules(start=0)).roll_off(0)) == []
+
+
+NAMES = ("me:Anna", "planner", "sb3:runs/2026-01-01/model.zip", "Zoë (2)", "x" * 500)
+
+
+@pytest.mark.parametrize("players", range(2, 6))
+def test_pictures_of_a_recorded_game_show_the_names_of_its_players(players):
+    rules, names = Rules(players=players), NAMES[-players:]
+    recorded = notation.record_game(rules, [], seed=0, players=names)
+    replay = replay_game(recorded)
+    first = seat_names(names, players)[recorded.states["player"][0]]
+    assert first in content(replay.html())["captions"][0]
+    svg = render_svg(replay.game, recorded.states, names=names)
+    assert "player_" not in svg
+    assert svg != render_svg(replay.game, recorded.states)
+    assert (next(replay.pictures()) != next(Replay(replay.game, recorded.states).pictures())).any()
+    for seat in range(players):
+        recorded.states["player"] = seat
+        marks = scene(replay.game, recorded.states, names=names)
+        check_inside(marks)
+        check_apart(marks)
 
 
 def test_kept_dice_are_marked():
@@ -693,7 +722,7 @@ def test_an_mp4_has_a_picture_for_every_position(tmp_path):
         pictures = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
     assert len(pictures) == len(states)
     assert pictures[0].shape == (224, 300, 3)  # H.264 wants even sizes
-    wanted = render_rgb(game, states[:1], None, actions[0], "dark", 301)[:224, :300]
+    wanted = render_rgb(game, states[:1], None, actions[0], "dark", width=301)[:224, :300]
     assert np.abs(pictures[0].astype(int) - wanted).mean() < 8
 
 
@@ -715,7 +744,7 @@ def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
     replay = Replay(*played(Rules(), most=2))
     target = tmp_path / "game.gif"
     target.write_text("mine")
-    monkeypatch.setattr("wotd_env.rendering.replay.render_rgb", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("wotd_env.rendering.replay.render_rgb", lambda *arguments, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         replay.save(target)
     assert [file.name for file in tmp_path.iterdir()] == ["game.gif"]

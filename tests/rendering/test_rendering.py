@@ -12,6 +12,7 @@ from tests.helpers.positions import board
 from wotd_env import Game, Phase, Rules, make_policy, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.rendering import render_text
+from wotd_env.rendering.text import seat_names
 
 POWERS = Rules(players=3, spaces=4, powers="own", dead_pieces=2)
 
@@ -58,6 +59,14 @@ def test_players_have_the_names_that_are_given():
     assert text.endswith(
         "  A  me       water, black tortoise   0 points\n> B  planner  fire, red bird          0 points"
     )
+
+
+def test_names_are_shown_as_people_know_them():
+    assert seat_names(None, 2) == ["player_0", "player_1"]
+    assert seat_names(["me:Anna", "me", "?", "td"], 4) == ["Anna", "me", "player_2", "td"]
+    assert seat_names(["\x1b[2Jtd", "td"], 2) == [r"'\x1b[2Jtd'", "td"]
+    with pytest.raises(ValueError, match=r"names must be one for each of the 2 seats, got \['td'\]"):
+        seat_names(["td"], 2)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -151,25 +151,20 @@ class _Rate(ProgressColumn):
         return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
 
 
-def printable(name: str) -> str:
-    """Return a name as it can be shown in a terminal, which would do what escape sequences in it say."""
-    return name if name.isprintable() else repr(name)
-
-
-def narrate(game: Game, names: list[str], steps: Iterable[tuple[States, int | None]]) -> Iterator[str]:
-    """Tell a game in words, turn by turn.
+def narrate(game: Game, names: Sequence[str], steps: Iterable[tuple[States, int | None]]) -> Iterator[str]:
+    """Yield a game in words, turn by turn.
 
     Args:
         game: the rules, with forced decisions.
-        names: of who plays, by seat.
-        steps: its positions, STATE (1,), with what is decided in each; None in the last one.
+        names: of the players, by seat.
+        steps: the positions, STATE (1,), with the decision taken in each; None in the last one.
     """
     from wotd_env.core.position import SEATS
     from wotd_env.core.words import show_dice
     from wotd_env.notation import position
-    from wotd_env.rendering import render_text
+    from wotd_env.rendering.text import render_text, seat_names
 
-    names = [printable(name) for name in names]
+    names = seat_names(names, game.rules.players)
     lines: list[str] = []
     turn = -1
     for state, action in steps:

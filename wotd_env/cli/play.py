@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from wotd_env.cli.common import FAILED, check_writable, explained, fail, printable, ready_policies
+from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies
 from wotd_env.cli.options import Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
@@ -153,11 +153,6 @@ def _is_person(name: str) -> bool:
     return name.partition(":")[0] == PERSON
 
 
-def _shown(name: str) -> str:
-    """Return the name of a seat as it is shown."""
-    return printable((name.partition(":")[2] if _is_person(name) else "") or name)
-
-
 def _free(file: Path | None) -> Path:
     """Return the file of a new game, which is made empty; one that is there is never overwritten."""
     names = (Path("game.txt" if number == 1 else f"game-{number}.txt") for number in count(1))
@@ -176,11 +171,12 @@ class _Match:
         from wotd_env import Game
         from wotd_env.analysis import Advisor
         from wotd_env.core.position import SEATS
+        from wotd_env.rendering.text import seat_names
 
         self.rules = Game(recorded.rules, skip_forced=False)
         self.recorded, self.file, self.players = recorded, file, players
         self.on_disk = file.read_text("utf-8")
-        self.shown_names = [_shown(name) for name in recorded.players]
+        self.shown_names = seat_names(recorded.players, recorded.rules.players)
         self.names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self.shown_names)]
         self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
         self.color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -62,6 +62,6 @@ def command(
         if recorded.seed is not None:
             for line in roll_off_text(rules.roll_off(recorded.seed)):
                 typer.echo(line)
-        for turn in narrate(rules, list(recorded.players), zip(states, actions, strict=True)):
+        for turn in narrate(rules, recorded.players, zip(states, actions, strict=True)):
             typer.echo(turn)
             time.sleep(delay)

@@ -93,7 +93,7 @@ _LETTERS: dict[str, tuple[float, str]] = {
 
 def width_of(text: str) -> float:
     """Return the width of a line in units of the grid, from the first stroke's middle to the last one's."""
-    return sum(_LETTERS[letter][0] for letter in text) + _SPACING * max(len(text) - 1, 0)
+    return sum(_LETTERS.get(letter, _LETTERS["?"])[0] for letter in text) + _SPACING * max(len(text) - 1, 0)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -107,7 +107,7 @@ def lettering(text: str, color: str, weight: float = 1.5) -> str:
     """
     at, parts = 0.0, []
     for letter in text:
-        width, path = _LETTERS[letter]
+        width, path = _LETTERS.get(letter, _LETTERS["?"])
         if path:
             parts.append(f'<path transform="translate({at:g})" d="{path}"/>' if at else f'<path d="{path}"/>')
         at = round(at + width + _SPACING, 2)

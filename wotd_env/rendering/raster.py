@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from io import BytesIO
 from typing import NamedTuple
 
@@ -33,22 +34,25 @@ def render_rgb(
     before: NDArray[np.void] | None = None,
     action: int | None = None,
     theme: str = "light",
+    *,
     width: int = 640,
     roll_off: NDArray[np.int8] | None = None,
+    names: Sequence[str] | None = None,
 ) -> NDArray[np.uint8]:
-    """Return the picture of a game in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
+    """Return the picture of a position in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
 
-    The arguments are those of `render_svg`, but for the theme "auto", which only browsers know.
+    The arguments are those of `render_svg`, except the theme "auto", which only browsers know.
 
     Raises:
         ImportError: if the extra `render` is not installed.
-        ValueError: for a record that is no game of these rules, an unknown theme or a width below 1.
+        ValueError: for a record that is invalid under these rules, an unknown theme, a wrong number of names, or a
+            width below 1.
     """
     if theme == "auto":
         raise ValueError("theme must be 'light' or 'dark' in pixels, got 'auto'")
     if width < 1:
         raise ValueError(f"width must be at least 1 pixel, got {width!r}")
-    board, *marks = scene(game, state, before, action, theme, roll_off)
+    board, *marks = scene(game, state, before, action, theme, roll_off=roll_off, names=names)
     picture = _ground(board, width).copy()
     for mark in marks:
         sprite = _sprite(mark, width)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
@@ -22,22 +22,23 @@ from wotd_env.notation import RecordedGame
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style
-from wotd_env.rendering.text import render_text, roll_off_text
+from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
 __all__ = ["Replay", "replay_game"]
 
 
 class Replay:
-    """A recorded game; a notebook shows it where this is the value of a cell.
+    """A recorded game; a notebook shows it as the last value of a cell.
 
     Args:
         game: the rules.
         states: STATE (T,), the positions of one game in order, T >= 1.
-        actions: the decision taken at each of them, at all of them or all but the last; by default none is known.
-        roll_off: that led to the first position, from `Game.roll_off`, to be shown there.
+        actions: integers (T,) or (T - 1,), the decision taken at each position; unknown by default.
+        roll_off: the roll-off before the first position, from `Game.roll_off`; it is shown there.
+        names: of the players, by seat; by default those of PettingZoo's agents.
 
     Raises:
-        ValueError: for no positions, too many or too few actions, or records that are no games of these rules.
+        ValueError: for no positions, a wrong number of actions or names, or records that are invalid under these rules.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class Replay:
         game: Game,
         states: NDArray[np.void],
         actions: ArrayLike | None = None,
+        *,
         roll_off: NDArray[np.int8] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if len(states) == 0:
-            raise ValueError("states must hold at least one position, got none")
+            raise ValueError("states must contain at least one position, got none")
         taken: list[int | None] = [] if actions is None else [int(action) for action in np.asarray(actions)]
         if taken and len(taken) not in (len(states) - 1, len(states)):
             raise ValueError(
@@ -56,9 +59,11 @@ class Replay:
                 f"got {len(taken)}"
             )
         game.scores(states)  # checks the records
+        seat_names(names, game.rules.players)  # checks the names
         self.game, self.states = game, states.copy()
         self.actions = taken + [None] * (len(states) - len(taken))
         self.roll_off = roll_off
+        self.names = names
 
     def __repr__(self) -> str:
         return f"<replay of {len(self.states)} positions>"
@@ -140,11 +145,13 @@ class Replay:
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
         """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), as `render_rgb` draws them."""
         for state, before, action, roll_off in self._steps():
-            yield render_rgb(self.game, state, before, action, theme, width, roll_off)
+            yield render_rgb(
+                self.game, state, before, action, theme, width=width, roll_off=roll_off, names=self.names
+            )
 
     def _scenes(self, theme: str) -> Iterator[list[Mark]]:
         for state, before, action, roll_off in self._steps():
-            yield scene(self.game, state, before, action, theme, roll_off)
+            yield scene(self.game, state, before, action, theme, roll_off=roll_off, names=self.names)
 
     def _steps(
         self,
@@ -161,16 +168,17 @@ class Replay:
         """Return a line for every position: what is going on, and what is decided."""
         captions = []
         for state, _, action, roll_off in self._steps():
-            news = render_text(self.game, state).partition("\n")[0]
+            news = render_text(self.game, state, names=self.names).partition("\n")[0]
             decided = "" if action is None else f": {describe_action(action, self.game.rules)}"
             captions.append(". ".join([*roll_off_text(roll_off), news + decided]))
         return captions
 
 
 def replay_game(recorded: RecordedGame) -> Replay:
-    """Return a game of `wotd_env.notation`, such as `read_game` returns, to be stepped through."""
+    """Return the replay of a game of `wotd_env.notation`, for example of `read_game`."""
     game, seed = Game(recorded.rules), recorded.seed
-    return Replay(game, recorded.states, recorded.actions, None if seed is None else game.roll_off(seed))
+    roll_off = None if seed is None else game.roll_off(seed)
+    return Replay(game, recorded.states, recorded.actions, roll_off=roll_off, names=recorded.players)
 
 
 def _hash(text: str) -> str:

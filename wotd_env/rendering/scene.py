@@ -8,7 +8,7 @@ browser. Equal things are equal marks, so that media can keep what they have dra
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
+from wotd_env.rendering.text import seat_names
 
 __all__ = ["HEIGHT", "PALETTES", "WIDTH", "Mark", "scene"]
 
@@ -113,24 +114,27 @@ def scene(
     before: NDArray[np.void] | None = None,
     action: int | None = None,
     theme: str = "light",
+    *,
     roll_off: NDArray[np.int8] | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[Mark]:
-    """Return what there is to see of a game.
+    """Return the drawings that show a position, and their places.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        before: STATE (1,), an earlier position of the same game: what has moved since is marked. One of another game
-            marks nothing.
-        action: the decision that is taken here: the dice that it keeps are marked.
-        theme: "light", "dark", or "auto" where a page sets the colours, see `svg.style`.
-        roll_off: of this game, from `Game.roll_off`, to be shown on the cards of the seats in place of their points.
+        before: STATE (1,), an earlier position of the same game; pieces that have moved since are marked. A position
+            of another game marks nothing.
+        action: the decision taken here; the dice that it keeps are marked.
+        theme: "light", "dark", or "auto" where a page sets the colors, see `svg.style`.
+        roll_off: of this game, from `Game.roll_off`; it replaces the points on the cards of the seats.
+        names: of the players, by seat; see `text.seat_names`.
 
     Returns:
-        The marks in the order in which they are drawn, the first of them the empty board.
+        The marks in drawing order; the first is the empty board.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or an unknown theme.
+        ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
     """
     if theme not in PALETTES:
         raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
@@ -139,12 +143,13 @@ def scene(
     scores = game.scores(both)[0].tolist()  # checks the records
     moved = [] if before is None else _moved(state[0], before[0])
     palette, focus = PALETTES[theme], _in_focus(game, state)
+    shown = seat_names(names, game.rules.players)
     return [
         _empty_board(game.rules.spaces, theme),
-        *_status(state[0], palette, focus, len(rounds) > 0),
+        *_status(state[0], palette, focus, shown, rolled_off=len(rounds) > 0),
         *_dice(state[0], palette, action),
         *_pieces(game.rules, state[0], palette, moved),
-        *_seats(game.rules, state[0], palette, scores, focus, rounds),
+        *_seats(game.rules, state[0], palette, shown, focus, rounds if len(rounds) else scores),
     ]
 
 
@@ -161,6 +166,15 @@ def _text(
     svg = f'<g transform="translate({pad:g} {CAPITAL + pad:g})">{lettering(text, color, weight)}</g>'
     x -= (width * anchor + pad) * scale
     return Mark(svg, x, y - (CAPITAL + pad) * scale, scale, width + 2 * pad, CAPITAL + 2 * pad + 3)
+
+
+def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
+    """Return a name that is at most `room` wide: smaller letters first, then fewer."""
+    least = 0.6 * size
+    while len(name) > 2 and width_of(name) * least > CAPITAL * room:
+        name = f"{name.removesuffix('..')[:-1]}.."
+    size = min(size, CAPITAL * room / max(width_of(name), 1))
+    return _text(name, x, y, size, color, 1.9 if size > 14 else 1.5)
 
 
 # ------------------------------------------------------------------------------------------------ the empty board
@@ -216,12 +230,12 @@ def _in_focus(game: Game, state: NDArray[np.void]) -> list[int]:
 
 
 def _status(
-    record: np.void, palette: dict[str, str], focus: list[int], rolled_off: bool = False
+    record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield who is to act, in which turn, and what is to be decided; in the end, who has won."""
+    """Yield the turn, the player to act and the phase; at the end, the winners."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
-    name = f"player_{focus[0]}" if focus else "nobody wins"
+    name = names[focus[0]] if focus else "nobody wins"
     what = {
         Phase.CHANCE: "rolls the dice",
         Phase.KEEP: "keeps dice" if record["rolls_left"] else "eye of the tiger?",
@@ -239,7 +253,8 @@ def _status(
         yield _piece(int(record["color"][seat]), palette, x + size / 2, 88, size)
         x += size + 4
     x += 10 if focus else 4
-    yield _text(name, x, 84, 19, palette["text"], 1.9)
+    room = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE - x - 12  # up to the dice
+    yield _fitted(name, x, 84, 19, room, palette["text"])
     yield _text(what, x, 113, 15, palette["text"], 1.6)
 
 
@@ -382,24 +397,26 @@ def _seats(
     rules: Rules,
     record: np.void,
     palette: dict[str, str],
-    scores: list[int],
+    names: list[str],
     focus: list[int],
-    rounds: NDArray[np.int8],
+    shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield a card for every seat: whose it is, its points or its dice in the rounds of a roll-off, its power."""
+    """Yield a card for every seat with its name, its power, and its points or its dice of the roll-off.
+
+    `shown` is the points by seat, or the roll-off, (R, n, 5).
+    """
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
         x = _MARGIN + seat * (width + _CARD_GAP)
-        color, name = int(record["color"][seat]), f"player_{seat}"
+        color = int(record["color"][seat])
         yield _card(width, palette, seat in focus, x)
         yield _piece(color, palette, x + 34, _CARD_Y + 32, 46)
-        size = min(14, CAPITAL * (width - 36 - _BADGE) / width_of(name))
-        yield _text(name, x + 14, _CARD_Y + _CARD - 14, size, palette["text"])
-        if len(rounds):
-            yield from _rolled_off(rounds[:, seat], palette, x + 61, width - 69)
+        yield _fitted(names[seat], x + 14, _CARD_Y + _CARD - 14, 14, width - 36 - _BADGE, palette["text"])
+        if isinstance(shown, np.ndarray):
+            yield from _rolled_off(shown[:, seat], palette, x + 61, width - 69)
         else:
-            yield _text(str(scores[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
+            yield _text(str(shown[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
         if rules.powers != "none":
             number = color if rules.powers == "own" else _ANY
             badge = _badge(number, bool(record["used"] >> seat & 1), palette)

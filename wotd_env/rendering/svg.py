@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -24,32 +25,35 @@ def render_svg(
     before: NDArray[np.void] | None = None,
     action: int | None = None,
     theme: str = "light",
+    *,
     width: int = WIDTH,
     roll_off: NDArray[np.int8] | None = None,
+    names: Sequence[str] | None = None,
 ) -> str:
-    """Return the picture of a game; equal positions give equal pictures.
+    """Return the picture of a position; equal positions give equal pictures.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        before: STATE (1,), an earlier position of the same game: what has moved since is marked. One of another game
-            marks nothing.
-        action: the decision that is taken here: the dice that it keeps are marked.
-        theme: "light", "dark", or "auto", which takes the one that the reader's system prefers; only browsers know it.
+        before: STATE (1,), an earlier position of the same game; pieces that have moved since are marked. A position
+            of another game marks nothing.
+        action: the decision taken here; the dice that it keeps are marked.
+        theme: "light", "dark", or "auto" for the reader's preference, which only browsers know.
         width: in pixels; the height is three quarters of it. Pages may show it in any other size.
-        roll_off: of this game, from `Game.roll_off`, to be shown at the seats in place of their points.
+        roll_off: of this game, from `Game.roll_off`; it replaces the points of the seats.
+        names: of the players, by seat; by default those of PettingZoo's agents.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or an unknown theme.
+        ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
     """
-    marks = scene(game, state, before, action, theme, roll_off)
+    marks = scene(game, state, before, action, theme, roll_off=roll_off, names=names)
     uses = Counter(mark.svg for mark in marks)
-    names = {svg: f"w{zlib.crc32(svg.encode()):08x}" for svg, count in uses.items() if count > 1}
-    symbols = "".join(f'<g id="{name}">{svg}</g>' for svg, name in names.items())
+    ids = {svg: f"w{zlib.crc32(svg.encode()):08x}" for svg, count in uses.items() if count > 1}
+    symbols = "".join(f'<g id="{name}">{svg}</g>' for svg, name in ids.items())
     drawn = "".join(
-        place(mark, f'<use href="#{names[mark.svg]}"/>' if mark.svg in names else mark.svg) for mark in marks
+        place(mark, f'<use href="#{ids[mark.svg]}"/>' if mark.svg in ids else mark.svg) for mark in marks
     )
-    text = "\n".join([render_text(game, state), *roll_off_text(roll_off)])
+    text = "\n".join([render_text(game, state, names=names), *roll_off_text(roll_off)])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wotd" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{width}" height="{width * HEIGHT // WIDTH}">'

@@ -11,7 +11,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 
-__all__ = ["describe_due", "paint", "render_text", "roll_off_text"]
+__all__ = ["describe_due", "paint", "render_text", "roll_off_text", "seat_names"]
 
 DEAD = "#"
 EMPTY = "."
@@ -26,22 +26,42 @@ _STONE = 6
 def render_text(
     game: Game, state: NDArray[np.void], color: bool = False, names: Sequence[str] | None = None
 ) -> str:
-    """Return what a person at the table sees of a game.
+    """Return a position as text: the phase, the dice, the board and the seats.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        color: paint dice, paths and pieces by ANSI escape sequences.
-        names: of the players, by seat; by default those of PettingZoo's agents.
+        color: color dice, paths and pieces with ANSI escape sequences.
+        names: of the players, by seat; see `seat_names`.
 
     Returns:
-        Lines of at most 110 characters, unless names are long, without a line break at the end; escape sequences are
-        not counted.
+        Lines of at most 110 characters plus the names, without a line break at the end. Escape sequences are not
+        counted.
     """
     how = paint if color else _plain
-    names = names or [f"player_{seat}" for seat in range(game.rules.players)]
+    names = seat_names(names, game.rules.players)
     news, seats = _news(game, state, names, how), _seats(game, state, names, how)
     return "\n".join([*news, "", *_board(game, state[0], how), "", *seats])
+
+
+def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
+    """Return the name to show for each seat.
+
+    Args:
+        names: as game files have them, by seat: "me:Anna" is shown as "Anna". A seat without a name, or named "?", gets
+            the name of PettingZoo's agent, such as "player_0". Control characters are shown as escapes.
+        players: number of seats.
+
+    Raises:
+        ValueError: unless there is a name for every seat.
+    """
+    if names is not None and len(names) != players:
+        raise ValueError(f"names must be one for each of the {players} seats, got {list(names)}")
+    shown = []
+    for seat, name in enumerate(names or ["?"] * players):
+        known = name.removeprefix("me:") or "me"
+        shown.append(f"player_{seat}" if name == "?" else known if known.isprintable() else repr(known))
+    return shown
 
 
 def describe_due(state: NDArray[np.void]) -> str:
