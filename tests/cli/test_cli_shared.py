@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from tests.helpers import ROOT
 from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
+from wotd_env.cli.common import say
 
 
 @pytest.fixture(autouse=True)
@@ -235,3 +236,22 @@ def test_a_policy_that_fails_is_named_and_its_own_traceback_shown(command, polic
     assert message.count("Traceback") == (traced is not None)
     assert (traced or "") in message
     assert "wotd_env/" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one two three four five six", ["one two three four", "five six"]),
+        ("e2   move on earth, to space 2", ["e2   move on earth,", "     to space 2"]),
+        ("a-word-longer-than-the-line", ["a-word-longer-than-the-line"]),
+        ("short\n\nlines stay", ["short", "", "lines stay"]),
+    ],
+)
+def test_a_terminal_gets_lines_that_break_between_words(text, shown, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    say(text)
+    assert capsys.readouterr().out.splitlines() == shown
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    say(text)
+    assert capsys.readouterr().out == f"{text}\n"  # scripts read whole lines

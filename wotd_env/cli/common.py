@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sqlite3
+import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +50,7 @@ __all__ = [
     "progress_bar",
     "ready_policies",
     "replacing",
+    "say",
 ]
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
@@ -59,8 +64,24 @@ PICTURES = (".png", ".svg", ".pdf")
 
 def fail(code: int, message: object) -> NoReturn:
     """End the command with a message and an exit code."""
-    typer.echo(f"Error: {message}", err=True)
+    say(f"Error: {message}", err=True)
     raise typer.Exit(code)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text. In a terminal, lines are wrapped between words and continue below their last column."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(line if len(line) <= width else _wrapped(line, width) for line in text.split("\n"))
+    typer.echo(text, err=err)
+
+
+def _wrapped(line: str, width: int) -> str:
+    columns = re.match(r"(.*\s\s)?", line)  # columns have at least two spaces between them
+    indent = " " * min(columns.end() if columns else 0, width // 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 @contextmanager
@@ -78,7 +99,7 @@ def explained(kept: str = "") -> Iterator[None]:
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted. {kept}".rstrip(), err=True)
+        say(f"Interrupted. {kept}".rstrip(), err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

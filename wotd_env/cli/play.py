@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies
+from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies, say
 from wotd_env.cli.options import Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
@@ -196,14 +196,14 @@ class _Match:
         self.rules.roll(state)  # such a one may end with what was decided
         self._keep(self.recorded._replace(states=np.concatenate([self.recorded.states[:-1], state])))
         recorded = self.recorded
-        typer.echo(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
+        say(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
         if recorded.seed is not None and not len(recorded.actions):
             for line in roll_off_text(self.rules.roll_off(recorded.seed)):
-                typer.echo(line)
+                say(line)
         while not self.rules.is_over(state)[0]:
             action = self._choose(state)
             if action is None:
-                typer.echo(self.kept)
+                say(self.kept)
                 return
             self.rules.step(state, [action])
             recorded = self.recorded
@@ -248,7 +248,7 @@ class _Match:
             except Exception as error:
                 fail(FAILED, f"policy {name!r} failed: {type(error).__name__}: {error}. {self.kept}")
         dice = show_dice(state["dice"][0])
-        typer.echo(f"{self.names[seat]}, {dice}: {self.rules.describe_action(state, action)}")
+        say(f"{self.names[seat]}, {dice}: {self.rules.describe_action(state, action)}")
         return action
 
     # ---------------------------------------------------------------------------------------------- a person
@@ -276,7 +276,7 @@ class _Match:
                         return action
                     self._show_dice(decision)
             except ValueError as error:
-                typer.echo(str(error))
+                say(str(error))
 
     def _answer(self, decision: Decision, line: str) -> bool:
         """Do what a line asks for, unless it is a choice; return whether it was."""
@@ -306,7 +306,7 @@ class _Match:
             case _:
                 return False
         for text in told:
-            typer.echo(text)
+            say(text)
         return True
 
     def _text(self, state: States) -> str:
@@ -324,12 +324,12 @@ class _Match:
         from wotd_env.cli import person
 
         state = decision.state[0]
-        typer.echo(f"Turn {state['turn'] + 1}, {self.names[state['player']]}: {person.question(decision)}")
+        say(f"Turn {state['turn'] + 1}, {self.names[state['player']]}: {person.question(decision)}")
         if decision.is_hold:
             self._show_dice(decision)
         else:
             for line in person.numbered(decision):
-                typer.echo(line)
+                say(line)
 
     def _show_dice(self, decision: Decision) -> None:
         from wotd_env.cli.person import dice_line
@@ -344,7 +344,7 @@ class _Match:
 
         told = review(self.recorded, self.advisor)
         Console(markup=False).print(self._table(told))
-        typer.echo(
+        say(
             f"Regret is equity given away. Equity is the expected result, from -1 (loss) to 1 (win). "
             f"{define_errors(len(self.names))}\nSource of the equities: {told.source}."
         )
@@ -352,10 +352,10 @@ class _Match:
             notes = [note for note in told.notes if note.seat == seat and note.regret >= ERROR]
             worst = sorted(notes, key=lambda note: -note.regret)[:MOST]
             if worst and _is_person(self.recorded.players[seat]):
-                typer.echo(f"\n{name}, the decisions that gave away most:")
+                say(f"\n{name}, the decisions that gave away most:")
                 for note in sorted(worst):
-                    typer.echo(f"  {note}")
-        typer.echo(f"\nThe game is in {self.file}; wotd replay {self.file} shows it again.")
+                    say(f"  {note}")
+        say(f"\nThe game is in {self.file}; wotd replay {self.file} shows it again.")
 
     def _table(self, told: Review) -> Table:
         columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "without luck")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, progress_bar
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, progress_bar, say
 from wotd_env.cli.options import Quiet
 
 
@@ -61,7 +61,7 @@ def command(
         rules = Game(recorded.rules, skip_forced=False)
         if recorded.seed is not None:
             for line in roll_off_text(rules.roll_off(recorded.seed)):
-                typer.echo(line)
+                say(line)
         for turn in narrate(rules, recorded.players, zip(states, actions, strict=True)):
-            typer.echo(turn)
+            say(turn)
             time.sleep(delay)

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies, say
 from wotd_env.cli.options import Seed, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
@@ -72,10 +72,10 @@ def command(
     actions: list[int] = []
     if position is None:
         for line in roll_off_text(game.roll_off(seed)):
-            typer.echo(line)
+            say(line)
     try:
         for turn in narrate(game, names, _play(game, names, made, state, seed, states, actions)):
-            typer.echo(turn)
+            say(turn)
             time.sleep(delay)
     finally:  # a game that is interrupted is recorded as far as it went
         if record and states:

@@ -1,11 +1,13 @@
-"""Text as lines: letters of our own, so that a picture needs no font and looks the same everywhere.
+"""Text as strokes, so that an SVG needs no font and looks the same on every machine.
 
-A letter is a path of strokes on a grid: baseline at 0, small letters 7 high, capitals and figures 10, y downwards.
+A font file instead would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid:
+baseline at 0, small letters 7 high, capitals and digits 10, y downwards.
 """
 
 from __future__ import annotations
 
 import functools
+import unicodedata
 
 __all__ = ["CAPITAL", "lettering", "width_of"]
 
@@ -87,27 +89,39 @@ _LETTERS: dict[str, tuple[float, str]] = {
     ",": (1, "M1-.2 0 1.8"),
     ":": (0, "M0-.1V0M0-5.6V-5.5"),
     "'": (0, "M0-10V-7.6"),
+    "/": (4.6, "M0 1 4.6-11"),
+    "(": (2.4, "M2.4-11A8 8 0 0 0 2.4 1"),
+    ")": (2.4, "M0-11A8 8 0 0 1 0 1"),
+    "=": (5.6, "M0-5.2H5.6M0-2.4H5.6"),
+    "#": (7, "M2.2 0 3.6-10M5 0 6.4-10M.6-6.7H7M0-3.3H6.4"),
     "?": (5.4, "M0-8A2.8 2.6 0 0 1 5.4-7.2C5.4-5.2 2.7-5 2.7-2.8M2.7-.1V0"),
 }  # fmt: skip
 
 
+@functools.lru_cache(maxsize=1024)
+def _letters(text: str) -> list[tuple[float, str]]:
+    """Return width and path of every letter; accents are left out, and an unknown letter is a question mark."""
+    plain = [letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter)]
+    return [_LETTERS.get(letter, _LETTERS["?"]) for letter in plain]
+
+
 def width_of(text: str) -> float:
-    """Return the width of a line in units of the grid, from the first stroke's middle to the last one's."""
-    return sum(_LETTERS.get(letter, _LETTERS["?"])[0] for letter in text) + _SPACING * max(len(text) - 1, 0)
+    """Return the width of a line in units of the grid, from the middle of the first stroke to that of the last."""
+    letters = _letters(text)
+    return sum(width for width, _ in letters) + _SPACING * max(len(letters) - 1, 0)
 
 
 @functools.lru_cache(maxsize=1024)
 def lettering(text: str, color: str, weight: float = 1.5) -> str:
-    """Return a line as SVG, its first stroke at 0, its baseline at 0, in units of the grid.
+    """Return a line as SVG with its first stroke and its baseline at 0, in units of the grid.
 
     Args:
-        text: of the characters that there are.
+        text: any text.
         color: of the strokes.
         weight: width of the strokes.
     """
     at, parts = 0.0, []
-    for letter in text:
-        width, path = _LETTERS.get(letter, _LETTERS["?"])
+    for width, path in _letters(text):
         if path:
             parts.append(f'<path transform="translate({at:g})" d="{path}"/>' if at else f'<path d="{path}"/>')
         at = round(at + width + _SPACING, 2)
