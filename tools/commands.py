@@ -1,4 +1,4 @@
-"""Write docs/commands.md, every `wotd` command with its options, from what `--help` shows (`make docs-tables`)."""
+"""Write docs/commands.md, every `wotd` command with its options, from the help texts (`make docs-tables`)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 INTRODUCTION = """\
 # The `wotd` command
 
-The command needs the extra `arena`: `pip install "wotd-env[arena]"`. `wotd COMMAND --help` shows in the terminal what
-stands here, and `wotd --version` the version. {exits}
+The command is part of the extra `arena` ([how to install it](../README.md#install-it)). `wotd COMMAND --help` shows the
+same text in the terminal, and `wotd --version` the version. {exits}
 
-Work that takes long shows its progress and can be interrupted with Ctrl-C. The same command then goes on with
-tournaments (`arena`), tables (`solve`) and recorded games (`record`); `wotd play --resume` goes on with a game.
+Long commands show their progress, and Ctrl-C interrupts them. Run the same command again to continue a tournament
+(`arena`), a table (`solve`) or recorded games (`record`). `wotd play --resume` continues a game.
 """
 
 RULES = """\
 ## Options of the rules
 
-Commands that play games take these options; [the rules](rules.md) say what they mean.
+Commands that play games take these options; [the rules](rules.md) explain them.
 """
 
 
@@ -43,12 +43,12 @@ def page() -> str:
 
 
 def _section(name: str, command: Any) -> str:
-    """Return what there is to know about a command."""
+    """Return the section of a command."""
     example = command.epilog.removeprefix("Example: ").strip("`")
     parts = [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
     own = [parameter for parameter in command.params if not _is_rule(parameter) and parameter.name != "help"]
     rules = [parameter for parameter in command.params if _is_rule(parameter)]
-    own += [rule for rule in rules if isinstance(rule.show_default, str)]  # those that the command settles
+    own += [rule for rule in rules if isinstance(rule.show_default, str)]  # their defaults depend on the command
     if own:
         parts.append(_options(own))
     if rules:

@@ -367,7 +367,7 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
     assert decisions.rules == Rules(spaces=1)
     result = wotd("replay", "g.parquet", "--quiet")
     assert result.exit_code == 0, result.output
-    assert f"9 games, {len(decisions.game):,} decisions, all as" in result.stdout
+    assert f"9 games, {len(decisions.game):,} decisions, all verified" in result.stdout
     assert wotd("replay", "g.parquet", "--game", 4, "--out", "game.txt").exit_code == 0
     assert str(notation.read_game("game.txt")) == str(parquet.game_of("g.parquet", 4))
     shown = wotd("replay", "game.txt")
@@ -393,10 +393,10 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
         ("replay missing.parquet", "missing.parquet"),
         ("replay missing.txt", "missing.txt"),
         ("replay notes.txt", "notes.txt: a game must begin with"),
-        ("replay notes.txt --game 1", "--game is for .parquet files"),
+        ("replay notes.txt --game 1", "--game needs a .parquet file"),
         ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
-        ("replay notes.csv", "must be a file that ends in .txt or .parquet, got notes.csv"),
-        ("replay notes.parquet --out a.html", "--out writes one game: say which of notes.parquet by --game"),
+        ("replay notes.csv", "must end in .txt or .parquet, got notes.csv"),
+        ("replay notes.parquet --out a.html", "--out writes one game: choose a game of notes.parquet with --game"),
         ("replay notes.txt --delay -1", "delay must be from 0"),
     ],
 )

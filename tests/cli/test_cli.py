@@ -221,7 +221,7 @@ def test_watch_begins_where_it_is_told():
     assert other.stdout != result.stdout
     result = wotd("watch", "first", "--position", line, "--dead-pieces", 2)
     assert result.exit_code == WRONG_USE
-    assert "--dead-pieces is a rule, and --position brings its rules" in result.output
+    assert "--dead-pieces cannot be combined with --position" in result.output
 
 
 def test_a_game_that_is_interrupted_is_recorded_as_far_as_it_went(monkeypatch):
@@ -297,7 +297,7 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("watch greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("watch greedy random first --players 2", "give 1 or 2 policies for 2 seats, got 3"),
         ("watch greedy --players 0", "players must be an integer from 2 to 5, got 0"),
         ("watch greedy --seed -1", "seed must be an integer from 0 to 2**64 - 1, got -1"),
         (f"watch greedy --seed {2**64}", "seed must be an integer from 0 to 2**64 - 1"),

@@ -36,7 +36,7 @@ def interrupt(*arguments, **options):
         (
             "solve --spaces 0 --quiet",
             "wotd_env.solver.solve",
-            "Interrupted. What is done is kept: the same command goes on.\n",
+            "Interrupted. Finished layers are saved; run the same command to continue.\n",
         ),
         (
             "arena first random --quiet",
@@ -113,12 +113,12 @@ def test_a_file_that_can_be_written_is_left_as_it_is(tmp_path):
     ("name", "message"),
     [
         ("a.txt", r"must end in \.json, got a\.txt"),
-        ("nowhere/a.json", "no folder nowhere to write a.json to"),
-        ("old.json/a.json", "old.json is no folder to write a.json to"),
-        ("old.json/deeper/a.json", "no folder old.json/deeper to write a.json to"),
-        ("folder.json", "folder.json is there, and is no file that could be written"),
-        ("pipe.json", "pipe.json is there, and is no file that could be written"),
-        ("link.json", "no folder . to write link.json to"),
+        ("nowhere/a.json", "cannot write a.json: no folder nowhere"),
+        ("old.json/a.json", "cannot write a.json: old.json is not a folder"),
+        ("old.json/deeper/a.json", "cannot write a.json: no folder old.json/deeper"),
+        ("folder.json", "folder.json exists and is not a regular file"),
+        ("pipe.json", "pipe.json exists and is not a regular file"),
+        ("link.json", "cannot write link.json: no folder ."),
         ("a" * 300 + ".json", "a.json cannot be written: File name too long"),
         ("/proc/a.json", "/proc/a.json cannot be written: "),
     ],
@@ -179,7 +179,7 @@ def test_the_arena_finds_out_before_it_plays(monkeypatch, option):
     Path(f"a.{ending}").mkdir()
     result = CliRunner().invoke(app, ["arena", "first", "random", option, f"a.{ending}"])
     assert result.exit_code == WRONG_USE
-    assert f"a.{ending} is there, and is no file" in result.stderr
+    assert f"a.{ending} exists and is not a regular file" in result.stderr
     result = CliRunner().invoke(
         app, ["arena", "first", "random", option, f"b.{ending}", "--file", f"./b.{ending}"]
     )

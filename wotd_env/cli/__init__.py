@@ -1,6 +1,6 @@
-"""The `wotd` command: a file for each of its commands, and what they share in `common` and `options`.
+"""The `wotd` command: one file per subcommand; `common` and `options` are shared.
 
-Whatever takes time to import is imported inside the functions that need it, so that the command starts at once.
+Slow imports are inside the functions that need them, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ __all__ = ["FAILED", "FORFEITS", "INTERRUPTED", "WRONG_USE", "app", "main"]
 
 app = typer.Typer(
     name="wotd",
-    help="Way of the Dragon for reinforcement learning: tournaments, games to play and to watch, the exact solution.",
-    epilog=f"Exit codes: 0 done, {FAILED} failed, {WRONG_USE} wrong use, {FORFEITS} done but policies forfeited games, "
-    f"{INTERRUPTED} interrupted.",
+    help="Way of the Dragon for reinforcement learning: play, watch and record games, run tournaments, solve the "
+    "game.",
+    epilog=f"Exit codes: 0 done, {FAILED} failed, {WRONG_USE} wrong usage, {FORFEITS} done, but policies forfeited "
+    f"games, {INTERRUPTED} interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -59,7 +60,7 @@ _COMMANDS = (
     (bench, "wotd bench --players 3"),
     (compile, "wotd compile"),
 )
-"""The commands with an example for each; docs/commands.md is made of them by `make docs-tables`."""
+"""The subcommands, each with an example. `make docs-tables` writes docs/commands.md from them."""
 
 for module, example in _COMMANDS:
     app.command(module.__name__.rpartition(".")[2], epilog=f"Example: `{example}`")(module.command)
@@ -82,5 +83,5 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # policies of the folder one is in, as MODULE:OBJECT
+    sys.path.append(os.getcwd())  # MODULE:OBJECT may name a file of the current folder
     app()

@@ -1,8 +1,8 @@
-"""How fast the environment is on this machine (`wotd bench`): loops of uniformly random decisions, one an interface.
+"""`wotd bench`: measure the speed of every interface with uniformly random decisions.
 
-A loop function makes everything it needs and returns `chunk`, which plays some milliseconds' worth of decisions, with
-observation and action mask at each. `chunk` returns how many decisions of how many games that were, and the seconds
-spent in the environment alone, without the choice of actions.
+A loop function returns `chunk`, a function that plays for some milliseconds and reads observation and action mask at
+every decision. `chunk` returns the number of decisions and the seconds of wall-clock time inside the environment,
+without the choice of actions.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ SEED = 0
 @explained()
 @rules_options("players", "powers")
 def command(
-    batch: Annotated[int, typer.Option(help="Games side by side in the batched interfaces.")] = 8192,
-    threads: Annotated[int, typer.Option(help="Threads of the batched interfaces.")] = 1,
-    seconds: Annotated[float, typer.Option(help="Length of each measurement.")] = 1.0,
+    batch: Annotated[int, typer.Option(help="Games in a batch, for the batched interfaces.")] = 8192,
+    threads: Annotated[int, typer.Option(help="Threads, for the batched interfaces.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Wall-clock seconds per measurement.")] = 1.0,
     *,
     rules: dict[str, Any],
 ) -> None:
-    """Measure how many decisions a second this machine plays, interface by interface."""
+    """Measure the decisions per second of each interface on this machine, by wall clock."""
     check_integer("batch", batch, 1, 1_000_000)
     check_integer("threads", threads, 1, 1024)
     check_range("seconds", seconds, 0.01, HOUR)
     Rules(**rules)
     console = Console()
-    table = Table("interface", "games", "decisions/s", "environment alone", box=SIMPLE_HEAD)
+    table = Table("interface", "games", "decisions/s", "environment only", box=SIMPLE_HEAD)
     rows: list[tuple[str, Callable[..., Chunk], int, dict[str, Any]]] = [
         ("Game.step_autoreset", game, batch, {}),
         ("vector environment against greedy", vector, batch, {}),
@@ -76,7 +76,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Return the decisions a second of a loop, and those of the environment alone, measured for some seconds."""
+    """Return decisions per second of the whole loop and of the environment only, measured for `seconds`."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()
@@ -95,7 +95,7 @@ def game(
     validate: bool = False,
     fill: Sequence[str] = ("observation", "mask", "rewards", "done"),
 ) -> Chunk:
-    """Return the loop of `Game.step_autoreset`, filling the arrays named, with actions of the `random` policy."""
+    """Return the loop of `Game.step_autoreset` with actions of policy `random`; `fill` names the arrays to write."""
     from wotd_env import Game, Rules, make_policy
 
     game = Game(Rules(players=players, powers=powers), num_threads=threads)
@@ -123,7 +123,7 @@ def game(
 
 
 def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return the loop of `Game.step_autoreset` for a single game, as a search or a simple script has it."""
+    """Return the loop of `Game.step_autoreset` for a single game, as in a search or a simple script."""
     from wotd_env import Game, Rules
 
     game = Game(Rules(players=players, powers=powers))
@@ -216,7 +216,7 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
 
 
 def agent_loop(env: Any, games: int) -> Chunk:
-    """Return the loop of every AEC environment: observation and action mask of the agent to act."""
+    """Return the loop of any AEC environment, with observation and action mask of the agent to act."""
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
@@ -241,7 +241,7 @@ def agent_loop(env: Any, games: int) -> Chunk:
 
 
 def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """Return a choice of uniformly random legal actions in NumPy, one random number a game."""
+    """Return a function that chooses uniformly random legal actions in NumPy, with one random number per game."""
     rng = np.random.default_rng(seed)
 
     def choose(mask: NDArray[Any]) -> NDArray[np.int64]:

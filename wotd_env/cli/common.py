@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, errors as messages, progress, checks before the work begins."""
+"""Shared by the subcommands: exit codes, error messages, progress bars, checks before long work."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 HOUR = 3600  # seconds
 
 PICTURES = (".png", ".svg", ".pdf")
-"""Endings of the files that pictures are written to."""
+"""File name endings of pictures."""
 
 
 def fail(code: int, message: object) -> NoReturn:
@@ -86,7 +86,7 @@ def _wrapped(line: str, width: int) -> str:
 
 @contextmanager
 def explained(kept: str = "") -> Iterator[None]:
-    """Turn what a user can do wrong into a message and an exit code; `kept` is added when one is interrupted."""
+    """Turn user errors into a message and an exit code. `kept` is added to the message of an interruption."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -94,7 +94,7 @@ def explained(kept: str = "") -> Iterator[None]:
     except (ValueError, OSError, ImportError) as error:
         from wotd_env.core.game import IllegalActionError
 
-        # An illegal action is a policy's fault, not the user's.
+        # A policy, not the user, causes an illegal action.
         fail(FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error)
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
@@ -104,13 +104,16 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Return policies by their names; whatever goes wrong in a user's own module is a message.
+    """Return policies by name.
 
     Args:
         names: of the policies.
         trust: see `wotd_env.make_policy`.
-        rules: of the games that they will play. A policy that is made for others is refused here, and a table that
-            `oracle` lacks is missed here, and not in the middle of a game.
+        rules: of the games to play. With them, unsuitable policies and a missing table of `oracle` are found before
+            the first game.
+
+    Raises:
+        ValueError: for any exception in a user's own module.
     """
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
@@ -140,16 +143,16 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
 
 @contextmanager
 def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; gives the function that moves it: f(done, all)."""
+    """Show a progress bar; yield the function f(done, total) that updates it."""
     columns = (
         BarColumn(None, table_column=Column(min_width=8, ratio=1)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # in all 80 characters
+        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # 80 characters in all
         TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
         task = bar.add_task("", total=None, rate="")
-        first: list[float] = []  # done and time at the first call: what was there before took no time
+        first: list[float] = []  # done and time at the first call; earlier work does not count for the rate
 
         def move(done: int, total: int) -> None:
             now = time.monotonic()
@@ -162,7 +165,7 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
 
 
 class _Rate(ProgressColumn):
-    """Of what, and how many a second on average; the time that follows it is what is left, or was taken."""
+    """Unit and mean rate, followed by `left` or `took` for the time in the next column."""
 
     def __init__(self, unit: str, column: Column) -> None:
         super().__init__(column)
@@ -201,20 +204,20 @@ def narrate(game: Game, names: Sequence[str], steps: Iterable[tuple[States, int 
 
 
 def check_writable(file: Path, *endings: str) -> None:
-    """Find out before the work begins whether its results can be written; nothing is made, nothing changed.
+    """Check that a file can be written, without creating or changing anything.
 
     Raises:
-        ValueError: if the name has another ending.
+        ValueError: if the name has none of the endings.
         OSError: if the file cannot be written.
     """
     if file.suffix not in endings:
-        raise ValueError(f"the name of a file to write here must end in {', '.join(endings)}, got {file}")
+        raise ValueError(f"the output file must end in {', '.join(endings)}, got {file}")
     try:
-        target = file.resolve()  # where a link leads
+        target = file.resolve()  # the target of a link
         if not target.parent.exists():
-            raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
+            raise FileNotFoundError(f"cannot write {file.name}: no folder {file.parent}")
         if not target.parent.is_dir():
-            raise NotADirectoryError(f"{file.parent} is no folder to write {file.name} to")
+            raise NotADirectoryError(f"cannot write {file.name}: {file.parent} is not a folder")
         if not target.exists():
             with tempfile.TemporaryFile(dir=target.parent):
                 pass
@@ -222,21 +225,21 @@ def check_writable(file: Path, *endings: str) -> None:
             with target.open("ab"):
                 pass
         else:
-            raise IsADirectoryError(f"{file} is there, and is no file that could be written")
+            raise IsADirectoryError(f"{file} exists and is not a regular file")
     except OSError as error:
-        if error.errno is None:  # one of those above
+        if error.errno is None:  # raised above
             raise
         raise type(error)(f"{file} cannot be written: {error.strerror}") from None
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Give the name of a file beside one, whose place it takes when it has been written.
+    """Yield a temporary file name; on exit that file replaces `file`.
 
     Raises:
-        OSError: naming the file, if it cannot be written; one that was there is as it was.
+        OSError: with the name of the file, if it cannot be written; an existing file is unchanged then.
     """
-    target = file.resolve()  # where a link leads
+    target = file.resolve()  # the target of a link
     part = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
     try:
         yield part
@@ -248,15 +251,15 @@ def replacing(file: Path) -> Iterator[Path]:
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Refuse a number that is out of its range or, as a float can be, no number.
+    """Check the range of an option.
 
     Raises:
-        ValueError: naming the option.
+        ValueError: if the value is out of range or NaN.
     """
     if not least <= value <= most:
         raise ValueError(f"{name} must be from {least} to {most}, got {value}")
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""`wotd compile`: everything is compiled at once, by using each part a little, in processes side by side."""
+"""`wotd compile`: compile all kernels by calling each part once, in parallel processes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["PARTS", "command", "compile_all"]
 
 
 def command() -> None:
-    """Compile everything at once, so that nothing is compiled when it is first used.
+    """Compile all kernels in advance, so that no first use has to wait.
 
-    What is compiled is kept beside the package or, where nothing can be written there, in the user's cache folder; the
-    environment variable NUMBA_CACHE_DIR names another one.
+    The compiled code is saved beside the package or, if that folder is read-only, in the user's cache folder. The
+    environment variable NUMBA_CACHE_DIR sets another folder.
     """
     with explained(), progress_bar("parts") as progress:
         progress(0, len(PARTS))
@@ -28,7 +28,7 @@ def command() -> None:
 
 
 def compile_all(processes: int) -> Iterator[str]:
-    """Compile all kernels that are not in the cache yet; yield the name of every part of PARTS as it is done."""
+    """Compile all kernels that are missing in the cache; yield the name of each finished part of PARTS."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
@@ -40,7 +40,7 @@ def compile_all(processes: int) -> Iterator[str]:
 
 
 def _use(part: str) -> None:
-    logging.getLogger("wotd_env").setLevel(logging.ERROR)  # that it compiles is no news here
+    logging.getLogger("wotd_env").setLevel(logging.ERROR)  # hide the messages about compiling
     PARTS[part]()
 
 
@@ -61,7 +61,7 @@ def _games() -> None:
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)
     game.step_autoreset(state, game.legal_actions(state).argmax(1))
-    one = game.reset(1, roll=False)  # as OpenSpiel's states go on
+    one = game.reset(1, roll=False)  # as OpenSpiel's states do
     batch.roll_one(one, game.config, 0)
     batch.legal_one(one, game.config)
     batch.decide_one(one, game.config, 31)
@@ -148,9 +148,9 @@ PARTS: dict[str, Callable[[], None]] = {
     "the solver": _solver,
     "the vector environment": _vector_environment,
     "policies": _policies,
-    "learnt values": _learned,
+    "learned values": _learned,
     "single environments": _single_environments,
     "tree search": _search,
     "tournaments": _tournaments,
 }
-"""What is compiled together, the longest first."""
+"""The functions that are compiled together, slowest first."""

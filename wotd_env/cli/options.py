@@ -1,4 +1,4 @@
-"""Options that several commands have, above all those of the rules."""
+"""Options that several subcommands share, mainly those of the rules."""
 
 from __future__ import annotations
 
@@ -12,36 +12,48 @@ import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
 
-__all__ = ["Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
+__all__ = ["Position", "Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
 
-Seed = Annotated[int, typer.Option(help="All dice and all random policies follow from it.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Seed = Annotated[int, typer.Option(help="Seed of all dice and of all random policies.")]
+Position = Annotated[
+    str | None,
+    typer.Option(
+        help="Start from this position: a line as `wotd watch` prints below the board; it contains the rules."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Hide the progress bar.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Read files of policies that can run code: sb3:FILE of somebody you trust."),
+    typer.Option(
+        "--trust", help="Allow policy files that can run code when they are loaded, such as sb3:FILE."
+    ),
 ]
 
 _RULES: dict[str, tuple[Any, str]] = {
     "players": (int, "Seats, 2 to 5."),
     "spaces": (int, "Plain spaces on each path, 0 to 10."),
     "powers": (str, f"Powers of the animals: {', '.join(POWER_MODES)}."),
-    "immunity": (bool, "Pieces on paths of their own colour are never swapped."),
-    "dead_pieces": (int, "Pieces of unused colours that stand in the way."),
-    "colors": (str | None, "Colours of the seats, such as water,fire, or random."),
-    "start": (str, "Who begins: dragons, loser, or a seat."),
-    "max_turns": (int, "Turns after which a game is truncated: nobody has won."),
+    "immunity": (bool, "Pieces on the path of their own color cannot be swapped."),
+    "dead_pieces": (int, "Number of dead pieces, which block spaces; they have unused colors."),
+    "colors": (str | None, "Colors of the seats, such as water,fire; or random."),
+    "start": (
+        str,
+        "Starting player: dragons (most dragons rolled), loser (of the previous game), or a seat.",
+    ),
+    "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
-"""The type and the help of the option for every field of `Rules`."""
+"""Type and help of the option for each field of `Rules`."""
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each field of `Rules`, in place of its parameter `rules`.
+    """Replace the parameter `rules` of a command by an option for each field of `Rules`.
 
-    As `rules` the command is given a dict, field -> value, that `Rules` takes and checks.
+    The command gets `rules` as a dict of field and value, the unchecked arguments of `Rules`.
 
     Args:
         *names: the fields; all by default.
-        **settled: field -> its default in words. If it is not given it is not in the dict, and the command settles it.
+        **settled: field and its default in words, for fields whose default the command computes. Such a field is in
+            the dict only if the user has given its option.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -59,7 +71,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
         signature = inspect.signature(command, eval_str=True)
         own = [parameter for name, parameter in signature.parameters.items() if name != "rules"]
         parameters = [*own, *options.values()]
-        # Typer reads both.
+        # Typer reads both attributes.
         with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return with_options
@@ -68,19 +80,21 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
-    """Make sure that no rule is given beside an option that brings its rules.
+    """Check that no option of the rules is combined with an option that implies the rules.
 
     Raises:
-        ValueError: if there is one.
+        ValueError: if one is.
     """
     for name in rules:
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
-            raise ValueError(f"--{name.replace('_', '-')} is a rule, and {option} brings its rules")
+            raise ValueError(
+                f"--{name.replace('_', '-')} cannot be combined with {option}, which contains the rules"
+            )
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
-    """Return the option of a field as a parameter of a command."""
+    """Return the option of a field as a function parameter."""
     kind, words = _RULES[field.name]
     flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
     option = typer.Option(*flag, help=words, rich_help_panel="Rules", show_default=settled or True)
@@ -93,7 +107,7 @@ def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
 
 
 def _read(name: str, value: Any) -> Any:
-    """Return the value of a field from that of its option."""
+    """Return the value of a field from the value of its option."""
     if name == "colors" and value and value != "random":
         return tuple(value.split(","))
     if name == "start" and value.isdecimal():

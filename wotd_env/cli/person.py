@@ -1,6 +1,6 @@
-"""A person's decision at the terminal: its choices in words, what may be typed, and what a source of equities says.
+"""A person's decision at the terminal: the choices, the input, and the equity of each choice.
 
-Nothing here knows a rule: choices are the legal actions of the engine, words are those of `Game.describe_action` and of
+This module contains no rules. Choices are the legal actions of the engine, described by `Game.describe_action` and by
 the notation.
 """
 
@@ -26,20 +26,28 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "Choice", "Decision", "dice_line", "equities", "hint", "numbered", "question"]
 
 HELP = """\
-Choose by the number of a choice, by its word in the notation, or in words:
+Choose by the number of a choice, by its short word, or in words:
   3              the third choice of the list
-  w3, wwf, stop  a word of the notation, see docs/notation.md
-  fire           part of the words of a move, if they fit one choice alone
-Dice to keep:
-  k 1 3          keep dice 1 and 3 ...    r 2     ... but roll die 2 again
-  Enter          roll the others          u       undo what was changed last
-  keep water fire, re-roll earth          the same at once, in words
-  stop           keep all dice            none    roll all of them again
-Anything else:
-  list           all choices              board   the board once more
-  hint           the two best choices     equity  what each choice is worth (equity all: every hold)
-  position       the position as a line   quit    leave; the game is kept, to be gone on with
-  help           this"""
+  w3, wwf, stop  a short word from the second column of the list
+  fire           part of a description, if it fits only one choice
+Keep dice:
+  k 1 3          keep dice 1 and 3
+  r 2            re-roll die 2
+  u              undo the last change
+  Enter          roll the dice that are not kept
+  keep water fire, re-roll earth
+                 choose and roll at once, in words
+  stop           keep all dice
+  none           re-roll all dice
+Other commands:
+  list           list all choices
+  board          show the board
+  hint           show the two best choices
+  equity         show the equity of the best choices
+  equity all     show the equity of every choice
+  position       show the position as a line of text
+  quit           leave; the game is saved
+  help           show this help"""
 
 _NAMES = (*ELEMENTS, "dragon")
 _WOOD = (0, 4, 4, 5)  # water, wood, wood and a dragon, in letters
@@ -52,11 +60,11 @@ class Choice(NamedTuple):
     action: int
     notation: str
     words: str
-    """with the spaces that pieces go to"""
+    """description with destinations"""
 
 
 class Decision:
-    """A decision that a person takes, and the hold that is being chosen.
+    """A decision of a person, with the hold chosen so far.
 
     Args:
         game: the rules.
@@ -64,7 +72,7 @@ class Decision:
 
     Attributes:
         choices: the legal actions, ascending.
-        dice: the faces on the table.
+        dice: the faces shown.
     """
 
     def __init__(self, game: Game, state: States) -> None:
@@ -75,7 +83,7 @@ class Decision:
             for action in legal
         ]
         self.dice: list[int] = state["dice"][0].tolist()
-        self._holds: list[frozenset[int]] = []  # as they were, one after each change
+        self._holds: list[frozenset[int]] = []  # one after each change
         self._hold_of = {}
         if self.is_hold:
             kept = ((action, [die for die in range(DICE) if action >> die & 1]) for action in legal)
@@ -83,29 +91,29 @@ class Decision:
 
     @property
     def is_hold(self) -> bool:
-        """Whether dice are to be kept."""
+        """True if the decision is which dice to keep."""
         return bool(self.state["phase"][0] == Phase.KEEP)
 
     @property
     def kept(self) -> frozenset[int] | None:
-        """The dice of the hold that is being chosen, by their places from 0; None if none is."""
+        """Indices of the dice kept so far; None before the first choice."""
         return self._holds[-1] if self._holds else None
 
     def undo(self) -> None:
-        """Take back the last change of the hold.
+        """Undo the last change of the hold.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if there is nothing to undo.
         """
         if not self._holds:
-            raise ValueError("there is nothing to undo: a roll or a move is never taken back")
+            raise ValueError("nothing to undo: rolls and moves are final")
         self._holds.pop()
 
     def read(self, text: str) -> int | None:
-        """Return the action that a line of text chooses, or None if it has changed the hold alone.
+        """Return the action chosen by a line of text, or None if the line only changes the hold.
 
         Raises:
-            ValueError: for a line that is no choice; it says what would be one.
+            ValueError: for invalid input; the message lists valid input.
         """
         line = _plain(text)
         if self.is_hold:
@@ -116,21 +124,23 @@ class Decision:
         return found
 
     def _listed(self, line: str) -> int | None:
-        """Return the action with a word of the notation, with all of its words, or with a number in the list."""
+        """Return the action with this short word, description, or number in the list; None for other input."""
         for choice in self.choices:
             if line in (choice.notation.lower(), _plain(choice.words)):
                 return choice.action
         if line.isdecimal() and line.isascii():
             number = int(line) if len(line) < 5 else 0
             if not 1 <= number <= len(self.choices):
-                raise ValueError(f"choices have the numbers 1 to {len(self.choices)}, got {line[:20]}")
+                raise ValueError(
+                    f"the number of a choice must be from 1 to {len(self.choices)}, got {line[:20]}"
+                )
             return self.choices[number - 1].action
         return None
 
     # ---------------------------------------------------------------------------------------------- moves
 
     def _by_words(self, text: str, line: str) -> int:
-        """Return the action whose words begin with all that is typed."""
+        """Return the only action whose description contains words that begin with the typed words."""
         typed = line.split()
         found = []
         for choice in self.choices:
@@ -139,7 +149,11 @@ class Decision:
                 found.append(choice)
         if len(found) == 1:
             return found[0].action
-        what = f"{_quoted(text)} may mean" if found else f"no such choice: {_quoted(text)}; legal are"
+        what = (
+            f"{_quoted(text)} is ambiguous; it fits"
+            if found
+            else f"unknown choice {_quoted(text)}; legal are"
+        )
         told = "; ".join(f"{choice.notation} ({choice.words})" for choice in found or self.choices)
         raise ValueError(f"{what} {told}")
 
@@ -152,11 +166,13 @@ class Decision:
         if line in ("", "go", "roll"):
             if self.kept is None:
                 raise ValueError(
-                    "no dice are chosen yet: k 1 3 keeps dice 1 and 3, stop keeps all, help tells more"
+                    "no dice are chosen yet: k 1 3 keeps dice 1 and 3, stop keeps all, help shows more"
                 )
             return self._hold_of[self._faces(self.kept)]
         if line == "wood" and _WOOD in self._hold_of:
-            raise ValueError("wood may mean one die or w, o, o and d: say keep wood, or k with the numbers")
+            raise ValueError(
+                "wood is ambiguous; it is one die, or the letters w, o, o, d: type keep wood, or k and the numbers"
+            )
         if line not in _NAMES and (found := self._listed(line)) is not None:
             return found
         again = re.fullmatch(r"(?:r|re-?roll)\b ?(.*)", line) or re.fullmatch(r"r([1-9 ]+)", line)
@@ -176,16 +192,16 @@ class Decision:
         return self._hold_of[faces]
 
     def _change(self, numbers: str, keep: bool) -> None:
-        """Add dice to the hold that is being chosen, or take some out of it."""
+        """Add dice to the hold, or remove them."""
         if not set(numbers) <= set("12345"):
-            raise ValueError(f"dice have the numbers 1 to 5, got {', '.join(numbers[:20])}")
+            raise ValueError(f"the number of a die must be from 1 to 5, got {', '.join(numbers[:20])}")
         dice = frozenset(int(number) - 1 for number in numbers)
         none = frozenset[int]() if keep else frozenset(range(DICE))
         before = none if self.kept is None else self.kept
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, text: str, words: list[str]) -> tuple[int, ...]:
-        """Return the faces that words name, by their names or letters; the dice must show them."""
+        """Return the faces given by names or letters; the dice must show them."""
         faces: list[int] = []
         for word in words:
             if word in _NAMES:
@@ -197,17 +213,17 @@ class Decision:
                 break
         if not faces:
             raise ValueError(
-                f"no such choice: {_quoted(text)}; dice are kept by their numbers (k 1 3), their names "
-                "(keep water fire) or letters (wf); stop keeps all, none rolls all again, list shows every choice"
+                f"unknown choice {_quoted(text)}; keep dice by number (k 1 3), name (keep water fire) or letter (wf); "
+                "stop keeps all, none re-rolls all, list shows every choice"
             )
         if missing := Counter(faces) - Counter(self.dice):
             there = ", ".join(_NAMES[face] for face in self.dice)
-            raise ValueError(f"not that many dice show {_NAMES[min(missing)]}; the dice are {there}")
+            raise ValueError(f"too few dice show {_NAMES[min(missing)]}; the dice are {there}")
         return tuple(sorted(faces))
 
 
 def _plain(text: str) -> str:
-    """Return a line without what makes no difference."""
+    """Return a line in lower case, without commas and extra spaces."""
     return " ".join(text.lower().replace(",", " ").split())
 
 
@@ -219,7 +235,7 @@ def _quoted(text: str) -> str:
 
 
 def question(decision: Decision) -> str:
-    """Return what is to be decided."""
+    """Return the question that the decision asks."""
     state = decision.state[0]
     if state["phase"] == Phase.EXTRA:
         return "an extra turn?"
@@ -232,7 +248,7 @@ def question(decision: Decision) -> str:
 
 
 def dice_line(decision: Decision, color: bool = False) -> str:
-    """Return the dice with their numbers; those of the hold that is being chosen in brackets."""
+    """Return the dice with their numbers; kept dice are in brackets."""
     from wotd_env.rendering.text import paint
 
     parts = []
@@ -245,7 +261,7 @@ def dice_line(decision: Decision, color: bool = False) -> str:
 
 
 def numbered(decision: Decision) -> Iterator[str]:
-    """Yield the choices with their numbers, as lines."""
+    """Yield the numbered choices, one line each."""
     for number, choice in enumerate(decision.choices, 1):
         yield f"{number:>3}  {choice.notation:<16} {choice.words}"
 
@@ -254,7 +270,7 @@ def numbered(decision: Decision) -> Iterator[str]:
 
 
 def hint(decision: Decision, advisor: Advisor) -> list[str]:
-    """Return the two best choices in words, what lies between them, and who says so."""
+    """Return the two best choices, the difference of their equities, and the source, as lines."""
     ranked, equity = _ranked(decision, advisor)
     best, *others = ranked[:2]
     lines = [f"best: {best.words} ({best.notation})"]
@@ -266,13 +282,13 @@ def hint(decision: Decision, advisor: Advisor) -> list[str]:
 
 
 def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> list[str]:
-    """Return the choices as a table, the best first: equity, chance to win, what each gives away."""
+    """Return a table of the choices, best first: equity, win probability, regret."""
     ranked, equity = _ranked(decision, advisor)
     players = decision.game.rules.players
-    lines = ["equity  to win   less  choice"]
+    lines = ["equity  to win regret  choice"]
     for choice in ranked[:most]:
         value = float(equity[choice.action])
-        chance = ((players - 1) * value + 1) / players  # R10: what a reward stands for
+        chance = ((players - 1) * value + 1) / players  # by the rewards of R10
         less = float(equity[ranked[0].action]) - value
         lines.append(f"{value:+.3f}  {chance:6.1%}  {less:.3f}  {choice.notation:<16} {choice.words}")
     if len(ranked) > len(lines) - 1:
@@ -281,6 +297,6 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> l
 
 
 def _ranked(decision: Decision, advisor: Advisor) -> tuple[list[Choice], list[float]]:
-    """Return the choices, the best first, and the equities of all actions."""
+    """Return the choices, best first, and the equities of all actions."""
     equity = advisor.analyze(decision.state).actions[0].tolist()
     return sorted(decision.choices, key=lambda choice: -equity[choice.action]), equity

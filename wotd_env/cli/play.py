@@ -1,4 +1,4 @@
-"""`wotd play`: a person against policies, in the terminal, line by line."""
+"""`wotd play`: play against policies in the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env.cli.common import FAILED, check_writable, explained, fail, ready_policies, say
-from wotd_env.cli.options import Trust, check_no_rules, rules_options
+from wotd_env.cli.options import Position, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from wotd_env.policy import Policy
 
 PERSON = "me"
-"""The name of a seat that a person plays; `me:Anna` is one by name."""
+"""Name of a seat that a person plays; `me:Anna` gives the person a name."""
 
 LONGEST = 500
-"""Characters that the name of a seat has as the notation writes it: longer ones might not be read again."""
+"""Characters of a seat's name as JSON; the notation limits the length of a line."""
 
 MOST = 10
-"""Choices that `equity` shows, and decisions of a seat that the review lists."""
+"""Number of choices that `equity` shows, and of decisions per seat in the review."""
 
 
 @rules_options(players="one for each seat, at least 2")
@@ -43,49 +43,44 @@ def command(
     seats: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Who plays: for each seat me (or me:NAME), also several times, or a policy. A policy alone plays "
-            "against you.",
-            show_default="me against planner",
+            help="The player of each seat: me, me:NAME, or a policy. A single policy plays all other seats.",
+            show_default="me planner",
         ),
     ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on with the game in this file, .txt, where it was left.")
-    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue the game in this .txt file.")] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Where the game is kept, .txt, decision by decision.",
-            show_default="game.txt, or game-2.txt ... if that is there",
+            help="The .txt file to save the game to.",
+            show_default="game.txt, or game-2.txt and so on if it exists",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="All dice and all random policies follow from it.", show_default="drawn anew"),
+        typer.Option(help="Seed of all dice and of all random policies.", show_default="random"),
     ] = None,
-    position: Annotated[
-        str | None, typer.Option(help="Begin here: a line as in docs/notation.md, which brings its rules.")
-    ] = None,
+    position: Position = None,
     trust: Trust = False,
     *,
     rules: dict[str, Any],
 ) -> None:
-    """Play against policies, or with others at one keyboard.
+    """Play against policies, or with other people at one keyboard.
 
-    Type help for what can be typed. Every decision is on disk at once; a review follows the end of the game.
+    Type help in the game for the possible input. Every decision is saved at once. A review follows the game.
     """
     with explained():
         if resume:
             check_no_rules(context, rules, "--resume")
             for option, value in (("--file", file), ("--seed", seed), ("--position", position)):
                 if value is not None:
-                    raise ValueError(f"{option} is for a new game, and --resume goes on with one")
+                    raise ValueError(f"{option} starts a new game and cannot be combined with --resume")
             recorded = _left(resume, seats, trust)
         else:
             if position is not None:
                 check_no_rules(context, rules, "--position")
             recorded = _begun(seats, rules, seed, position)
         if not any(map(_is_person, recorded.players)):
-            raise ValueError("one of the seats must be me; wotd watch shows games of policies alone")
+            raise ValueError("one seat must be me; use wotd watch for games between policies")
         names = [name for name in recorded.players if not _is_person(name)]
         players = ready_policies(names, trust, recorded.rules)
         game = _Match(recorded, resume or _free(file), players)
@@ -114,7 +109,7 @@ def _begun(
 
 
 def _left(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file, which names nothing that could run code unless that is trusted."""
+    """Return the game in a file. Names in the file that could run code need `trust`."""
     from wotd_env import notation
     from wotd_env.core.position import SEATS
     from wotd_env.policies import POLICIES, full_name
@@ -127,14 +122,14 @@ def _left(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
         known = _is_person(name) or full_name(name).partition(":")[0] in POLICIES
         if not known and (name == "?" or not trust):
             raise ValueError(
-                f"{file} says that {name!r} plays seat {SEATS[seat]}: say who goes on, such as: "
+                f"{file} names {name!r} for seat {SEATS[seat]}: name the players on the command line, such as: "
                 f"wotd play {' '.join(_seated(None, recorded.rules.players))} --resume {file}"
             )
     return recorded
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return who plays, by seat; a policy alone, or else planner, against a person."""
+    """Return the players by seat. By default, a person plays against `planner` or a single given policy."""
     names = seats or [PERSON]
     if len(names) == 1:
         person, policy = (names[0], "planner") if _is_person(names[0]) else (PERSON, names[0])
@@ -142,10 +137,12 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
     for name in names:
         if (length := len(json.dumps(name))) > LONGEST:
             raise ValueError(
-                f"the name of a seat must have at most {LONGEST} characters, got {name[:20]}... of {length}"
+                f"a seat name must have at most {LONGEST} characters, got {name[:20]}... of {length}"
             )
     if len(names) != players:
-        raise ValueError(f"seats must be one for each of the {players}, got {len(names)}: {', '.join(names)}")
+        raise ValueError(
+            f"give a player for each of the {players} seats, got {len(names)}: {', '.join(names)}"
+        )
     return tuple(names)
 
 
@@ -154,18 +151,18 @@ def _is_person(name: str) -> bool:
 
 
 def _free(file: Path | None) -> Path:
-    """Return the file of a new game, which is made empty; one that is there is never overwritten."""
+    """Create an empty file for a new game and return its name; existing files are never overwritten."""
     names = (Path("game.txt" if number == 1 else f"game-{number}.txt") for number in count(1))
     for name in names if file is None else [file]:
         check_writable(name, ".txt")
         with contextlib.suppress(FileExistsError):
             name.touch(exist_ok=False)
             return name
-    raise FileExistsError(f"{file} is there already: go on with it by --resume, or name another file")
+    raise FileExistsError(f"{file} already exists: continue it with --resume, or choose another file")
 
 
 class _Match:
-    """A game that is being played: who plays it, how far it has come, and where it is kept."""
+    """A game in progress: its players, its record, and its file."""
 
     def __init__(self, recorded: RecordedGame, file: Path, players: dict[str, Policy]) -> None:
         from wotd_env import Game
@@ -178,13 +175,13 @@ class _Match:
         self.on_disk = file.read_text("utf-8")
         self.shown_names = seat_names(recorded.players, recorded.rules.players)
         self.names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self.shown_names)]
-        self.kept = f"The game is kept in {file}; go on with: wotd play --resume {file}"
+        self.kept = f"The game is saved in {file}; continue with: wotd play --resume {file}"
         self.color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self.advisor = Advisor(self.rules)
-        self.shown = -1  # the turn in which the board was shown last
+        self.shown = -1  # the turn in which the board was last shown
 
     def play(self) -> None:
-        """Play on to the end, or until somebody leaves."""
+        """Play to the end, or until a person leaves."""
         from wotd_env.rendering import roll_off_text
 
         if sys.stdin.isatty():
@@ -193,10 +190,10 @@ class _Match:
         state = self.recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand
             state["rng"] = secrets.randbits(64)
-        self.rules.roll(state)  # such a one may end with what was decided
+        self.rules.roll(state)  # a game written by hand may end before a roll
         self._keep(self.recorded._replace(states=np.concatenate([self.recorded.states[:-1], state])))
         recorded = self.recorded
-        say(f"{', '.join(self.names)} play. The game is kept in {self.file}. Type help for help.")
+        say(f"{', '.join(self.names)} play. The game is saved in {self.file}. Type help for help.")
         if recorded.seed is not None and not len(recorded.actions):
             for line in roll_off_text(self.rules.roll_off(recorded.seed)):
                 say(line)
@@ -213,19 +210,19 @@ class _Match:
         self._review()
 
     def _keep(self, recorded: RecordedGame) -> None:
-        """Have the game on disk; what another program has made of the file meanwhile is never overwritten."""
+        """Save the game, unless another program has changed the file."""
         from wotd_env import notation
 
         if self.file.exists() and self.file.read_text("utf-8", "replace") != self.on_disk:
             raise OSError(
-                f"another program has written {self.file} since, and this game ends here: "
-                f"wotd play --resume {self.file} goes on with what is in the file"
+                f"another program has changed {self.file}, so this game stops; continue the game in the file with: "
+                f"wotd play --resume {self.file}"
             )
         notation.write_game(self.file, recorded)
         self.recorded, self.on_disk = recorded, str(recorded)
 
     def _choose(self, state: States) -> int | None:
-        """Return what the seat to act decides, and tell it; None if it leaves."""
+        """Return and show the decision of the seat to act; None if a person leaves."""
         from wotd_env.core.words import show_dice
         from wotd_env.policy import ask
 
@@ -240,7 +237,7 @@ class _Match:
                 return None
             action = chosen
         else:
-            # From the position's number: a game that is gone on with is the same as one in one go.
+            # From the number of the decision, so that a resumed game equals an uninterrupted one.
             rng = np.random.default_rng([int(self.recorded.states["rng"][0]), len(self.recorded.actions)])
             try:
                 action = int(ask(self.players[name], self.rules, state, rng)[0])
@@ -254,7 +251,7 @@ class _Match:
     # ---------------------------------------------------------------------------------------------- a person
 
     def _ask(self, state: States) -> int | None:
-        """Ask a person until there is a choice; None if it leaves."""
+        """Ask a person until the input is a choice; None if the person leaves."""
         from wotd_env.cli.person import Decision
 
         decision = Decision(self.rules, state)
@@ -265,7 +262,7 @@ class _Match:
         while True:
             try:
                 line = input("> " if sys.stdin.isatty() else "").strip()
-            except EOFError:  # the end of what is piped in, or Ctrl-D
+            except EOFError:  # end of the piped input, or Ctrl-D
                 return None
             if line.lower() in ("quit", "q", "exit"):
                 return None
@@ -279,7 +276,7 @@ class _Match:
                 say(str(error))
 
     def _answer(self, decision: Decision, line: str) -> bool:
-        """Do what a line asks for, unless it is a choice; return whether it was."""
+        """Run the command of a line; return False if the line is not a command."""
         from wotd_env.cli import person
         from wotd_env.notation import position
 
@@ -310,7 +307,7 @@ class _Match:
         return True
 
     def _text(self, state: States) -> str:
-        """Return a position as text: what is going on, the board and the seats, with an empty line between them."""
+        """Return a position as text: phase, board and seats, with an empty line between them."""
         from wotd_env.rendering import render_text
 
         return render_text(self.rules, state, self.color, self.shown_names)
@@ -320,7 +317,7 @@ class _Match:
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: Decision) -> None:
-        """Show what a person decides about."""
+        """Show the question and the choices or dice."""
         from wotd_env.cli import person
 
         state = decision.state[0]
@@ -339,26 +336,26 @@ class _Match:
     # ---------------------------------------------------------------------------------------------- afterwards
 
     def _review(self) -> None:
-        """Tell what each seat gave away, and how lucky it was."""
+        """Show regret and luck of each seat, and the worst decisions of people."""
         from wotd_env.analysis import ERROR, define_errors, review
 
         told = review(self.recorded, self.advisor)
         Console(markup=False).print(self._table(told))
         say(
-            f"Regret is equity given away. Equity is the expected result, from -1 (loss) to 1 (win). "
+            f"Regret is lost equity. Equity is the expected result, from -1 (loss) to 1 (win). "
             f"{define_errors(len(self.names))}\nSource of the equities: {told.source}."
         )
         for seat, name in enumerate(self.names):
             notes = [note for note in told.notes if note.seat == seat and note.regret >= ERROR]
             worst = sorted(notes, key=lambda note: -note.regret)[:MOST]
             if worst and _is_person(self.recorded.players[seat]):
-                say(f"\n{name}, the decisions that gave away most:")
+                say(f"\n{name}, the decisions with the largest regret:")
                 for note in sorted(worst):
                     say(f"  {note}")
-        say(f"\nThe game is in {self.file}; wotd replay {self.file} shows it again.")
+        say(f"\nThe game is saved in {self.file}; show it with: wotd replay {self.file}")
 
     def _table(self, told: Review) -> Table:
-        columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "without luck")
+        columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
         numbers = (Column(name, justify="right", no_wrap=True) for name in columns)
         table = Table(Column("", no_wrap=True), *numbers, box=None)
         for name, seat in zip(self.names, told.seats, strict=True):

@@ -19,8 +19,7 @@ from wotd_env.core.rules import Rules
 def command(*, rules: dict[str, Any]) -> None:
     """List the bundled policies, their strength, and the strongest one for the rules.
 
-    Ratings are Elo points with 95 % intervals, for the basic game of two players. docs/ladder.md has ratings for other
-    rules.
+    Ratings are Elo points with 95 % intervals, for the basic game of two players.
     """
     from wotd_env.policies import POLICIES, strongest
 
@@ -31,7 +30,7 @@ def command(*, rules: dict[str, Any]) -> None:
         rating = ratings.get(name)
         error = (rating["high"] - rating["low"]) / 2 if rating else 0
         table.add_row(name, known.words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
-    table.add_row("RUN_FOLDER", "the policy in a run folder of train.py", "")
+    table.add_row("RUN_FOLDER", "the result of a training run", "")
     table.add_row(
         "MODULE:OBJECT", "your own: an object with act(game, state, rng), or a function that returns one", ""
     )

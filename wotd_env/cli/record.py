@@ -1,4 +1,4 @@
-"""`wotd record`: games of policies as data."""
+"""`wotd record`: record games between policies as a data set."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from wotd_env.core.rules import Rules
 
 @rules_options(players="one for each policy, at least 2")
 def command(
-    policies: Annotated[list[str], typer.Argument(help="One for each seat, or one for all.")],
-    games: Annotated[int, typer.Option(help="Games to record.")] = 1000,
-    out: Annotated[Path, typer.Option(help="The file, .parquet; the columns are in docs/data.md.")] = Path(
-        "games.parquet"
-    ),
+    policies: Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")],
+    games: Annotated[int, typer.Option(help="Number of games.")] = 1000,
+    out: Annotated[Path, typer.Option(help="The .parquet file to write.")] = Path("games.parquet"),
     table: Annotated[
         Path | None,
-        typer.Option(help="A table of `wotd solve`: record the equity of every legal action and the regret."),
+        typer.Option(help="Also record equities and regret from this table of `wotd solve`."),
     ] = None,
     minari: Annotated[
-        str | None, typer.Option(help="Write the first policy's view as a Minari dataset of this id too.")
+        str | None,
+        typer.Option(help="Also write the view of the first policy as a Minari dataset with this id."),
     ] = None,
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="Of the observations in the Minari dataset: one_hot, compact, tokens or features.",
+            help="Observations of the Minari dataset: one_hot, compact, tokens or features.",
             show_default="one_hot",
         ),
     ] = None,
@@ -40,16 +39,16 @@ def command(
     *,
     rules: dict[str, Any],
 ) -> None:
-    """Record games of policies: every decision of every seat is a row of a Parquet file.
+    """Record games between policies as a Parquet file with a row for every decision.
 
-    The policies move on by a seat from game to game. The same seed gives the same games.
+    The policies change seats from game to game. The same seed gives the same games.
     """
-    with explained(f"What is done is kept in {out}.parts: the same command goes on."):
+    with explained(f"Finished games are in {out}.parts; run the same command to continue."):
         from wotd_env import solver
         from wotd_env.adapters import parquet
 
         if encoding and not minari:
-            raise ValueError(f"--encoding is for the Minari dataset, which --minari asks for, got {encoding}")
+            raise ValueError(f"--encoding {encoding} needs --minari")
         encoding = encoding or ENCODINGS[0]
         rules.setdefault("players", max(2, len(policies)))
         game_rules = Rules(**rules)
@@ -64,6 +63,6 @@ def command(
             decisions = parquet.record(policies, out, games, game_rules, seed, solution, trust, progress)
         typer.echo(f"{out}: {games:,} games, {decisions:,} decisions")
     if minari:
-        with explained(f"The games are in {out}; wotd_env.adapters.minari.write makes a dataset of them."):
+        with explained(f"The games are in {out}; wotd_env.adapters.minari.write converts them to a dataset."):
             episodes = write(out, minari, policies[0], encoding)
             typer.echo(f"{minari}: {episodes:,} episodes of {policies[0]}")

@@ -1,4 +1,4 @@
-"""`wotd replay`: recorded games, to be seen again or checked."""
+"""`wotd replay`: show or verify recorded games."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from wotd_env.cli.options import Quiet
 
 @explained()
 def command(
-    file: Annotated[Path, typer.Argument(help="A game (.txt) or games (.parquet) that have been recorded.")],
+    file: Annotated[Path, typer.Argument(help="A recorded game (.txt) or a file of games (.parquet).")],
     game: Annotated[
-        int | None, typer.Option(help="The number of the game in a .parquet file.", show_default="all")
+        int | None, typer.Option(help="Number of the game in a .parquet file, from 0.", show_default="all")
     ] = None,
-    delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
+    delay: Annotated[float, typer.Option(help="Pause after each turn, in seconds.")] = 0.0,
     out: Annotated[
-        Path | None, typer.Option(help="Write the game instead: .txt, .html, .gif or .mp4.")
+        Path | None,
+        typer.Option(help="Write the game to this file instead of showing it: .txt, .html, .gif or .mp4."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show a recorded game move by move, or play all games of a file again and compare every state bit by bit."""
+    """Show a recorded game move by move, or verify all games of a file.
+
+    Verification plays every game again and compares all states bit by bit.
+    """
     from wotd_env import Game, notation
     from wotd_env.rendering import replay_game, roll_off_text
     from wotd_env.rendering.replay import WRITERS
@@ -37,20 +41,18 @@ def command(
 
         if game is None:
             if out:
-                raise ValueError(f"--out writes one game: say which of {file} by --game")
+                raise ValueError(f"--out writes one game: choose a game of {file} with --game")
             with progress_bar("decisions", quiet) as progress:
                 games, decisions = parquet.verify(file, progress)
-            typer.echo(
-                f"{file}: {games:,} games, {decisions:,} decisions, all as their seeds and actions make them"
-            )
+            typer.echo(f"{file}: {games:,} games, {decisions:,} decisions, all verified")
             return
         recorded = parquet.game_of(file, game)
     elif file.suffix == ".txt":
         if game is not None:
-            raise ValueError(f"--game is for .parquet files, and {file} is one game")
+            raise ValueError(f"--game needs a .parquet file, got {file}, which contains one game")
         recorded = notation.read_game(file)
     else:
-        raise ValueError(f"a recorded game must be a file that ends in .txt or .parquet, got {file}")
+        raise ValueError(f"the file of a recorded game must end in .txt or .parquet, got {file}")
     if out and out.suffix == ".txt":
         notation.write_game(out, recorded)
     elif out:

@@ -1,4 +1,4 @@
-"""`wotd solve`: the exact solution of the two-player basic game."""
+"""`wotd solve`: solve the two-player basic game exactly."""
 
 from __future__ import annotations
 
@@ -12,41 +12,45 @@ from wotd_env.cli.options import Quiet
 from wotd_env.core.rules import Rules
 
 _RESIDUAL = 1e-6
-"""The largest Bellman error of a table that is a solution."""
+"""Upper bound of the Bellman error of a correct table."""
 
 
 def command(
     spaces: Annotated[
-        int | None, typer.Option(help="Plain spaces on each path, 0 to 10, of the board to solve.")
+        int | None,
+        typer.Option(help="Solve the board with this number of plain spaces on each path, 0 to 10."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The table to make.", show_default="in the cache folder, where `oracle` looks"),
+        typer.Option(help="The table to write.", show_default="in the cache folder, where `oracle` finds it"),
     ] = None,
     verify: Annotated[
-        Path | None, typer.Option(help="Check this table: the largest Bellman error over all its positions.")
+        Path | None, typer.Option(help="Compute the largest Bellman error over all positions of this table.")
     ] = None,
     compact: Annotated[
         Path | None,
-        typer.Option(help="Make of this table one of half the size, with 16 bits a value, in --out."),
+        typer.Option(help="Convert this table to 16 bits per value, half the size; needs --out."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads.", show_default="one for each core")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Number of threads.", show_default="one per core")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Solve the two-player basic game exactly, or verify a solution, or make it compact.
+    """Solve the two-player basic game exactly, or verify or compress a solution.
 
-    The work is on disk layer by layer: after an interruption the same command goes on. While another process makes the
-    same table, this one waits. Prints the value of the start to the player who begins: 1 is a sure win, -1 a sure loss.
+    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. Each
+    layer is saved when it is solved; after an interruption run the same command again to continue. The command waits
+    while another process writes the same table.
     """
     from wotd_env import solver
 
-    with explained("" if spaces is None else "What is done is kept: the same command goes on."):
+    with explained("" if spaces is None else "Finished layers are saved; run the same command to continue."):
         if [spaces, verify, compact].count(None) != 2:
             raise ValueError(
-                "give one of --spaces, to solve a board, --verify, to check a table, and --compact, to halve one"
+                "give one of --spaces (solve a board), --verify (check a table) and --compact (halve a table)"
             )
         if verify and out:
-            raise ValueError("--verify writes nothing, so it takes no --out")
+            raise ValueError("--verify writes nothing: leave out --out")
         if spaces is not None:
             Rules(spaces=spaces)
         threads = cores() if threads is None else threads
@@ -56,18 +60,19 @@ def command(
                 table = solver.load(verify)
             elif compact:
                 if out is None:
-                    raise ValueError("--compact needs --out, the table to make")
+                    raise ValueError("--compact needs --out, the table to write")
                 table = solver.compact(compact, out, progress)
             else:
                 assert spaces is not None
                 out = out or solver.cache_file(spaces)
                 table = solver.solve(spaces, out, threads, progress)
-        typer.echo(f"{table.file}: {table.spaces} plain spaces, the start is worth {table.start:.7f}")
+        typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {table.start:.7f}")
         if compact:
-            typer.echo(f"largest difference to {compact}: {table.header['compact_error']:.2g}")
+            typer.echo(f"largest difference from {compact}: {table.header['compact_error']:.2g}")
         if verify:
             typer.echo(f"largest Bellman error: {residual:.2g}")
             if residual >= _RESIDUAL:
                 fail(
-                    FAILED, f"the table is no solution: its error must be below {_RESIDUAL:g}; solve it again"
+                    FAILED,
+                    f"the table is not a solution: its error must be below {_RESIDUAL:g}; solve the board again",
                 )

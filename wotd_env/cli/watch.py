@@ -1,4 +1,4 @@
-"""`wotd watch`: a game, move by move, in words."""
+"""`wotd watch`: show a game between policies, move by move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies, say
-from wotd_env.cli.options import Seed, Trust, check_no_rules, rules_options
+from wotd_env.cli.options import Position, Seed, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 @rules_options(players="one for each policy, at least 2")
 def command(
     context: typer.Context,
-    policies: Annotated[list[str], typer.Argument(help="One for each seat, or one for all.")],
+    policies: Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")],
     seed: Seed = 0,
-    position: Annotated[
-        str | None, typer.Option(help="Begin here: a line as in docs/notation.md, which brings its rules.")
+    position: Position = None,
+    delay: Annotated[float, typer.Option(help="Pause after each turn, in seconds.")] = 0.0,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Also write the game to this .txt file."),
     ] = None,
-    delay: Annotated[float, typer.Option(help="Seconds to wait after every turn.")] = 0.0,
-    record: Annotated[Path | None, typer.Option(help="Record the game, .txt, for `wotd analyze`.")] = None,
     trust: Trust = False,
     *,
     rules: dict[str, Any],
 ) -> None:
-    """Watch policies play a game, move by move, in words."""
+    """Show a game between policies, move by move."""
     from wotd_env import Game, notation
     from wotd_env.arena.blocks import Blamed
     from wotd_env.core.game import check_seed
@@ -53,9 +54,7 @@ def command(
         game_rules = Rules(**rules)
     seats = game_rules.players
     if len(policies) not in (1, seats):
-        raise ValueError(
-            f"policies must be one for each of the {seats} seats, or one for all, got {len(policies)}"
-        )
+        raise ValueError(f"give 1 or {seats} policies for {seats} seats, got {len(policies)}")
     made: dict[str, Policy] = {
         name: Blamed(name, policy) for name, policy in ready_policies(policies, trust, game_rules).items()
     }
@@ -64,7 +63,7 @@ def command(
     game = Game(game_rules, skip_forced=False)
     if state is None:
         state = game.reset(1, seed=seed)
-    elif not state["rng"][0]:  # the line says nothing of the dice to come
+    elif not state["rng"][0]:  # the line does not contain the random stream
         state["rng"] = game.reset(1, seed=seed)["rng"]
     game.roll(state)
     names = policies * (seats // len(policies))
@@ -77,7 +76,7 @@ def command(
         for turn in narrate(game, names, _play(game, names, made, state, seed, states, actions)):
             say(turn)
             time.sleep(delay)
-    finally:  # a game that is interrupted is recorded as far as it went
+    finally:  # also record an interrupted game
         if record and states:
             decided = np.array(actions[: len(states) - 1], np.int64)
             given = None if position else seed
@@ -94,7 +93,7 @@ def _play(
     states: list[States],
     actions: list[int],
 ) -> Iterator[tuple[States, int | None]]:
-    """Play a game on to its end; yield its positions with what is decided in them, and note both."""
+    """Play a game to the end; append its positions and decisions to the lists and yield them."""
     from wotd_env.policy import ask, play_out
 
     rng = np.random.default_rng(seed)
