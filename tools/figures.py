@@ -1,55 +1,103 @@
-"""Write the figures on the first pages, README.md and docs/index.md, from what was measured (`make docs-tables`).
+"""Write measured figures into the pages that quote them (`make docs-tables`).
 
-Speed is from `benchmarks/results.json`, strength from the cards of the models in the package, exactness from the tables
-of docs/solution.md.
+A figure is measured in one place; other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. The table on the
+first pages is `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock), docs/ladder.md,
+docs/solution.md and the cards of the bundled models.
+
+| name | value |
+| --- | --- |
+| `rate CASE` | decisions, or planned turns, per second of a case of the benchmark |
+| `times CASE CASE` | how many times faster the first case is |
+| `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-from agents import report
 from tools import pages
-from wotd_env import Rules, models
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md")
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+
+@functools.cache
+def _measured() -> dict[str, Any]:
+    measured: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    return measured
+
+
+def _rate(case: str) -> float:
+    return float(_measured()["cases"][case]["median"])
+
+
+def rate(case: str) -> str:
+    """Return the decisions per second of a case, with three digits."""
+    value = float(f"{_rate(case):.3g}")
+    return f"{value / 1e6:.1f} million" if value >= 1e6 else f"{value:,.0f}"
+
+
+def times(fast: str, slow: str) -> str:
+    """Return the ratio of two rates, with two digits."""
+    ratio = _rate(fast) / _rate(slow)
+    return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+
+
+def ladder(policy: str, opponent: str) -> str:
+    """Return the win share of a policy against another one from docs/ladder.md, in per cent."""
+    section = (ROOT / "docs" / "ladder.md").read_text().partition("## 2 players, basic game\n")[2]
+    table = section.partition("How often the row finishes ahead")[2].partition("\n\n")[2].partition("\n\n")[0]
+    head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines())
+    shares = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    share, error = shares[policy][opponent].split("% ±")
+    return f"{float(share):.1f} % ± {float(error):.1f}"
+
+
+FIGURES = {"rate": rate, "times": times, "ladder": ladder}
+"""The figures by the first word of their names; the other words are the arguments."""
+
+
+def figure(name: str) -> str:
+    """Return the value of a figure.
+
+    Raises:
+        KeyError: for an unknown figure, case or policy.
+    """
+    kind, *arguments = name.split()
+    return FIGURES[kind](*arguments)
 
 
 def figures() -> str:
-    """Return the table of figures; its links lead from the folder of README.md."""
-    measured = json.loads((ROOT / "benchmarks" / "results.json").read_text())
-    million = {name: f"{case['median'] / 1e6:.1f} million" for name, case in measured["cases"].items()}
-    card = json.loads(models.find("td", Rules()).with_suffix(".json").read_text())
-    shares = {name: report.in_percent(won["wins"], won["games"]) for name, won in card["result"].items()}
-    games = {won["games"] for won in card["result"].values()}
+    """Return the table of the first pages; its links are relative to README.md."""
+    measured = _measured()
     spaces, positions, *_, residual, value, share, _ = _solved()
-    where = f"one thread, {measured['machine']}, {measured['date']}"
     rows = [
         (
-            "decisions a second, 8,192 games in a batch",
-            million["game-8192"],
-            f"dice, masks, observations, rewards and a random choice included; {where}: "
-            "[performance](docs/performance.md)",
+            "decisions per second, 8,192 games in a batch",
+            rate("game-8192"),
+            "with dice, masks, observations, rewards and random choices; one thread, wall clock, "
+            f"{measured['machine']}, {measured['date']} ([performance](docs/performance.md))",
         ),
         (
-            "the same through Gymnasium, 4,096 games against `greedy`",
-            million["vector-4096"],
-            "the learner's decisions; the opponent's are made in between",
+            "decisions per second through Gymnasium, 4,096 games against `greedy`",
+            rate("vector-4096"),
+            "decisions of the learner only; same machine",
         ),
         (
-            "games that the `td` of the package wins against `planner`",
-            f"{shares['planner']} %",
-            f"two players, basic game, {max(games):,} games, 95 % interval; {shares['greedy']} % against `greedy`: "
-            "[models](docs/models.md)",
+            "win rate of the bundled agent `td` against the heuristic `planner`",
+            ladder("td", "planner"),
+            f"two-player basic game, 95 % interval; {ladder('td', 'greedy')} against `greedy` "
+            "([ladder](docs/ladder.md))",
         ),
         (
-            "positions of the two-player basic game with a known value",
+            "solved positions of the two-player basic game",
             positions,
-            f"{spaces} plain spaces, largest residual {residual}; who begins wins {share} (value {value}): "
-            "[solution](docs/solution.md)",
+            f"{spaces} plain spaces, largest residual {residual}; the starting player wins {share} "
+            f"(value {value}) ([solution](docs/solution.md))",
         ),
     ]
     return pages.table(("", "figure", "how it was measured"), rows)
@@ -64,9 +112,14 @@ def _solved() -> list[str]:
 
 
 def renewed(page: Path) -> str:
-    """Return the text of a page with the figures as they are measured now."""
+    """Return the text of a page with current figures."""
     folder = page.parent.relative_to(ROOT).as_posix()
-    return pages.renew(page.read_text(), {"figures": lambda: figures().replace(f"]({folder}/", "](")})
+    text = pages.renew(page.read_text(), {"figures": lambda: figures().replace(f"]({folder}/", "](")})
+    return re.sub(
+        r"(<!-- figure: ([^>]*?) -->).*?(<!-- end -->)",
+        lambda found: f"{found[1]}{figure(found[2])}{found[3]}",
+        text,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Pages that are written in part: Markdown tables, and the places in a page where they stand.
-
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`.
-"""
+"""Markdown tables, and the marked places of a page that a tool fills: `<!-- table: NAME -->` to `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]], right: Itera
     """Return a Markdown table.
 
     Args:
-        head: the headings of its columns.
+        head: the headings of the columns.
         rows: the cells of each row.
-        right: the columns, from 0 on, that are aligned to the right, as numbers are.
+        right: the right-aligned columns, from 0.
     """
     lines = [list(head), *map(list, rows)]
     numbers = set(right)
@@ -26,7 +23,7 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]], right: Itera
 
 
 def renew(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
-    """Return the text of a page with the tables written anew whose names are given, each by calling its function."""
+    """Return the text of a page with the named tables replaced by the results of their functions."""
 
     def renewed(block: re.Match[str]) -> str:
         begin, name, old, end = block.groups()
