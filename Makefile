@@ -11,7 +11,7 @@ BIN := .venv/bin
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-train: .venv/.train ## train MaskablePPO by self-play and measure it (5 minutes of one core)
+train: .venv/.train ## train MaskablePPO by self-play and evaluate it (a few minutes)
 	$(BIN)/python train.py $(ARGS)
 
 test: check ## lint, types, import contracts and all tests but the slow ones
