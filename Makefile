@@ -1,4 +1,4 @@
-# Every target sets up what it needs by itself, in the virtual environment .venv.
+# Every target installs its dependencies in the virtual environment .venv.
 #   make train ARGS="--help"            arguments for the command behind a target
 #   make test PYTHON=python3.13         another Python (3.11 or newer) for a new .venv
 
@@ -14,31 +14,31 @@ help: ## list the targets
 train: .venv/.train ## train MaskablePPO by self-play and evaluate it (a few minutes)
 	$(BIN)/python train.py $(ARGS)
 
-test: check ## lint, types, import contracts and all tests but the slow ones
+test: check ## run lint, type checks, import contracts and all tests except the slow ones
 	node --test tests/web/page/*.test.js
 	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-test-slow: .venv/.dev ## the tests that take minutes, half an hour in all
+test-slow: .venv/.dev ## run the slow tests (half an hour)
 	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
-test-oldest: .venv/.oldest ## the tests with the oldest Gymnasium and PettingZoo that are supported
+test-oldest: .venv/.oldest ## run the tests with the oldest supported Gymnasium and PettingZoo
 	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
 
-test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## the tests with other libraries; RLlib and AgileRL apart, for their pins
+test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with other libraries; RLlib and AgileRL separately, because of their pins
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
 	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
 	PYTHONPATH=.venv/agilerl $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_agilerl.py --table $(ARGS)
 
-coverage: .venv/.dev ## the tests, and the share of lines that they reach; fails below that of pyproject.toml
+coverage: .venv/.dev ## run the tests with line coverage; fail below the limit in pyproject.toml
 	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto --cov $(ARGS)
 
-release-check: .venv/.dev ## build the packages, and try the wheel with each extra alone (ARGS="bare arena" for some)
+release-check: .venv/.dev ## build the packages and test the wheel with each extra (ARGS="bare arena" for some)
 	$(BIN)/python -m tools.release $(ARGS)
 
-check: .venv/.dev node_modules/.installed ## lint, types and import contracts alone, of Python and of the page's JavaScript
+check: .venv/.dev node_modules/.installed ## run lint, type checks and import contracts only, of Python and JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -47,37 +47,37 @@ check: .venv/.dev node_modules/.installed ## lint, types and import contracts al
 	node_modules/.bin/tsc
 	node_modules/.bin/biome ci
 
-format: .venv/.dev node_modules/.installed ## put the code into its standard form
+format: .venv/.dev node_modules/.installed ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	node_modules/.bin/biome check --write
 
-bench: .venv/.bench ## measure speed beside the peers that are installed
+bench: .venv/.bench ## measure the speed of the environment and of the installed peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-check: .venv/.bench ## compare the ratios with those on record
+bench-check: .venv/.bench ## compare the speed ratios with the recorded ones
 	$(BIN)/python -m benchmarks --check $(ARGS)
 
-solution: .venv/.dev ## measure and draw docs/solution.md (ARGS="--tables FOLDER" for boards solved there)
+solution: .venv/.dev ## measure the figures of docs/solution.md and draw its pictures (ARGS="--tables FOLDER" for solved boards)
 	$(BIN)/python -m tools.solution $(ARGS)
 
-ladder: .venv/.dev ## play the tournaments behind docs/ladder.md and write it (ARGS="--games 1000 --into FOLDER" to try)
+ladder: .venv/.dev ## play the tournaments of docs/ladder.md and write the page (trial: ARGS="--games 1000 --into FOLDER")
 	$(BIN)/python -m tools.ladder $(ARGS)
 
-docs: .venv/.dev ## the documentation site, in docs/_build/html; runs the notebooks when they have changed
+docs: .venv/.dev ## build the documentation site in docs/_build/html; run changed notebooks
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
 
-comparison: .venv/.dev ## train in seven ways, and write how they compare into docs/training.md (hours; ARGS="--quick" to try)
+comparison: .venv/.dev ## train in seven ways and write the comparison into docs/training.md (hours; trial: ARGS="--quick")
 	$(BIN)/python -m tools.comparison $(ARGS)
 
-docs-tables: .venv/.dev ## write what in README.md and docs/ follows from the code: tables and pictures
+docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/
 	$(BIN)/python -m tools.tables
 	$(BIN)/python -m tools.commands
 	$(BIN)/python -m tools.figures
 	$(BIN)/python -m tools.board
 	$(BIN)/python -m tools.cases
-	$(BIN)/python -m tools.rooms
+	$(BIN)/python -m tools.layers
 
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev
@@ -93,31 +93,7 @@ node_modules/.installed: package.json
 	npm install --no-package-lock --no-audit --no-fund
 	touch $@
 
-.venv/.oldest: .venv/.dev
-	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/oldest gymnasium==1.2.2 pettingzoo==1.26.1
-	touch $@
-
-.venv/.rllib: .venv/.dev
-	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/rllib \
-		gymnasium==1.2.2 dm-tree==0.1.10 lz4==4.4.5 ormsgpack==1.13.1 wrapt==2.5.2
-	touch $@
-
-# PettingZoo and tensordict as it pins them, and what it imports when it is imported.
-.venv/.agilerl: .venv/.dev
-	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/agilerl \
-		agilerl==2.58.0 agilerl-arena==1.29.0 pettingzoo==1.26.1 tensordict==0.13.0 pyvers==0.2.3 accelerate==1.15.0 \
-		dill==0.4.1 fastrand==3.1.0 flatten-dict==0.5.0 lazy-loader==0.6 omegaconf==2.4.0 pandas==2.3.3 pytz==2026.6 \
-		tzdata==2026.6 peft==0.21.0 transformers==5.23.0 tokenizers==0.23.3 huggingface_hub==2.4.0 httpx2==2.16.2 \
-		httpcore2==2.16.2 truststore==0.10.5 safetensors==0.8.0 regex==2026.11.15 supersuit==3.11.0 tinyscaler==1.2.8 \
-		termcolor==3.3.0 tqdm==4.70.1 wandb==0.31.0 redis==8.1.0 google-cloud-storage==3.17.1 \
-		opentelemetry-api==1.45.2 xxhash==4.1.0
-	touch $@
-
-.venv/.clients: .venv/.dev
-	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/clients \
-		torchrl==0.14.1 tensordict==0.14.3 hoptorch==0.1.4 pyvers==0.2.3 \
-		tianshou==2.0.1 sensai-utils==1.6.0 overrides==7.7.0 deepdiff==8.6.2 orderly-set==5.5.0 pandas==2.3.3 \
-		pytz==2026.6 tzdata==2026.6 tqdm==4.70.1 array-api-compat==1.16.0 \
-		moviepy==2.2.1 imageio==2.38.1 imageio-ffmpeg==0.8.1 proglog==0.1.12 python-dotenv==1.2.4 decorator==5.3.1 \
-		supersuit==3.11.0 tinyscaler==1.2.8 skrl==2.1.1 pufferlib-core==3.0.23
+# Pinned releases in a folder of their own, which PYTHONPATH puts before those of .venv.
+.venv/.oldest .venv/.rllib .venv/.agilerl .venv/.clients: .venv/.%: constraints/%.txt .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/$* --requirement $<
 	touch $@

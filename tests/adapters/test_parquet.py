@@ -396,7 +396,10 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
         ("replay notes.txt --game 1", "--game needs a .parquet file"),
         ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
         ("replay notes.csv", "must end in .txt or .parquet, got notes.csv"),
-        ("replay notes.parquet --out a.html", "--out writes one game: choose a game of notes.parquet with --game"),
+        (
+            "replay notes.parquet --out a.html",
+            "--out writes one game: choose a game of notes.parquet with --game",
+        ),
         ("replay notes.txt --delay -1", "delay must be from 0"),
     ],
 )

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 import wotd_env
@@ -428,3 +429,11 @@ def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypat
     assert result.exit_code == WRONG_USE
     assert "wotd solve --spaces 3" in result.output
     assert "minutes" in result.output
+
+
+@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))
+def test_help_texts_name_no_file_that_a_wheel_does_not_contain(name):
+    command = typer.main.get_command(app).commands[name]
+    texts = [command.help or "", *(parameter.help or "" for parameter in command.params)]
+    assert all(texts)
+    assert not [text for text in texts if "docs/" in text or "agents/" in text]

@@ -2,16 +2,16 @@
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from tests.helpers import ROOT
 from tools import commands as wotd_commands
 from tools import figures, pages, tables
+from wotd_env.cli import app
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
@@ -60,22 +60,24 @@ def test_recipe_runs_by_itself(module, code, tmp_path, monkeypatch):
     exec(compile(code, RECIPES.name, "exec"), {"__name__": "page"})
 
 
-@pytest.mark.parametrize("command", commands())
-def test_command_exists(command):
-    program, *arguments = shlex.split(command)
-    if program == "make":
-        assert re.search(rf"^{arguments[0]}:.* ## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    elif Path(program).name == "wotd":
-        call = "from wotd_env.cli import main; main()"
-        subprocess.run([sys.executable, "-c", call, arguments[0], "--help"], check=True, capture_output=True)
-    else:
-        assert Path(program).name in {"python3", "python", "pip", "pytest", "source", "jupyter"}
-    for argument in arguments:
-        if Path(argument).suffix in {".py", ".txt"} and Path(program).name != "wotd":
-            assert (ROOT / argument).is_file()
-        elif extras := re.fullmatch(r"(?:\.|wotd-env)\[([\w,]+)\]", argument):
-            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-            assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+def test_commands_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = typer.main.get_command(app).commands
+    for command in commands():
+        program, *arguments = shlex.split(command)
+        if program == "make":
+            assert re.search(rf"^{arguments[0]}:.* ## ", makefile, flags=re.MULTILINE), command
+        elif Path(program).name == "wotd":
+            options = {option for parameter in known[arguments[0]].params for option in parameter.opts}
+            assert {word for word in arguments if word.startswith("--")} <= options, command
+        else:
+            assert Path(program).name in {"python3", "python", "pip", "pytest", "source", "jupyter"}, command
+        for argument in arguments:
+            if Path(argument).suffix in {".py", ".txt"} and Path(program).name != "wotd":
+                assert (ROOT / argument).is_file(), command
+            elif extras := re.fullmatch(r"(?:\.|wotd-env)\[([\w,]+)\]", argument):
+                assert set(extras[1].split(",")) <= set(project["optional-dependencies"]), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -129,15 +131,23 @@ def test_generated_tables_are_those_of_the_code():
 
 
 @pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
-def test_figures_are_those_that_were_measured(page):
-    assert "<!-- table: figures -->" in page.read_text()
+def test_quoted_figures_are_the_measured_ones(page):
     assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"
+
+
+def test_figures_are_quoted():
+    pages_with_figures = {page.name for page in figures.PAGES if "<!-- figure: " in page.read_text()}
+    assert pages_with_figures >= {"performance.md", "policies.md", "openspiel.md"}
+    for page in ("README.md", "docs/index.md"):
+        assert "<!-- table: figures -->" in (ROOT / page).read_text()
+    with pytest.raises(KeyError):
+        figures.figure("rate no-such-case")
 
 
 def test_the_table_of_extras_has_those_of_the_project():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     text = (ROOT / "README.md").read_text()
-    rows = text.partition("| extra | brings |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = text.partition("| extra | contents |")[2].partition("\n\n")[0].splitlines()[2:]
     listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(extras)
     (everything,) = extras["all"]

@@ -43,6 +43,15 @@ def test_site_builds_without_a_warning_and_begins_with_the_front_page(site):
     assert "docs/index.html" in (site / "index.html").read_text()
 
 
+def test_pictures_of_the_site_exist(site):
+    missing = []
+    for page in site.rglob("*.html"):
+        for picture in re.findall(r'(?:src|srcset)="([^"#?:]+\.(?:svg|png))', page.read_text()):
+            if not (page.parent / picture).is_file():
+                missing.append((page.name, picture))
+    assert not missing
+
+
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_is_in_the_reference(site, module):
     names = set(re.findall(r'id="(?:module-)?([\w.]+)"', (site / "docs" / "api.html").read_text()))

@@ -1,0 +1,236 @@
+"""Pictures in environments, windows and notebooks, and the extra that they need."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import types
+from typing import Any
+from xml.etree import ElementTree
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import DependencyNotInstalled
+
+from tests.helpers.pictures import played
+from tests.helpers.positions import board
+from wotd_env import Game, Rules, way_of_the_dragon_v0
+from wotd_env.envs.single import WayOfTheDragonEnv
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+from wotd_env.rendering import (
+    RENDER_MODES,
+    RENDERERS,
+    Replay,
+    Viewer,
+    render_rgb,
+    render_svg,
+    show,
+)
+
+ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
+
+
+# ------------------------------------------------------------------------------------------------ environments
+
+makers = pytest.mark.parametrize(
+    "make",
+    [way_of_the_dragon_v0.env, way_of_the_dragon_v0.raw_env, WayOfTheDragonEnv, WayOfTheDragonVectorEnv],
+    ids=["env", "raw_env", "single", "vector"],
+)
+
+
+@makers
+@pytest.mark.parametrize("mode", RENDER_MODES)
+def test_all_environments_take_all_modes(make, mode, hidden_window):
+    env = make(render_mode=mode, players=3, powers="own")
+    assert mode in env.metadata["render_modes"]
+    env.reset(seed=0)
+    picture = env.render()
+    if make is WayOfTheDragonVectorEnv and mode != "human":
+        (picture,) = picture
+    kinds = {"human": type(None), "rgb_array": np.ndarray}
+    assert type(picture) is kinds.get(mode, str)
+    env.close()
+
+
+def test_pictures_of_an_environment_mark_what_has_moved():
+    env = way_of_the_dragon_v0.raw_env(render_mode="svg")
+    env.reset(seed=0)
+    before = env.record
+    assert env.render() == render_svg(env.game, before)
+    while (env.record["pieces"] == before["pieces"]).all():
+        env.step(int(env.action_masks().nonzero()[0][-1]))
+    marked = render_svg(env.game, env.record, before)
+    assert env.render() == marked != render_svg(env.game, env.record)
+    assert env.render() == marked  # until something moves again
+    env.reset(seed=1)
+    assert env.render() == render_svg(env.game, env.record)
+
+
+def test_a_viewer_remembers_each_game_of_a_batch():
+    game = Game()
+    state = board(Rules(), water="a......|.....", dice="fire " * 5).repeat(2)
+    viewer, before = Viewer(game, "svg"), state.copy()
+    viewer.render(state)
+    state["pieces"][1, 0, 0] = 5
+    expected = (render_svg(game, state[:1]), render_svg(game, state[1:], before[1:]))
+    assert viewer.render(state) == expected
+    assert viewer.render(state.copy()) == expected
+
+
+def test_a_new_renderer_is_an_entry(monkeypatch):
+    monkeypatch.setitem(RENDERERS, "turn", lambda game, states, before: states["turn"].tolist())
+    assert Viewer(Game(), "turn").render(Game().reset(2, seed=0)) == [0, 0]
+
+
+def test_sb3_gets_pixels_where_it_asks_for_them_first():
+    from stable_baselines3.common.env_util import make_vec_env
+
+    env = make_vec_env(ID, n_envs=2, seed=0)
+    assert env.get_attr("render_mode") == ["rgb_array"] * 2
+    env.reset()
+    assert [image.shape for image in env.get_images() if image is not None] == [(480, 640, 3)] * 2
+    tiled = env.render("rgb_array")
+    assert tiled is not None
+    assert tiled.shape == (960, 640, 3)
+
+
+def test_gymnasium_shows_pixels_in_a_window(hidden_window):
+    env = gymnasium.wrappers.HumanRendering(gymnasium.make(ID, render_mode="rgb_array"))
+    _, info = env.reset(seed=0)
+    env.step(int(info["action_mask"].argmax()))
+    assert screen().shape == (480, 640, 3)
+    env.close()
+
+
+def test_gymnasium_records_videos(tmp_path, monkeypatch):
+    # MoviePy, which writes what Gymnasium has recorded, wants an old Pillow: this stands in for it.
+    written: list[Any] = []
+
+    class Clip:
+        def __init__(self, frames: list[np.ndarray], fps: int) -> None:
+            written.append((frames, fps))
+
+        def write_videofile(self, path: str, logger: object) -> None:
+            written.append(path)
+
+    module = types.ModuleType("moviepy.video.io.ImageSequenceClip")
+    module.ImageSequenceClip = Clip  # type: ignore[attr-defined]
+    for name in ("moviepy", "moviepy.video", "moviepy.video.io", module.__name__):
+        monkeypatch.setitem(sys.modules, name, module)
+    env = gymnasium.make(ID, render_mode="rgb_array")
+    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "videos"), video_length=3)
+    _, info = env.reset(seed=0)
+    for _ in range(3):
+        *_, info = env.step(int(info["action_mask"].argmax()))
+    env.close()
+    (frames, fps), path = written
+    assert [frame.shape for frame in frames] == [(480, 640, 3)] * len(frames)
+    assert len(frames) == 3 + 1
+    assert fps == env.metadata["render_fps"]
+    assert path.endswith(".mp4")
+
+
+# ------------------------------------------------------------------------------------------------ the window
+
+
+def screen() -> np.ndarray:
+    """What the window shows, uint8 (height, width, 3)."""
+    import pygame
+
+    surface = pygame.display.get_surface()
+    assert surface is not None
+    return pygame.surfarray.array3d(surface).swapaxes(0, 1)
+
+
+def test_the_window_shows_the_same_pixels(hidden_window):
+    env = WayOfTheDragonEnv(render_mode="human")
+    env.reset(seed=0)
+    np.testing.assert_array_equal(screen(), render_rgb(env.game, env.record, width=800))
+    before = env.record
+    env.step(0)
+    np.testing.assert_array_equal(screen(), render_rgb(env.game, env.record, before, width=800))
+    assert env.render() is None
+
+
+def test_many_games_share_the_window(hidden_window):
+    env = WayOfTheDragonVectorEnv(100, render_mode="human")
+    env.reset(seed=0)
+    np.testing.assert_array_equal(screen()[:150, :200], render_rgb(env.game, env.record[:1], width=200))
+    np.testing.assert_array_equal(screen()[450:, 600:], render_rgb(env.game, env.record[15:16], width=200))
+
+
+def test_the_window_can_be_resized_and_shut(hidden_window):
+    import pygame
+
+    env = WayOfTheDragonEnv(render_mode="human")
+    env.reset(seed=0)
+    pygame.display.set_mode((1000, 300), pygame.RESIZABLE)
+    env.render()
+    np.testing.assert_array_equal(screen()[:, 300:700], render_rgb(env.game, env.record, width=400))
+    assert not screen()[:, :300].any()
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    env.render()
+    env.step(0)
+    assert not pygame.display.get_init()  # it stays shut ...
+    env.close()
+    env.render()
+    assert pygame.display.get_init()  # ... until the environment was closed
+
+
+def test_copies_of_an_environment_with_a_window(hidden_window):
+    env = WayOfTheDragonEnv(render_mode="human")
+    env.reset(seed=0)
+    for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        again.step(0)
+        assert again.render() is None
+
+
+def test_without_a_display_the_cure_is_named(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "none such")
+    with pytest.raises(RuntimeError, match=r"use render_mode='rgb_array', or set .* SDL_VIDEODRIVER=dummy"):
+        WayOfTheDragonEnv(render_mode="human").reset(seed=0)
+
+
+# ------------------------------------------------------------------------------------------------ the extra
+
+
+@pytest.mark.parametrize("missing", ["resvg_py", "PIL"])
+def test_pixels_name_the_extra_that_is_missing(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    env = WayOfTheDragonEnv(render_mode="rgb_array", spaces=2)  # learners that never draw need no extra
+    env.reset(seed=0)
+    with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
+        render_rgb(env.game, env.record, width=77)
+
+
+@pytest.mark.parametrize(("missing", "ending"), [("PIL", "gif"), ("av", "mp4")])
+def test_recordings_name_the_extra_that_is_missing(missing, ending, monkeypatch, tmp_path):
+    game, states, actions = played(Rules(), most=2)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
+        Replay(game, states, actions).save(tmp_path / f"game.{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_window_names_the_extra_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(DependencyNotInstalled, match="a window needs pygame, part of the extra render"):
+        WayOfTheDragonEnv(render_mode="human").reset(seed=0)
+
+
+# ------------------------------------------------------------------------------------------------ notebooks
+
+
+def test_notebooks_show_a_batch_as_a_grid():
+    game = Game()
+    states = game.reset(20, seed=0)
+    shown = show(game, states)
+    page = ElementTree.fromstring(f"<div>{shown._repr_html_()}</div>")
+    assert len(list(page.iter("{http://www.w3.org/2000/svg}svg"))) == 16
+    assert "and 4 more" in "".join(page.itertext())
+    assert repr(shown) == "<pictures of 16 games, 4 more are not drawn>"
+    assert render_svg(game, states[3:4], theme="dark") in show(game, states, theme="dark")._repr_html_()
+    assert repr(show(game, states[:0])) == "<pictures of 0 games>"
