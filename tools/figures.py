@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def ladder(policy: str, opponent: str) -> str:
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
-FIGURES = {"rate": rate, "times": times, "ladder": ladder}
+FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "ladder": ladder}
 """The figures by the first word of their names; the other words are the arguments."""
 
 

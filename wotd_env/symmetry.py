@@ -1,15 +1,15 @@
-"""The symmetries of the game: its paths can change places, and its seats can move on.
+"""Symmetries of the game: permutations of the paths and rotations of the seats.
 
-A position with its paths permuted, or with its players some seats on, is played like the first one: the same decisions
-lead to the same positions, permuted or moved, and to the same rewards. A learner can make more data of the data it has,
-and test what it has learnt.
+Permuted or rotated games are equivalent: the same decisions lead to equivalent positions and to the same rewards.
+Learners can use them to augment data and to test invariance.
 
-Seats that move on change only records and what has a column for each seat, such as rewards (`np.roll(rewards, by, 1)`).
-Observations and actions count seats from the one that sees or acts, and stay as they are.
+A rotation of the seats changes only records and arrays with a column per seat, such as rewards
+(`np.roll(rewards, by, 1)`). Observations and actions count seats from the observer or actor and do not change.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from wotd_env.core.actions import Action, num_actions, pairs
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.dice import NUM_HOLDS, UNROLLED
-from wotd_env.core.observation import ENCODINGS, layout, token_width
+from wotd_env.core.observation import ENCODINGS, layout, parts
 from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, PATHS, Rules
 from wotd_env.core.state import States
 
@@ -34,23 +34,21 @@ __all__ = [
 
 
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
-    """Return the games with their paths, and the elements on their dice, permuted.
+    """Return the games with permuted paths and permuted elements on the dice.
 
-    With immunity (R14) the colours of the seats change with the paths; otherwise they stay. Seats with the powers of
-    their own colours would then change powers, so that under `powers="own"` with immunity the paths of the colours that
-    are played must stay where they are.
+    With immunity (R14) the colors of the seats are permuted too; otherwise they stay. Colors carry the powers under
+    `powers="own"`, so with both rules the permutation must fix the paths of the colors in play.
 
     Args:
         rules: the rules of all games.
-        states: STATE (N,); it stays as it is.
-        permutation: integers (5,), or (N, 5) with one for each game: `permutation[e]` is the new path of path e.
+        states: STATE (N,); not changed.
+        permutation: integers (5,), or (N, 5) with one permutation per game: `permutation[e]` is the new path of path e.
 
     Returns:
-        STATE (N,). The games keep their random streams, which do not show permuted dice: for equal play give
-        `Game.roll` the dice.
+        STATE (N,). The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
 
     Raises:
-        ValueError: for records that are no games of the rules, or a permutation that is none or breaks the rules.
+        ValueError: for invalid records or an invalid permutation.
     """
     moved_to = _checked(rules, states, permutation)
     permuted = states.copy()
@@ -58,12 +56,12 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
     permuted["pieces"] = _moved(states["pieces"], moved_to, 2)
     permuted["dice"] = permute_dice(states["dice"], moved_to)
     if rules.immunity:
-        permuted["color"] = _recolored(states["color"], moved_to)
+        permuted["color"] = _renamed(states["color"], moved_to)
     return permuted
 
 
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
-    """Return dice as permuted games show them.
+    """Return the dice of permuted games.
 
     Args:
         dice: faces (N, 5), -1 for a die to be rolled.
@@ -73,7 +71,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
         Faces in ascending order and then -1, int8 (N, 5).
 
     Raises:
-        ValueError: for anything else.
+        ValueError: for invalid dice or an invalid permutation.
     """
     given = np.asarray(dice)
     if given.ndim != 2 or given.shape[1] != DICE or given.dtype.kind not in "iu":
@@ -87,19 +85,19 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the actions that do in permuted games what the given ones do in the games.
+    """Return the actions of permuted games that correspond to the given ones.
 
     Args:
         rules: the rules of all games.
-        states: STATE (N,), the games before they are permuted: which dice a hold keeps follows from them.
-        actions: integers (N,); legal ones become legal ones.
+        states: STATE (N,), the games before the permutation; they determine the dice of a hold.
+        actions: integers (N,); legal actions stay legal.
         permutation: as for `permute_states`.
 
     Returns:
         Actions, int64 (N,).
 
     Raises:
-        ValueError: as by `permute_states`, or unless there is an action for every game.
+        ValueError: for invalid records, actions, or an invalid permutation.
     """
     given = np.asarray(actions)
     if given.shape != states.shape or given.dtype.kind not in "iu":
@@ -112,11 +110,11 @@ def permute_actions(
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
-    """Return action masks, or other numbers for each action such as probabilities, as they are in permuted games.
+    """Return action masks, or other arrays with a number per action, of permuted games.
 
     Args:
         rules: the rules of all games.
-        states: STATE (N,), the games before they are permuted.
+        states: STATE (N,), the games before the permutation.
         masks: any type (N, A).
         permutation: as for `permute_states`.
 
@@ -124,7 +122,7 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
         The same type (N, A).
 
     Raises:
-        ValueError: as by `permute_states`, or for another shape.
+        ValueError: for invalid records, a wrong shape, or an invalid permutation.
     """
     given = _rows("masks", masks, states.shape, num_actions(rules.players))
     permuted = np.empty_like(given)
@@ -136,77 +134,56 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return what the same seats see of permuted games.
+    """Return the observations of the same seats in permuted games.
 
     Args:
         rules: the rules of all games.
         observations: any type (N, D).
-        permutation: as for `permute_states`. Whether it breaks rules cannot be seen here.
+        permutation: as for `permute_states`, but not checked against the colors in play.
         encoding: of the observations.
 
     Returns:
         The same type (N, D).
 
     Raises:
-        ValueError: for another shape, an unknown encoding, or a permutation that is none.
+        ValueError: for a wrong shape, an unknown encoding, or an invalid permutation.
     """
-    parts = layout(rules, check_choice("encoding", encoding, ENCODINGS))
-    games, size = np.shape(observations)[:1], max(part.stop for part in parts.values())
+    described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
+    places = layout(rules, encoding)
+    games, size = np.shape(observations)[:1], max(place.stop for place in places.values())
     permuted = _rows("observations", observations, games, size).copy()
     moved_to = _permutations(permutation, len(permuted))
-    if encoding == "tokens":
-        width = token_width(rules)
-        _permute_tokens(rules, permuted.reshape(len(permuted), size // width, width), moved_to)
-        return permuted
-
-    def move(name: str, places: NDArray[np.int64] = moved_to, seats: int = 1) -> None:
-        part = permuted[:, parts[name]]
-        items = places.shape[1]
-        by_item = part.reshape(len(part), seats, items, part.shape[1] // (seats * items))
-        part[:] = _moved(by_item, places, 2).reshape(part.shape)
-
-    move("dice", _faces(moved_to))
-    if encoding == "features":
-        for name in ("pieces", "rivals", "free", "goals", *(["home"] if rules.immunity else [])):
-            move(name)
-        return permuted
-    move("pieces", seats=rules.players)
-    move("dead")
-    if rules.immunity and encoding == "one_hot":
-        move("colors", seats=rules.players)
-    elif rules.immunity:
-        permuted[:, parts["colors"]] = _recolored(permuted[:, parts["colors"]], moved_to)
+    moves = {"path": moved_to, "face": _faces(moved_to)}
+    if rules.immunity:
+        moves["color"] = moved_to
+    for name, part in described.items():
+        numbers = permuted[:, places[name]].reshape(len(permuted), *part.axes.values())
+        for axis, kind in enumerate(part.axes, 1):
+            if kind in moves:
+                numbers = _moved(numbers, moves[kind], axis)
+        for column, kind in part.names.items():
+            if kind == "face":
+                numbers[..., column] = np.sort(_symbols(numbers[..., column], moved_to), 1)
+            elif kind in moves:
+                named = numbers[..., column].reshape(len(permuted), math.prod(numbers.shape[1:-1]))
+                numbers[..., column] = _renamed(named, moved_to).reshape(numbers.shape[:-1])
+        permuted[:, places[name]] = numbers.reshape(len(permuted), len(part.highest))
     return permuted
 
 
-def _permute_tokens(rules: Rules, tokens: NDArray[Any], moved_to: NDArray[np.int64]) -> None:
-    """Permute observations as tokens (N, T, width) in place."""
-    dice, paths, pieces = (
-        tokens[:, 1 : 1 + DICE],
-        tokens[:, 1 + DICE : 1 + DICE + PATHS],
-        tokens[:, 1 + DICE + PATHS :],
-    )
-    dice[:, :, 1] = np.sort(_symbols(dice[:, :, 1], moved_to), 1)
-    paths[:, :, 2:] = _moved(paths[:, :, 2:], moved_to, 1)
-    by_seat = pieces.reshape(len(tokens), rules.players, PATHS, tokens.shape[2])
-    by_seat[..., 2] = _moved(by_seat[..., 2], moved_to, 2)
-    if rules.immunity:
-        pieces[:, :, 4] = _recolored(pieces[:, :, 4], moved_to)
-
-
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
-    """Return the games with every player, its pieces, colour and power, some seats on.
+    """Return the games with all players moved by some seats, with their pieces, colors and powers.
 
     Args:
         rules: the rules of all games.
-        states: STATE (N,); it stays as it is.
-        by: seats; what seat k had seat `(k + by) % players` has then.
+        states: STATE (N,); not changed.
+        by: number of seats; seat k becomes seat `(k + by) % players`.
 
     Returns:
-        STATE (N,). The games keep their random streams, so that they go on alike with the same actions.
+        STATE (N,). The random streams stay, so the same actions give equivalent games.
 
     Raises:
-        ValueError: for records that are no games of the rules, or a `by` that is no integer.
+        ValueError: for invalid records or a non-integer `by`.
     """
     check_states(rules, states)
     n = rules.players
@@ -235,7 +212,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return a permutation for each game, int64 (N, 5), under which the games are played alike."""
+    """Return a permutation for each game, int64 (N, 5), after checking it against the rules."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":
@@ -245,14 +222,14 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
             game = int(wrong.argmax())
             played = ", ".join(ELEMENTS[color] for color in sorted(colors[game]))
             raise ValueError(
-                f"game {game}: permutation must leave the paths of the colours that are played ({played}) where they "
-                f"are, because these rules tie them to powers and to immunity, got {moved_to[game].tolist()}"
+                f"game {game}: permutation must fix the paths of the colors in play ({played}), which these rules "
+                f"tie to powers and immunity, got {moved_to[game].tolist()}"
             )
     return moved_to
 
 
 def _moved(array: NDArray[Any], places: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return an array (N, ...) with what stands at place i of an axis at `places[game, i]`; `places` is (N, k)."""
+    """Return an array (N, ...) with index i of an axis moved to `places[game, i]`; `places` is (N, k)."""
     shape = [1] * array.ndim
     shape[0], shape[axis] = places.shape
     moved = np.empty_like(array)
@@ -261,23 +238,23 @@ def _moved(array: NDArray[Any], places: NDArray[np.int64], axis: int) -> NDArray
 
 
 def _faces(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the faces of a die go, int64 (N, 6): dragons stay."""
+    """Return the permuted faces of a die, int64 (N, 6); dragons stay."""
     return np.concatenate([moved_to, np.full((len(moved_to), 1), DRAGON)], 1)
 
 
 def _symbols(dice: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the permuted faces of dice, int64 (N, 5), not yet in order; a die to be rolled is UNROLLED."""
+    """Return the permuted faces of dice, int64 (N, 5), unsorted; a die to be rolled is UNROLLED."""
     symbols = np.concatenate([_faces(moved_to), np.full((len(moved_to), 1), UNROLLED)], 1)
     return np.take_along_axis(symbols, dice.astype(np.int64) % (UNROLLED + 1), 1)
 
 
-def _recolored(colors: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return colours (N, k) as they change with the paths."""
-    return np.take_along_axis(moved_to, colors.astype(np.int64), 1)
+def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers of paths or colors (N, k) in the permuted games."""
+    return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
 def _action_numbers(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number that every action has in the permuted games, int64 (N, A)."""
+    """Return the number of every action in the permuted games, int64 (N, A)."""
     # A stable sort keeps dice of one face in order, so that the smallest of equal holds stays the smallest.
     places = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
@@ -293,7 +270,7 @@ def _action_numbers(rules: Rules, states: States, moved_to: NDArray[np.int64]) -
 
 
 def _rows(name: str, values: ArrayLike, games: tuple[int, ...], width: int) -> NDArray[Any]:
-    """Return an array with a row for every game."""
+    """Return the values as an array after checking its shape."""
     given = np.asarray(values)
     if given.shape != (*games, width):
         raise ValueError(f"{name} must be an array {(*games, width)}, got {given.dtype} {given.shape}")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -431,9 +432,12 @@ def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypat
     assert "minutes" in result.output
 
 
-@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))
+GROUP: Any = typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("name", sorted(GROUP.commands))
 def test_help_texts_name_no_file_that_a_wheel_does_not_contain(name):
-    command = typer.main.get_command(app).commands[name]
+    command = GROUP.commands[name]
     texts = [command.help or "", *(parameter.help or "" for parameter in command.params)]
     assert all(texts)
     assert not [text for text in texts if "docs/" in text or "agents/" in text]

@@ -116,7 +116,7 @@ def test_all_encodings_tell_the_same_and_features_what_follows(rules: Rules, see
         states, seat = np.concatenate([state, after]), step % rules.players
         seen = {encoding: game.observe(states, seat) for encoding, game in games.items()}
         for encoding, rows in seen.items():
-            highest = np.concatenate(list(parts(rules, encoding).values()))
+            highest = np.concatenate([part.highest for part in parts(rules, encoding).values()])
             assert rows.dtype == np.int8
             assert ((rows >= 0) & (rows <= highest)).all(), encoding
         compact = split(games["compact"], seen["compact"])

@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -63,13 +64,15 @@ def test_recipe_runs_by_itself(module, code, tmp_path, monkeypatch):
 def test_commands_exist():
     makefile = (ROOT / "Makefile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    known = typer.main.get_command(app).commands
+    group: Any = typer.main.get_command(app)
     for command in commands():
         program, *arguments = shlex.split(command)
         if program == "make":
             assert re.search(rf"^{arguments[0]}:.* ## ", makefile, flags=re.MULTILINE), command
         elif Path(program).name == "wotd":
-            options = {option for parameter in known[arguments[0]].params for option in parameter.opts}
+            options = {
+                option for parameter in group.commands[arguments[0]].params for option in parameter.opts
+            }
             assert {word for word in arguments if word.startswith("--")} <= options, command
         else:
             assert Path(program).name in {"python3", "python", "pip", "pytest", "source", "jupyter"}, command

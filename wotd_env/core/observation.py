@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Pha
 from wotd_env.core.state import Record
 
 ENCODINGS = ("one_hot", "compact", "tokens", "features")
-"""Names of the encodings; `tools/tables.py` says in words what their parts are."""
+"""Names of the encodings; docs/environment.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, FEATURES = range(len(ENCODINGS))
 
 DEADLINE = 127
@@ -42,87 +43,94 @@ def token_width(rules: Rules) -> int:
     return max(TOKEN_WIDTH, 2 + rules.spaces)
 
 
-def parts(rules: Rules, encoding: str) -> dict[str, NDArray[np.int8]]:
-    """Return the parts of an observation in order, each with the highest value of every number in it, int8 (k,).
+class Part(NamedTuple):
+    """A part of an observation, an array that is flattened into the vector."""
 
-    Seats are relative to the observer: 0 = the observer, 1 = the next seat, and so on.
-    """
+    highest: NDArray[np.int8]
+    """the highest value of every number, flattened, int8 (k,)"""
+
+    axes: dict[str, int]
+    """name and length of each axis; seats are relative to the observer: 0 = the observer, 1 = the next seat"""
+
+    names: dict[int, str]
+    """index on the last axis -> "path", "face" or "color", for numbers that name one"""
+
+
+def parts(rules: Rules, encoding: str) -> dict[str, Part]:
+    """Return the parts of an observation in order."""
     n, last_space = rules.players, rules.spaces + NUMBERED
     if encoding == "one_hot":
         return {
-            "pieces": _up_to(1, n * PATHS * (last_space + 1)),  # [seat, path, space] one-hot
-            "dead": _up_to(1, PATHS * rules.spaces),  # [path, plain space - 1]
-            "dice": _up_to(
-                1, DICE_BLOCK
-            ),  # [face, how many dice show it] one-hot; dice still to be rolled show none
-            "rolls_left": _up_to(1, REROLLS + 1),  # one-hot
-            "phase": _up_to(1, PHASES),  # one-hot
-            "player": _up_to(1, n),  # [seat] the one to act, one-hot
-            "powers": _up_to(1, n * PATHS),  # [seat, colour of the power] still held
-            "perfection": _up_to(1),  # an extra turn is earned
-            "colors": _up_to(1, n * MAX_PLAYERS),  # [seat, colour] one-hot
-            "deadline": _up_to(
-                DEADLINE
-            ),  # 127 minus the turns left before truncation, 0 while there are more
+            "pieces": _part(1, seat=n, path=PATHS, space=last_space + 1),
+            "dead": _part(1, path=PATHS, space=rules.spaces),
+            "dice": _part(1, face=FACES, count=DICE + 1),
+            "rolls_left": _part(1, number=REROLLS + 1),
+            "phase": _part(1, phase=PHASES),
+            "player": _part(1, seat=n),
+            "powers": _part(1, seat=n, power=PATHS),
+            "perfection": _part(1),
+            "colors": _part(1, seat=n, color=MAX_PLAYERS),
+            "deadline": _part(DEADLINE),
         }
     if encoding == "compact":
         return {
-            "pieces": _up_to(last_space, n * PATHS),  # [seat, path] space
-            "dead": _up_to(1, PATHS * rules.spaces),  # [path, plain space - 1]
-            "dice": _up_to(DICE, FACES),  # [face] how many dice show it
-            "rolls_left": _up_to(REROLLS),
-            "phase": _up_to(PHASES - 1),
-            "player": _up_to(n - 1),  # the seat to act
-            "powers": _up_to(1, n),  # [seat] it has not used its power yet
-            "perfection": _up_to(1),
-            "colors": _up_to(MAX_PLAYERS - 1, n),  # [seat]
-            "deadline": _up_to(DEADLINE),
+            "pieces": _part(last_space, seat=n, path=PATHS),
+            "dead": _part(1, path=PATHS, space=rules.spaces),
+            "dice": _part(DICE, face=FACES),
+            "rolls_left": _part(REROLLS),
+            "phase": _part(PHASES - 1),
+            "player": _part(n - 1),
+            "powers": _part(1, seat=n),
+            "perfection": _part(1),
+            "colors": Part(np.full(n, MAX_PLAYERS - 1, np.int8), {"seat": n, "number": 1}, {0: "color"}),
+            "deadline": _part(DEADLINE),
         }
     if encoding == "features":
         features = {
-            "pieces": _up_to(last_space, PATHS),  # [path] the observer's
-            "rivals": _up_to(last_space, PATHS),  # [path] the furthest of the other seats
-            "free": _up_to(DICE, PATHS),  # [path] of the next five spaces
-            "goals": _up_to(last_space, PATHS),  # [path] where the dice take the observer's piece
-            "dice": _up_to(DICE, FACES),  # [face] how many dice show it
-            "rolls_left": _up_to(REROLLS),
-            "phase": _up_to(1, PHASES),  # one-hot
-            "player": _up_to(1, n),  # [seat] the one to act, one-hot
-            "perfection": _up_to(1),
-            "deadline": _up_to(DEADLINE),
-            "points": _up_to(PATHS * NUMBERED, n),  # [seat]
-            "numbered": _up_to(PATHS, n),  # [seat] pieces on numbered spaces
-            "progress": _up_to(PATHS * last_space, n),  # [seat] spaces in all
+            "pieces": _part(last_space, path=PATHS),
+            "rivals": _part(last_space, path=PATHS),
+            "free": _part(DICE, path=PATHS),
+            "goals": _part(last_space, path=PATHS),
+            "dice": _part(DICE, face=FACES),
+            "rolls_left": _part(REROLLS),
+            "phase": _part(1, phase=PHASES),
+            "player": _part(1, seat=n),
+            "perfection": _part(1),
+            "deadline": _part(DEADLINE),
+            "points": _part(PATHS * NUMBERED, seat=n),
+            "numbered": _part(PATHS, seat=n),
+            "progress": _part(PATHS * last_space, seat=n),
         }
         if rules.powers != "none":
-            features["powers"] = _up_to(1, n)  # [seat] it has not used its power yet
-            features["power"] = _up_to(1, PATHS)  # [colour of the power] the observer still holds it
+            features["powers"] = _part(1, seat=n)
+            features["power"] = _part(1, power=PATHS)
         if rules.immunity:
-            features["home"] = _up_to(1, PATHS)  # [path] of the observer's colour
+            features["home"] = _part(1, path=PATHS)
         return features
-    width = token_width(rules)
-    dead = [1] * rules.spaces  # [plain space - 1]
+    dead = [1] * rules.spaces
+    piece = PIECE_TOKEN, PATHS - 1, last_space, n - 1, MAX_PLAYERS - 1, 1
     return {
-        "game": _token(width, GAME_TOKEN, PHASES - 1, REROLLS, n - 1, 1, DEADLINE),
-        "dice": np.tile(_token(width, DIE_TOKEN, UNROLLED), DICE),
-        "paths": np.tile(_token(width, PATH_TOKEN, PATHS - 1, *dead), PATHS),
-        "pieces": np.tile(
-            _token(width, PIECE_TOKEN, PATHS - 1, last_space, n - 1, MAX_PLAYERS - 1, 1), n * PATHS
-        ),
+        "game": _tokens(rules, (GAME_TOKEN, PHASES - 1, REROLLS, n - 1, 1, DEADLINE), {}),
+        "dice": _tokens(rules, (DIE_TOKEN, UNROLLED), {1: "face"}, die=DICE),
+        "paths": _tokens(rules, (PATH_TOKEN, PATHS - 1, *dead), {1: "path"}, path=PATHS),
+        "pieces": _tokens(rules, piece, {1: "path", 4: "color"}, seat=n, path=PATHS),
     }
 
 
-def _up_to(highest: int, count: int = 1) -> NDArray[np.int8]:
-    return np.full(count, highest, np.int8)
+def _part(highest: int, **axes: int) -> Part:
+    return Part(np.full(math.prod(axes.values()), highest, np.int8), axes, {})
 
 
-def _token(width: int, *highest: int) -> NDArray[np.int8]:
-    return np.array([*highest, *[0] * (width - len(highest))], np.int8)
+def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
+    """Return a part of equal tokens with zeros at the end."""
+    width = token_width(rules)
+    token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
+    return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
 
 
 def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
-    """Return the place of every part of the observation, in order."""
-    sizes = {name: len(part) for name, part in parts(rules, encoding).items()}
+    """Return the slice of every part of the observation, in order."""
+    sizes = {name: len(part.highest) for name, part in parts(rules, encoding).items()}
     ends = np.cumsum(list(sizes.values())).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 

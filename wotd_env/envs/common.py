@@ -59,7 +59,7 @@ def observation_space(game: Game, mask_in: str, dtype: str, mask_dtype: str = "i
     """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, `mask_dtype` (A,)."""
     check_choice("mask_dtype", mask_dtype, MASK_DTYPES)
     check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
-    high = np.concatenate(list(parts(game.rules, game.encoding).values())).astype(dtype)
+    high = np.concatenate([part.highest for part in parts(game.rules, game.encoding).values()]).astype(dtype)
     # Some numbers of tokens are always 0, and Gymnasium warns of a range without a width.
     high = np.maximum(high, 1)
     flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
