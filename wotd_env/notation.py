@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.arguments import check_integer
+from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
 from wotd_env.core.position import (
     FACES,
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 MOST_TEXT = 10_000_000
-"""Characters, or bytes, of a game at most: more than the longest game has."""
+"""Limit of the characters or bytes of a game; the longest game has fewer."""
 
 _LONGEST_TAG = 1000  # characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
@@ -78,21 +79,21 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""The words of the actions that have the same word in every position."""
+"""Words of the actions that have the same word in every position."""
 
 
 class RecordedGame(NamedTuple):
-    """A game as it went, T decisions long; `str` gives its text."""
+    """A recorded game with T decisions; `str` returns its text."""
 
     rules: Rules
     states: States
-    """STATE (T + 1,): the position at every decision, forced ones too, and the last one"""
+    """STATE (T + 1,), the position at every decision, including forced ones, and the last position"""
     actions: NDArray[np.int64]
-    """(T,): what was decided"""
+    """the decisions, int64 (T,)"""
     players: tuple[str, ...]
-    """who played, by seat; "?" if it is not known"""
+    """names of the players, by seat; "?" if unknown"""
     seed: int | None = None
-    """that of `Game.reset(1, seed=...)`, which the dice follow from; None if it is not known"""
+    """seed of `Game.reset(1, seed=...)`; None if unknown"""
 
     def __str__(self) -> str:
         return _write(self)
@@ -106,30 +107,28 @@ def action_text(game: Game, state: States, action: int) -> str:
 
     Args:
         game: the rules.
-        state: STATE (1,), the position in which it is taken.
-        action: its number.
+        state: STATE (1,), the position of the action.
+        action: number of the action.
 
     Raises:
         IllegalActionError: if the action is not legal.
-        ValueError: for a record that is no game of these rules, or more than one.
+        ValueError: for a record that is invalid under these rules, or several records.
     """
-    if len(state) != 1:
-        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+    check_one(state)
     after = state.copy()
     game.decide(after, [action])
     return _word(game.rules, state[0], after[0], int(action))
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return the words of all legal actions of a position, STATE (1,), and their numbers, ascending.
+    """Return the words of all legal actions of a position, STATE (1,), with their numbers, ascending.
 
-    There are none where the game is over or a roll is due.
+    The result is empty if the game is over or a roll is due.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or more than one.
+        ValueError: for a record that is invalid under these rules, or several records.
     """
-    if len(state) != 1:
-        raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
+    check_one(state)
     legal = np.flatnonzero(game.legal_actions(state)[0])
     if state["phase"][0] == Phase.OVER or not len(legal):
         return {}
