@@ -465,26 +465,27 @@ def test_an_illegal_action_raises_if_asked_for(action):
     env.step(31)
 
 
-def test_what_was_illegal_is_said_once_aloud_and_always_in_the_info():
+def test_the_info_contains_the_illegal_action_and_the_first_warning_explains_it():
     env = WayOfTheDragonEnv()
     _, info = env.reset(seed=0)
     assert "illegal_action" not in info
     legal = [describe_action(int(action)) for action in np.flatnonzero(info["action_mask"])]
-    with pytest.warns(UserWarning, match="choose by the action mask"):
+    with pytest.warns(UserWarning, match="choose by the action mask") as caught:
         env.step(50)
+    told = str(caught[0].message)
+    assert "action 50 (pass) is illegal for seat " in told
+    assert all(words in told for words in legal)
+    rules, position = notation.parse_position(re.findall(r'; position: "(.*?)"', told)[0])
+    before = env.record
+    before["rng"] = 0  # the position does not contain the dice to come
+    assert (rules, position) == (env.game.rules, before)
     env.reset(seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         info = env.step(50)[-1]
+    assert info["illegal_action"] == 50
+    assert env.game.explain_illegal(env.record, info["illegal_action"]) in told
     env.reset(seed=0)
-    assert info["illegal_action"].startswith("action 50 (pass) is illegal for seat ")
-    assert all(words in info["illegal_action"] for words in legal)
-    told = re.search(r'; position: "(.*)"$', info["illegal_action"])
-    assert told
-    rules, position = notation.parse_position(told[1])
-    before = env.record
-    before["rng"] = 0  # the dice to come are not told
-    assert (rules, position) == (env.game.rules, before)
     assert "illegal_action" not in env.step(np.flatnonzero(env.action_masks())[0])[-1]
 
 

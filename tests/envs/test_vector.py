@@ -76,6 +76,16 @@ def assert_same(one, other):
         assert one == other
 
 
+def assert_same_reset(one, other, where=slice(None)):
+    """The same results of two resets. The stock environment returns no masks of the games that are not reset."""
+    if "action_mask" in one[1]:
+        assert one[1]["_action_mask"].all()
+        masks, stock_masks = one[1].pop("action_mask"), other[1].pop("action_mask")
+        assert_same(masks[where], stock_masks[where])
+        del one[1]["_action_mask"], other[1]["_action_mask"]
+    assert_same(one, other)
+
+
 def assert_same_games(native, stock):
     """The same positions, dice to come and seats of the learners."""
     assert_same(native.record, np.concatenate(stock.call("record")))
@@ -135,7 +145,7 @@ def test_equals_the_stock_vector_env_step_by_step(case, mode):
         ends += done.sum()
         if mode == AutoresetMode.DISABLED and done.any():
             options = {"reset_mask": done}
-            assert_same(native.reset(options=options), stock.reset(options=dict(options)))
+            assert_same_reset(native.reset(options=options), stock.reset(options=dict(options)), done)
             assert options == {"reset_mask": done}
     assert ends > 20
 
@@ -162,7 +172,8 @@ def test_equals_the_stock_vector_env_when_reset_in_the_middle(mode):
     for call in [*calls, *[{}, {"options": {"reset_mask": some}}] * 10]:
         done &= ~call.get("options", {}).get("reset_mask", np.ones(games, bool))
         stock_call = {**call, "options": dict(call["options"])} if "options" in call else call
-        assert_same(native.reset(**call), stock.reset(**stock_call))
+        where = call.get("options", {}).get("reset_mask", slice(None))
+        assert_same_reset(native.reset(**call), stock.reset(**stock_call), where)
         assert_same_games(native, stock)
         for _ in range(3):
             if mode == AutoresetMode.DISABLED and done.any():
@@ -460,6 +471,38 @@ def test_actions_for_games_about_to_restart_are_not_looked_at():
     env.reset(seed=0)
     assert env.step([31])[3]
     assert not env.step([-5])[3]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_the_first_illegal_action_is_explained(mode, monkeypatch):
+    """Explanations take much longer than steps."""
+    explained = []
+    explain = Game.explain_illegal
+    monkeypatch.setattr(Game, "explain_illegal", lambda *given: explained.append(given[2]) or explain(*given))
+    env = WayOfTheDragonVectorEnv(50, autoreset_mode=mode)
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match=r'action 47 .*legal: .*position: "') as caught:
+        infos = env.step(np.where(np.arange(50) % 2, 47, 31))[-1]
+    env.reset()
+    env.step(np.full(50, 47))
+    assert explained == [47]
+    assert len(caught) == 1
+    told = infos["final_info"] if mode == AutoresetMode.SAME_STEP else infos
+    assert told["illegal_action"].dtype == np.int64
+    assert (told["illegal_action"] == np.where(np.arange(50) % 2, 47, 0)).all()
+    assert (told["_illegal_action"] == np.arange(50) % 2).all()
+
+
+def test_a_partial_reset_returns_the_masks_of_all_games():
+    env = WayOfTheDragonVectorEnv(4, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    env.step([31, 47, 31, 31])
+    after = env.action_masks()
+    infos = env.reset(options={"reset_mask": np.array([False, True, False, False])})[1]
+    assert infos["_action_mask"].all()
+    assert (infos["action_mask"][[0, 2, 3]] == after[[0, 2, 3]]).all()
+    assert (infos["action_mask"] == env.action_masks()).all()
+    assert not infos["action_mask"].all(1).any()
 
 
 @pytest.mark.parametrize("players", [2, 3, 5])

@@ -7,59 +7,69 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete, Space
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
+from pettingzoo.utils.env_logger import EnvLogger
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.rules import Phase
 from wotd_env.envs.common import (
+    Format,
     OneGame,
     action_space,
     as_integer,
     begin,
     final_rewards,
-    observation_space,
+    rules_for,
     take_action,
 )
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["env", "raw_env"]
 
+ILLEGAL_REWARD = -1.0
+"""Reward of the agent that ends a game by an illegal action, as in PettingZoo's classic games."""
+
 
 def env(**arguments: Any) -> _OrderEnforcing:  # an AECEnv; PettingZoo has no types, and would make it Any
-    """Return the environment as PettingZoo's classics come: an illegal action ends the game with reward -1.
+    """Return the environment with the wrappers of PettingZoo's classic games.
+
+    An illegal action ends the game. Its agent gets -1, all others 0: these rewards do not sum to 0.
 
     Args:
         **arguments: those of `raw_env`.
     """
-    return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments), illegal_reward=-1)))
+    return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments))))
 
 
 class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is what it expects
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
 
-    An agent may act several times in a row: a turn holds several decisions, and those with one legal action are taken
-    at once. Rewards are 0 until the game ends, for all agents in the same step; then they sum to 0 (R10), and are all
-    0 if the game is truncated after `max_turns` (R16). Copies made by `copy.deepcopy` or `pickle` go on with the game
-    where it stands, with the same dice.
+    An agent may act several times in a row: a turn has several decisions, and those with one legal action are taken
+    automatically. An illegal action raises `IllegalActionError` and changes nothing.
+
+    Rewards are 0 until the game ends, for all agents in the same step. Then they sum to 0 (R10). They are all 0 if the
+    game is truncated after `max_turns` (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the
+    same dice.
 
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
-            are int8 (D,), and `infos[agent]` holds the mask.
+            are int8 (D,), and `infos[agent]` contains the mask.
+        observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also of `state()`.
+        mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
-        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every step is shown in
-            a window; or None.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
-        game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
+        game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
         state_space: space of `state()`.
 
     Raises:
         TypeError: for an unknown argument.
-        ValueError: for a wrong value.
+        ValueError: for an invalid value.
     """
 
     metadata = {  # noqa: RUF012  # as PettingZoo has it
@@ -73,26 +83,24 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self,
         *,
         mask_in: str = "obs",
-        observation_dtype: str = "int8",
+        observation_dtype: DTypeLike = "int8",
+        mask_dtype: DTypeLike = "int8",
         encoding: str = "one_hot",
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
         super().__init__()
-        self.game = Game(Rules(**rules), encoding=encoding)
-        self.mask_in = mask_in
+        self.game = Game(rules_for(type(self), rules), encoding=encoding)
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self._viewer = Viewer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
-        self.observation_spaces = {
-            agent: observation_space(self.game, mask_in, observation_dtype) for agent in self.possible_agents
-        }
+        self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
+        self.observation_spaces = {agent: self._format.space() for agent in self.possible_agents}
         self.action_spaces = {agent: action_space(self.game) for agent in self.possible_agents}
-        self.state_space = observation_space(self.game, "info", "int8")
-        self._dtype = np.dtype(observation_dtype)
+        self.state_space = self._format.flat_space()
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: NDArray[np.void] | None = None
-        self._loser: int | None = None  # the seat that has lost by an illegal action
+        self._loser: int | None = None  # the seat that lost by an illegal action
 
     def observation_space(self, agent: str) -> Space[Any]:
         """Return an agent's observation space, always the same object."""
@@ -114,7 +122,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for a wrong seed or option; the running game goes on.
         """
-        # All seats learn; the one that has lost may begin (R1).
+        # All seats learn. The one that lost by an illegal action may begin (R1).
         lost, learner = self._loser is not None, self._loser or 0
         self._state, _ = begin(self.game, self._state, seed, options, learner, learner, lost)
         self._loser = None
@@ -123,14 +131,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        if self.mask_in == "info":
-            self.infos = {
-                agent: {"action_mask": np.zeros(self.game.num_actions, np.int8)} for agent in self.agents
-            }
+        self.infos: dict[str, dict[str, Any]] = {agent: self._info(0) for agent in self.agents}
         player = int(self._state["player"][0])
         self.agent_selection = self.possible_agents[player]
-        self._ask(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
+        self._select(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
 
     def step(self, action: Any) -> None:
         """Take the action of `agent_selection`, None once it is terminated or truncated.
@@ -138,6 +142,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
             ResetNeeded: before the first reset and after the end.
+            TypeError: if the action is not an integer; nothing has changed.
         """
         if self._state is None or not self.agents:
             raise ResetNeeded("no game is running: call reset() before step()")
@@ -147,68 +152,87 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             return
         player = take_action(self.game, self._state, action)
         if player < 0:
-            self.game.check(self._state, [as_integer(action)])  # says what is wrong
-        if self.mask_in == "info":
-            self.infos[agent] = {"action_mask": np.zeros(self.game.num_actions, np.int8)}
-        self._ask(player)
+            self.game.check(self._state, [as_integer(action)])  # raises the error
+        self.infos[agent] = self._info(0)
+        self._select(player)
 
-    def _ask(self, player: int) -> None:
-        """Let it be a seat's turn to act or, if there is no such seat, the end."""
+    def forfeit(self, reward: float = ILLEGAL_REWARD) -> None:
+        """End the running game because of an illegal action of `agent_selection`, as `env()` does.
+
+        All agents are terminated and truncated, as by PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` the
+        agent starts the next game (R1).
+
+        Args:
+            reward: of the agent. The others get 0.
+
+        Raises:
+            ResetNeeded: if no game is running.
+        """
+        if self._state is None or not self.agents or any(self.terminations.values()):
+            raise ResetNeeded("no game is running: call reset() before forfeit()")
+        agent = self.agent_selection
+        self._loser = self._seats[agent]
+        self.truncations = dict.fromkeys(self.agents, True)
+        self._end(dict.fromkeys(self.agents, True), dict.fromkeys(self.agents, 0.0) | {agent: reward})
+
+    def _select(self, player: int) -> None:
+        """Select the next agent by its seat, or end the game if there is no such seat."""
         if player < len(self.possible_agents):
             self.agent_selection = self.possible_agents[player]
-            if self.mask_in == "info":
+            if self._format.mask_in == "info":
                 self.infos[self.agent_selection] = {"action_mask": self.action_masks()}
         else:
             state = self._started("step")
-            ends = self.truncations if state["truncated"][0] else self.terminations
-            ends.update(dict.fromkeys(self.agents, True))
-            self.rewards = dict(zip(self.agents, final_rewards(self.game, state), strict=True))
-            self._accumulate_rewards()
-            self._deads_step_first()
+            truncated = bool(state["truncated"][0])
+            self.truncations = dict.fromkeys(self.agents, truncated)
+            rewards = final_rewards(self.game, state)
+            self._end(dict.fromkeys(self.agents, not truncated), dict(zip(self.agents, rewards, strict=True)))
         self._render_for_human()
 
-    def _deads_step_first(self) -> str:
-        # The end, be it that of the game or, by TerminateIllegalWrapper, that after an illegal action.
-        if self._started("step")["phase"][0] != Phase.OVER and self.rewards[self.agent_selection] < 0:
-            self._loser = self._seats[self.agent_selection]
-        if self.mask_in == "info":
-            self.infos = {
-                agent: {"action_mask": np.ones(self.game.num_actions, np.int8)} for agent in self.agents
-            }
-        return str(super()._deads_step_first())
+    def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
+        """End the game for all agents. The first one takes the first of the steps after the end."""
+        self.terminations = terminations
+        self.rewards = rewards
+        self._accumulate_rewards()
+        self.infos = {agent: self._info(1) for agent in self.agents}
+        self.agent_selection = self.agents[0]
+
+    def _info(self, legal: int) -> dict[str, Any]:
+        """Return the info of an agent for which all actions (1) or none (0) are legal."""
+        if self._format.mask_in == "obs":
+            return {}
+        return self._format.info(np.full(self.game.num_actions, legal, np.int8))
 
     def observe(self, agent: str) -> Any:
-        """Return what an agent sees, at any time after the first reset and also if it is not to act.
+        """Return an agent's observation, at any time after the first reset, also if it is not to act.
 
         The action mask is all zeros for an agent that is not to act, and all ones after the end.
         """
-        observation, mask = self._view(agent)
-        return {"observation": observation, "action_mask": mask} if self.mask_in == "obs" else observation
+        return self._format.show(*self._view(agent))
 
     def _view(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Return an agent's observation and action mask, new arrays."""
         state = self._started("observe")
-        observation = np.empty(self.game.observation_size, self._dtype)
+        observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
         ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
         batch.view_one(state, self.game.config, self._seats[agent], ended, observation, mask)
         return observation, mask
 
-    def action_masks(self) -> NDArray[np.int8]:
-        """Return the action mask of the agent to act, int8 (A,)."""
-        return self._view(self.agent_selection)[1]
+    def action_masks(self) -> NDArray[Any]:
+        """Return the action mask of the agent to act, `mask_dtype` (A,)."""
+        return self._view(self.agent_selection)[1].view(self._format.mask_dtype)
 
-    def state(self) -> NDArray[np.int8]:
-        """Return the whole position as one vector, int8 (D,): what seat 0 sees, whoever is to act."""
-        whole: NDArray[np.int8] = self.game.observe(self._started("state"), 0)[0]
-        return whole
+    def state(self) -> NDArray[Any]:
+        """Return the whole position as one vector, `observation_dtype` (D,): the observation of seat 0."""
+        return self.game.observe(self._started("state"), 0)[0].astype(self._format.dtype)
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Asks the environment itself what every agent loop asks for.
+    """Reads the attributes that every agent loop needs from the environment itself.
 
-    PettingZoo's wrappers pass each such question down by name, which takes three times as long as the game. Before the
-    first reset these properties fail, and the wrappers' own answers stand.
+    PettingZoo's wrappers pass each of them down by name, which takes three times as long as the game. Before the first
+    reset these properties raise AttributeError, and the wrappers answer.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
@@ -227,8 +251,19 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
     infos = property(lambda self: self._raw.infos)
 
 
-class _TerminateIllegal(_Direct, wrappers.TerminateIllegalWrapper[str, Any, int]):  # type: ignore[misc]
-    pass
+class _TerminateIllegal(_Direct):
+    """Ends the game at an illegal action, as PettingZoo's `TerminateIllegalWrapper` does.
+
+    That one reads the action mask and changes private attributes. This one asks the environment.
+    """
+
+    def step(self, action: Any) -> None:
+        """Take an action; an illegal one ends the game."""
+        try:
+            super().step(action)
+        except IllegalActionError:
+            EnvLogger.warn_on_illegal_move()
+            self._raw.forfeit()
 
 
 class _AssertOutOfBounds(_Direct, wrappers.AssertOutOfBoundsWrapper[str, Any, int]):  # type: ignore[misc]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import inspect
 import operator
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_choice, check_integer
@@ -26,14 +29,15 @@ from wotd_env.rendering import Viewer
 
 __all__ = [
     "ANY_SEAT",
+    "Format",
     "OneGame",
     "action_space",
     "begin",
     "fixed_seat",
     "next_game",
     "next_games",
-    "observation_space",
     "read_options",
+    "rules_for",
     "take_action",
 ]
 
@@ -55,19 +59,87 @@ OBSERVATION_DTYPES = ("int8", "float32")
 MASK_DTYPES = ("int8", "bool")
 
 
-def observation_space(game: Game, mask_in: str, dtype: str, mask_dtype: str = "int8") -> Box | Dict:
-    """Return a new space: `dtype` (D,), with `mask_in="obs"` in a dict with the action mask, `mask_dtype` (A,)."""
-    check_choice("mask_dtype", mask_dtype, MASK_DTYPES)
-    check_choice("observation_dtype", dtype, OBSERVATION_DTYPES)
-    high = np.concatenate([part.highest for part in parts(game.rules, game.encoding).values()]).astype(dtype)
-    # Some numbers of tokens are always 0, and Gymnasium warns of a range without a width.
-    high = np.maximum(high, 1)
-    flat = Box(np.zeros_like(high), high, dtype=high.dtype.type)
-    if check_choice("mask_in", mask_in, ("obs", "info")) == "info":
-        return flat
-    return Dict(
-        {"observation": flat, "action_mask": Box(0, 1, (game.num_actions,), np.dtype(mask_dtype).type)}
-    )
+def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
+    """Return the rules of an environment from the keyword arguments that are not its options.
+
+    Raises:
+        TypeError: for a name that is neither an option nor a field of Rules. The wording is Python's, because TorchRL
+            reads it.
+        ValueError: for an invalid value.
+    """
+    known = [field.name for field in dataclasses.fields(Rules)]
+    for name in fields:
+        if name not in known:
+            options = inspect.signature(environment).parameters.values()
+            names = [*known, *(option.name for option in options if option.kind != option.VAR_KEYWORD)]
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            where = f"{environment.__name__}.__init__()"
+            raise TypeError(f"{where} got an unexpected keyword argument {name!r}{hint}")
+    return Rules(**fields)
+
+
+class Format:
+    """The format in which an environment returns observations and action masks.
+
+    Args:
+        game: the rules and the encoding.
+        mask_in: `"obs"`: observations are dicts that contain the mask; `"info"`: the infos contain it.
+        observation_dtype: a spelling of one of OBSERVATION_DTYPES.
+        mask_dtype: a spelling of one of MASK_DTYPES.
+
+    Raises:
+        ValueError: for an invalid value.
+    """
+
+    def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
+        self.mask_in: str = check_choice("mask_in", mask_in, ("obs", "info"))
+        self.dtype = check_dtype("observation_dtype", observation_dtype, OBSERVATION_DTYPES)
+        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, MASK_DTYPES)
+        self._game = game
+
+    def flat_space(self) -> Box:
+        """Return a new space of observations without a mask, `observation_dtype` (D,)."""
+        high = np.concatenate(
+            [part.highest for part in parts(self._game.rules, self._game.encoding).values()]
+        ).astype(self.dtype)
+        # Some numbers of tokens are always 0, and Gymnasium warns about empty ranges.
+        high = np.maximum(high, 1)
+        return Box(np.zeros_like(high), high, dtype=high.dtype.type)
+
+    def space(self) -> Box | Dict:
+        """Return a new space of observations."""
+        if self.mask_in == "info":
+            return self.flat_space()
+        mask = Box(0, 1, (self._game.num_actions,), self.mask_dtype.type)
+        return Dict({"observation": self.flat_space(), "action_mask": mask})
+
+    def show(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
+        """Return observations as `reset` and `step` return them, from int8 (..., D) and int8 (..., A)."""
+        if self.dtype != np.int8:
+            observation = observation.astype(self.dtype)
+        if self.mask_in == "info":
+            return observation
+        return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
+
+    def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
+        """Return the observation of each game, from int8 (N, D) and int8 (N, A)."""
+        shown = self.show(observation, mask)
+        if self.mask_in == "info":
+            return iter(shown)
+        return (dict(zip(shown, rows, strict=True)) for rows in zip(*shown.values(), strict=True))
+
+    def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
+        """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
+        return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
+
+
+def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
+    """Return a dtype, however it is spelled, if its name is allowed; otherwise raise ValueError."""
+    try:
+        return np.dtype(check_choice(name, np.dtype(value).name, allowed))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}") from None
 
 
 def action_space(game: Game) -> Discrete:

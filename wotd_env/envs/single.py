@@ -8,20 +8,21 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.rules import Phase
 from wotd_env.envs.common import (
+    Format,
     OneGame,
     action_space,
     as_integer,
     begin,
     final_rewards,
     fixed_seat,
-    observation_space,
+    rules_for,
     take_action,
     warn_of_illegal,
 )
@@ -81,23 +82,22 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         opponents: str | Policy | Sequence[str | Policy] = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
-        observation_dtype: str = "int8",
-        mask_dtype: str = "int8",
+        observation_dtype: DTypeLike = "int8",
+        mask_dtype: DTypeLike = "int8",
         encoding: str = "one_hot",
         illegal: str = "lose",
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
-        self.game = Game(Rules(**rules), encoding=encoding)
+        self.game = Game(rules_for(type(self), rules), encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules), opponents)
-        self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self._viewer = Viewer(self.game, render_mode)
-        self.observation_space = observation_space(self.game, mask_in, observation_dtype, mask_dtype)
+        self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
+        self.observation_space = self._format.space()
         self.action_space = action_space(self.game)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
-        self._dtype, self._mask_dtype = np.dtype(observation_dtype), np.dtype(mask_dtype)
         self._seat = 0
         self._state: NDArray[np.void] | None = None
         self._ended = True
@@ -151,14 +151,13 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             raise ResetNeeded("no game is running: call reset() before step()")
         state = self._started("step")
         player = take_action(self.game, state, action)
-        reward, terminated, truncated, explanation = 0.0, False, False, ""
+        reward, terminated, truncated = 0.0, False, False
         if player < 0:
             if self.illegal == "raise":
-                self.game.check(state, [as_integer(action)])  # says what is wrong
-            explanation = self.game.explain_illegal(state, as_integer(action))
+                self.game.check(state, [as_integer(action)])  # raises the error
             if not self._warned:
                 self._warned = True
-                warn_of_illegal(explanation)
+                warn_of_illegal(self.game.explain_illegal(state, as_integer(action)))
             reward, terminated = self.game.spec.min_reward, True
             self._lost = True
         elif player != self._seat:
@@ -169,8 +168,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
                 terminated = not truncated
         self._ended = terminated or truncated
         observation, info = self._look(state)
-        if explanation:
-            info["illegal_action"] = explanation
+        if self._lost:
+            info["illegal_action"] = as_integer(action)
         self._render_for_human()
         return observation, reward, terminated, truncated, info
 
@@ -183,17 +182,14 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     def _look(self, state: NDArray[np.void]) -> tuple[Any, dict[str, Any]]:
         """Return the learner's observation and the info, new arrays."""
-        observation = np.empty(self.game.observation_size, self._dtype)
+        observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(state, self.game.config, self._seat, self._lost, observation, mask)
-        mask = mask.view(self._mask_dtype)
-        if self.mask_in == "obs":
-            return {"observation": observation, "action_mask": mask}, {}
-        return observation, {"action_mask": mask}
+        return self._format.show(observation, mask), self._format.info(mask)
 
     def action_masks(self) -> NDArray[Any]:
         """Return the learner's action mask, `mask_dtype` (A,)."""
         mask = self.game.legal_actions(self._started("action_masks"))
         if self._ended:
             mask.fill(1)
-        return mask.ravel().view(self._mask_dtype)
+        return mask.ravel().view(self._format.mask_dtype)

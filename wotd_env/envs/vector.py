@@ -1,4 +1,4 @@
-"""The native Gymnasium vector environment: many games in which one seat learns, one compiled call for a step."""
+"""The native Gymnasium vector environment: one learner in each of many games, one compiled call for each step."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_choice, check_integer
-from wotd_env.core.batch import is_legal, view
-from wotd_env.core.compilation import kernel
+from wotd_env.core.batch import view
+from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
-from wotd_env.core.game import Game, check_seed
-from wotd_env.core.rules import MAX_PLAYERS, Phase, Rules
+from wotd_env.core.game import Game, IllegalActionError, check_seed
+from wotd_env.core.rules import MAX_PLAYERS, Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, scratch
 from wotd_env.envs.common import (
+    Format,
     action_space,
     fixed_seat,
     next_game,
     next_games,
-    observation_space,
     read_options,
+    rules_for,
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents, play_scripts
@@ -35,89 +36,84 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonVectorEnv"]
 
-Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
-
-# Stages of an environment. Between two steps it is unused before its first reset, waits for the learner, or has ended,
-# perhaps lost by an illegal action. Within a step it may wait for a policy outside the compiled loop, either to reply
-# to the learner's action or to open a game.
-UNUSED, WAITING, ENDED, LOST, REPLY, OPENING = range(6)
-
 _NO_ACTIONS = np.empty(0, np.int64)
+_NO_FLAGS = np.empty(0, np.bool_)
 _NO_ROWS = np.empty((0, 0), np.int8)
-
 
 LEARNER = np.dtype(
     [
         ("seat", "i1"),
-        ("stage", "i1"),
-        ("steps", "i4"),  # that it has taken in this game
+        ("steps", "i4"),  # actions in this game; 0 until its first decision
+        ("ended", "?"),  # the next step begins another game
+        ("lost", "?"),  # ... because of an illegal action
+        ("waiting", "?"),  # within a step: a policy outside the compiled loop decides next
     ]
 )
-"""Where the learner of an environment is."""
+"""The learner of one environment."""
 
 
 class _Settings(NamedTuple):
-    """What is the same in all environments and steps."""
+    """Settings that all environments share."""
 
     scripts: int  # of the other seats, see Opponents
     seat: int  # the learner's in every game, or ANY_SEAT
-    step_limit: int  # 0 for none
-    same_step: bool  # the mode of autoreset
+    step_limit: int  # 0: no limit
+    same_step: bool  # autoreset in the step that ends a game
 
 
-class _Outputs(NamedTuple):
-    """What a step fills in; the last two only for games that are restarted in the same step, as they were before."""
+class _Step(NamedTuple):
+    """The arrays of one step. The final ones are written only for games that end in it, under SAME_STEP."""
 
+    actions: NDArray[np.int64]  # (N,), or (0,) to go on with the games that wait
+    illegal: NDArray[np.bool_]  # (N,), like actions
     observation: NDArray[np.int8]  # (N, D)
     mask: NDArray[np.int8]  # (N, A)
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
-    lost: NDArray[np.bool_]  # (N,) by an illegal action
-    final_observation: NDArray[np.int8]  # (N, D), (0, 0) in other modes
-    final_mask: NDArray[np.int8]  # (N, A), (0, 0) in other modes
+    final_observation: NDArray[np.int8]  # (N, D), or (0, 0) in other modes
+    final_mask: NDArray[np.int8]  # (N, A), or (0, 0) in other modes
 
 
-class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
-    """N environments `WayOfTheDragonEnv` in one: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
+class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
+    """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
-    In every autoreset mode it does what Gymnasium's `SyncVectorEnv` over the single environment does: observations,
-    rewards, flags, infos, seeds (environment i gets seed + i) and options are equal. Only what policies other than
-    `random` and `greedy` draw differs: it comes from one generator for all games, `np_random`.
+    It equals Gymnasium's `SyncVectorEnv` over N single environments: observations, rewards, flags, infos, options and
+    seeds (environment i gets seed + i). There are two differences. Policies other than `random` and `greedy` draw from
+    one generator, `np_random`, for all games. A reset of some games returns the action masks of all games.
 
-    Actions are integers (N,), observations int8 (N, D), with `mask_in="obs"` in a dict beside `"action_mask"`, int8
-    (N, A); with `mask_in="info"` infos hold the masks. Where a game has ended they are all ones. Rewards are float64
-    (N,), flags bool (N,). Every call returns new arrays. Copies made by `copy.deepcopy` or `pickle` go on with the
-    games where they stand.
+    Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
+    `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
+    all ones. Rewards are float64 (N,), flags bool (N,). Every call returns new arrays. Copies by `copy.deepcopy` or
+    `pickle` continue the running games.
 
     Args:
         num_envs: N.
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
-        seat: the learner's seat, or `"random"` for another draw in every game.
+        seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: `"info"` or `"obs"`.
-        observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
-        mask_dtype: `"int8"`, or `"bool"` for clients that want that.
+        observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
+        mask_dtype: `int8` or `bool`, as NumPy dtype or its name.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
-        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
-            the info `"illegal_action"` what was legal, and in which position; `"raise"` raises `IllegalActionError`,
-            and nothing changes.
+        illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
+            `infos["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
+            `IllegalActionError`, and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
-        num_threads: threads that share the games; no result depends on it. It is the only switch: nothing else starts
-            threads. Leave it at 1 in workers that share a machine.
-        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns, a tuple with a picture of each
-            game; `"human"`: every reset and step shows the first games in a window; or None.
-        max_episode_steps: actions of the learner after which a game is truncated, as by Gymnasium's `TimeLimit`.
+        num_threads: threads that share the games. No result depends on it.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
+            game. `"human"` shows the first games in a window at every reset and step.
+        max_episode_steps: actions of the learner after which a game is truncated, as Gymnasium's `TimeLimit` does.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
-        autoreset_mode: the mode, as in `metadata`.
-        game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
-        seat: the learner's seat in every running game, int8 (N,).
-        record: a copy of the games as they stand, STATE (N,).
+        autoreset_mode: the mode, also in `metadata`.
+        game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
+        seat: the learner's seat in every game, int8 (N,).
+        record: a copy of the games, STATE (N,).
 
     Raises:
         TypeError: for an unknown argument.
-        ValueError: for a wrong value.
+        ValueError: for an invalid value.
     """
 
     def __init__(
@@ -127,8 +123,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         opponents: str | Policy | Sequence[str | Policy] = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
-        observation_dtype: str = "int8",
-        mask_dtype: str = "int8",
+        observation_dtype: DTypeLike = "int8",
+        mask_dtype: DTypeLike = "int8",
         encoding: str = "one_hot",
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -138,25 +134,22 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         **rules: Any,
     ) -> None:
         super().__init__()
-        self.game = Game(Rules(**rules), num_threads=num_threads, encoding=encoding)
+        self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
-        self.mask_in = mask_in
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self._viewer = Viewer(self.game, render_mode)
-        modes = [mode.value for mode in AutoresetMode]
-        self.autoreset_mode = AutoresetMode(
-            autoreset_mode
-            if isinstance(autoreset_mode, AutoresetMode)
-            else check_choice("autoreset_mode", autoreset_mode, modes)
-        )
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {
             "render_modes": RENDER_MODES,
             "render_fps": FPS,
             "autoreset_mode": self.autoreset_mode,
         }
         self.num_envs = check_integer("num_envs", num_envs, 1)
-        self.single_observation_space = observation_space(self.game, mask_in, observation_dtype, mask_dtype)
+        self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
+        self.single_observation_space = self._format.space()
         self.single_action_space = action_space(self.game)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -167,21 +160,21 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             step_limit=limit,
             same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
         )
-        self._dtype, self._mask_dtype = np.dtype(observation_dtype), np.dtype(mask_dtype)
+        self._started = False
         self._state = np.zeros(num_envs, STATE)
-        self._learners = np.zeros(num_envs, LEARNER)  # at stage UNUSED
-        self._lost = np.zeros(num_envs, STATE)  # the last games lost by illegal actions, as they stood
-        self._warned = False  # of illegal actions
+        self._learners = np.zeros(num_envs, LEARNER)
+        self._mask = _NO_ROWS  # of the learners' legal actions, int8 (N, A)
+        self._warned = False  # of an illegal action
 
     @property
     def seat(self) -> NDArray[np.int8]:
-        """The learner's seat in every running game, int8 (N,)."""
+        """The learner's seat in every game, int8 (N,)."""
         return self._learners["seat"].copy()
 
     @property
     def record(self) -> NDArray[np.void]:
-        """A copy of the games as they stand, STATE (N,), dice to come included."""
-        self._check_begun()
+        """A copy of the games, STATE (N,). It includes the dice to come."""
+        self._check_started()
         return self._state.copy()
 
     def reset(
@@ -190,82 +183,84 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """Start games.
 
         Args:
-            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed its dice go
-                on from its last game, in its first game from a random seed.
+            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed its dice
+                continue from its last game; the first game gets a random seed.
             options: those of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
 
         Returns:
-            Observations of all environments, and infos that hold the masks of those that were reset.
+            The observations and infos of all environments.
 
         Raises:
-            ValueError: for a wrong seed or option; the running games go on.
+            ValueError: for an invalid seed or option; the running games continue.
             TypeError: for a `"reset_mask"` of another type.
         """
-        seeds = self._seeds(seed)
-        where = self._reset_mask(options)
-        state, learners = self._begun(seeds, options, where)
-        one = next((s for s in seeds if s is not None), None) if isinstance(seeds, list) else seeds
-        super().reset(seed=one)
-        self._state, self._learners["seat"][:] = state, learners
-        self._learners["stage"][where] = OPENING
-        self._learners["steps"][where] = 0
-        outputs = self._outputs()
-        self._go_on(_NO_ACTIONS, outputs)
-        self._look(outputs.observation, outputs.mask)
-        info = self._info(np.where(where[:, None], outputs.mask, np.int8(0)), where)
+        seeds = self._read_seeds(seed)
+        where = self._read_reset_mask(options)
+        state, seats = self._next_games(seeds, options, where)
+        super().reset(seed=next((one for one in seeds if one is not None), None) if seeds else None)
+        self._state, self._learners["seat"] = state, seats
+        for field in ("steps", "ended", "lost"):
+            self._learners[field][where] = 0
+        self._learners["waiting"] = where
+        self._started = True
+        step = self._new_step(_NO_ACTIONS, _NO_FLAGS)
+        self._play(step)
+        self.game.apply(
+            view_learners, self._state, self._learners, step.observation, step.mask, validate=False
+        )
+        self._mask = step.mask.copy()
         self._render_for_human()
-        return self._shown(outputs.observation, outputs.mask), info
+        return self._format.show(step.observation, step.mask), self._info(step.mask)
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the learner's actions, integers (N,); then others play up to its next decisions or the ends of games.
+        """Take the learners' actions, integers (N,). The others play until the learner decides or the game ends.
 
         Returns:
             Observations, rewards, terminated, truncated, infos.
 
         Raises:
-            ResetNeeded: before the first reset, and for an environment that has ended under `AutoresetMode.DISABLED`.
+            ResetNeeded: before the first reset, and for an ended environment under `AutoresetMode.DISABLED`.
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
             ValueError: for actions of another shape or type; nothing has changed.
         """
-        ended = (self._learners["stage"] == ENDED) | (self._learners["stage"] == LOST)
-        self._check_begun()
+        self._check_started()
+        ended = self._learners["ended"]
         if self.autoreset_mode == AutoresetMode.DISABLED and ended.any():
             raise ResetNeeded(
-                f"environments {np.flatnonzero(ended).tolist()} have ended and autoreset is disabled: reset them, "
-                "by options={'reset_mask': terminated | truncated}, before step()"
+                f"environments {np.flatnonzero(ended).tolist()} have ended and autoreset is disabled: reset them "
+                "with options={'reset_mask': terminated | truncated} before step()"
             )
-        state = self._state
-        if self.illegal == "raise" and ended.any():  # their actions are not looked at
-            state = state.copy()
-            state["phase"][ended] = Phase.OVER
         if isinstance(actions, np.ndarray) and actions.shape == (self.num_envs, 1):
             actions = actions.ravel()
-        chosen = self.game.as_actions(state, actions)
-        if self.illegal == "raise":
-            self.game.check(state, actions)
-        outputs = self._outputs()
-        self._go_on(chosen, outputs)
-        info = self._info(outputs.mask, np.ones(self.num_envs, np.bool_))
-        illegal = self._explain_illegal(chosen, outputs.lost)
-        if self._settings.same_step:
-            self._add_ends(info, illegal, outputs)
-        else:
-            info |= illegal
+        chosen = self.game.as_actions(self._state, actions)
+        illegal = np.empty(self.num_envs, np.bool_)
+        about_illegal = {}
+        if find_illegal(self._state, self._learners, self._mask, chosen, illegal):
+            about_illegal = self._answer_illegal(chosen, illegal)
+        step = self._new_step(chosen, illegal)
+        self._play(step)
+        self._mask = step.mask.copy()
+        info = self._info(step.mask)
+        info |= self._final_info(step, about_illegal) if self._settings.same_step else about_illegal
         self._render_for_human()
-        shown = self._shown(outputs.observation, outputs.mask)
-        return shown, outputs.reward, outputs.terminated, outputs.truncated, info
+        return (
+            self._format.show(step.observation, step.mask),
+            step.reward,
+            step.terminated,
+            step.truncated,
+            info,
+        )
 
     def action_masks(self) -> NDArray[Any]:
-        """Return the masks of the learners' legal actions, `mask_dtype` (N, A); all ones where a game has ended."""
-        mask = np.empty((self.num_envs, self.game.num_actions), np.int8)
-        self._look(_NO_ROWS, mask)
-        return mask.view(self._mask_dtype)
+        """Return the masks of the learners' legal actions, `mask_dtype` (N, A). Ended games have all ones."""
+        self._check_started()
+        return self._mask.copy().view(self._format.mask_dtype)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return the positions as the render mode has them, show them, or warn that there is no render mode."""
-        self._check_begun()
+        """Return a picture of each game, or show them. Without a render mode, warn and return None."""
+        self._check_started()
         pictures = self._viewer.render(self._state)
         return None if pictures is None else tuple(pictures)
 
@@ -277,26 +272,27 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """Close the window if there is one."""
         self._viewer.close()
 
-    def _check_begun(self) -> None:
-        if (self._learners["stage"] == UNUSED).any():
+    def _check_started(self) -> None:
+        if not self._started:
             raise ResetNeeded("no game has begun: call reset() first")
 
-    # ------------------------------------------------------------------------------------------------ how games begin
+    # ------------------------------------------------------------------------------------------------ new games
 
-    def _seeds(self, seed: Any) -> int | list[int | None] | None:
-        """Return the seed that `reset` is given, or the list of seeds, in plain numbers."""
+    def _read_seeds(self, seed: Any) -> Sequence[int | None] | range:
+        """Return the seeds of all environments, or nothing without a seed."""
         if seed is None:
-            return None
+            return ()
         if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
-            return int(check_seed(seed))
+            first = int(check_seed(seed))
+            return range(first, first + self.num_envs)
         if len(seed) != self.num_envs:
             raise ValueError(
                 f"seed must be an integer or a list of {self.num_envs}, one for each environment, got {len(seed)}"
             )
         return [None if one is None else int(check_seed(one)) for one in seed]
 
-    def _reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
-        """Return which environments to reset."""
+    def _read_reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+        """Return which environments to reset, bool (N,)."""
         where = (options or {}).get("reset_mask")
         if where is None:
             return np.ones(self.num_envs, np.bool_)
@@ -304,213 +300,194 @@ class WayOfTheDragonVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {where!r}")
         if where.shape != (self.num_envs,) or not where.any():
             raise ValueError(
-                f"options['reset_mask'] must be a bool array ({self.num_envs},) with a True in it, got {where!r}"
+                f"options['reset_mask'] must be a bool array ({self.num_envs},) with at least one True, got {where!r}"
             )
-        if (self._learners["stage"][~where] == UNUSED).any():
+        if not (self._started or where.all()):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
-        return where.copy()  # infos hold it
+        return where
 
-    def _begun(
+    def _next_games(
         self,
-        seeds: int | list[int | None] | None,
+        seeds: Sequence[int | None] | range,
         options: Mapping[str, Any] | None,
         where: NDArray[np.bool_],
     ) -> tuple[NDArray[np.void], NDArray[np.int8]]:
-        """Return the games with those asked for begun anew, STATE (N,), and the learners' seats, int8 (N,)."""
+        """Return a copy of the games with the next ones started in `where`, STATE (N,), and the learners' seats."""
         game, n = self.game, self.num_envs
         starter, given = read_options(game.rules, options, "reset_mask")
-        fresh = np.zeros(n, STATE)  # new games, by their streams
-        seeded = np.zeros(n, np.bool_)
-        if isinstance(seeds, int):
+        fresh, seeded = np.zeros(n, STATE), np.zeros(n, np.bool_)
+        if isinstance(seeds, range):
             seeded = where
-            batch.seed(fresh, where, np.uint64(seeds))
-        elif seeds is not None:
+            batch.seed(fresh, seeded, np.uint64(seeds[0]))
+        elif seeds:
             seeded = where & [one is not None for one in seeds]
-            for i, one in enumerate(seeds):
-                if one is not None:
-                    batch.seed(fresh[i : i + 1], seeded[i : i + 1], np.uint64(one))
-        state, learners = self._state.view(ROW).copy().view(STATE), self._learners["seat"].copy()
+            for i in np.flatnonzero(seeded):
+                batch.seed(fresh[i : i + 1], seeded[i : i + 1], check_seed(seeds[i]))
+        state, seats = self._state.view(ROW).copy().view(STATE), self._learners["seat"].copy()
         if given is not None:
             state[where] = given
             state["rng"][seeded] = fresh["rng"][seeded]
         else:
-            first = where & ~seeded & (self._learners["stage"] == UNUSED)
-            batch.seed(fresh, first, check_seed(secrets.randbits(63)))
-            np.copyto(state.view(ROW), fresh.view(ROW), where=seeded | first)
-        starters, lost = game.starters(starter, n), (self._learners["stage"] == LOST) & ~seeded
-        arguments = (where, starters, learners, self._settings.seat, lost, given is None)
+            unseeded = where & ~seeded & (not self._started)
+            batch.seed(fresh, unseeded, check_seed(secrets.randbits(63)))
+            np.copyto(state.view(ROW), fresh.view(ROW), where=seeded | unseeded)
+        starters, lost = game.starters(starter, n), self._learners["lost"] & ~seeded
+        arguments = (where, starters, seats, self._settings.seat, lost, given is None)
         game.apply(next_games, state, *arguments, validate=False)
-        return state, learners
+        return state, seats
 
-    # ------------------------------------------------------------------------------------------------ the compiled loop
+    # ------------------------------------------------------------------------------------------------ a step
 
-    def _outputs(self) -> _Outputs:
+    def _answer_illegal(self, actions: NDArray[np.int64], illegal: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the infos on illegal actions. Explain the first one, in an error or, once, in a warning."""
+        first = int(illegal.argmax())
+        action, state = int(actions[first]), self._state[first : first + 1]
+        if self.illegal == "raise":
+            legal = np.flatnonzero(self._mask[first]).tolist()
+            words = f"game {first}: {self.game.explain_illegal(state, action)}"
+            raise IllegalActionError(first, action, legal, words)
+        if not self._warned:
+            self._warned = True
+            warn_of_illegal(self.game.explain_illegal(state, action))
+        return {"illegal_action": np.where(illegal, actions, 0), "_illegal_action": illegal}
+
+    def _new_step(self, actions: NDArray[np.int64], illegal: NDArray[np.bool_]) -> _Step:
         """Return new arrays for a step."""
-        n, size, actions = self.num_envs, self.game.observation_size, self.game.num_actions
+        n, size, num_actions = self.num_envs, self.game.observation_size, self.game.num_actions
         same_step = self._settings.same_step
-        return _Outputs(
-            observation=np.empty((n, size), self._dtype),
-            mask=np.empty((n, actions), np.int8),
-            reward=np.empty(n, np.float64),
-            terminated=np.empty(n, np.bool_),
-            truncated=np.empty(n, np.bool_),
-            lost=np.empty(n, np.bool_),
-            final_observation=np.empty((n, size), self._dtype) if same_step else _NO_ROWS,
-            final_mask=np.zeros((n, actions), np.int8) if same_step else _NO_ROWS,
+        return _Step(
+            actions=actions,
+            illegal=illegal,
+            observation=np.empty((n, size), np.int8),
+            mask=np.empty((n, num_actions), np.int8),
+            reward=np.zeros(n, np.float64),
+            terminated=np.zeros(n, np.bool_),
+            truncated=np.zeros(n, np.bool_),
+            final_observation=np.empty((n, size), np.int8) if same_step else _NO_ROWS,
+            final_mask=np.zeros((n, num_actions), np.int8) if same_step else _NO_ROWS,
         )
 
-    def _go_on(self, actions: NDArray[np.int64], outputs: _Outputs) -> None:
-        """Take the actions, if any, and go on until all environments wait for their learners or have ended."""
+    def _play(self, step: _Step) -> None:
+        """Take the actions, if any. Play until all learners are to decide or have ended."""
         while True:
-            self.game.apply(
-                step_learners,
-                self._state,
-                self._learners,
-                actions,
-                self._settings,
-                scratch,
-                self._lost,
-                outputs,
-                validate=False,
-            )
+            arguments = (self._learners, step, self._settings, scratch)
+            self.game.apply(step_learners, self._state, *arguments, validate=False)
             if not self.opponents.outside:
                 return
-            waiting = np.flatnonzero(self._learners["stage"] >= REPLY)
+            waiting = np.flatnonzero(self._learners["waiting"])
             if not waiting.size:
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # a policy failed, or Ctrl-C: some games have moved on, others have not
-                self._learners["stage"] = UNUSED
+            except BaseException:  # a policy failed, or Ctrl-C: only some games have moved
+                self._started = False
                 raise
-            actions = _NO_ACTIONS
+            step = step._replace(actions=_NO_ACTIONS, illegal=_NO_FLAGS)
 
-    def _look(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
-        """Fill in what the learners see, or (without columns) the masks alone."""
-        self._check_begun()
-        self.game.apply(view_learners, self._state, self._learners, observation, mask, validate=False)
+    def _info(self, mask: NDArray[np.int8]) -> dict[str, Any]:
+        """Return infos with the masks, int8 (N, A), of all environments."""
+        info: dict[str, Any] = self._format.info(mask)
+        if info:
+            info["_action_mask"] = np.ones(self.num_envs, np.bool_)
+        return info
 
-    # ------------------------------------------------------------------------------------------------ what is returned
-
-    def _shown(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
-        if self.mask_in == "info":
-            return observation
-        return {"observation": observation, "action_mask": mask.view(self._mask_dtype)}
-
-    def _info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that hold the masks, given as int8 (N, A), of some environments, bool (N,)."""
-        if self.mask_in == "obs":
-            return {}
-        return {"action_mask": mask.view(self._mask_dtype), "_action_mask": where}
-
-    def _explain_illegal(self, actions: NDArray[np.int64], lost: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that say what was legal, and where, in games that were lost by an illegal action."""
-        if not lost.any():
-            return {}
-        words = np.full(self.num_envs, None, object)
-        for i in np.flatnonzero(lost):
-            words[i] = self.game.explain_illegal(self._lost[i : i + 1], int(actions[i]))
-            if not self._warned:
-                self._warned = True
-                warn_of_illegal(words[i])
-        return {"illegal_action": words, "_illegal_action": lost}
-
-    def _add_ends(self, info: dict[str, Any], illegal: dict[str, Any], outputs: _Outputs) -> None:
-        """Add to infos how the games have ended that were restarted in the same step."""
-        ended = outputs.terminated | outputs.truncated
+    def _final_info(self, step: _Step, illegal: dict[str, Any]) -> dict[str, Any]:
+        """Return infos on the games that ended in a step and were restarted in it."""
+        ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:
-            return
+            return {}
+        rows = self._format.show_rows(step.final_observation[games], step.final_mask[games])
         final = np.full(self.num_envs, None, object)
-        rows, masks = outputs.final_observation[games], outputs.final_mask[games]
-        for game, row, mask in zip(games, rows, masks, strict=True):
-            final[game] = self._shown(row, mask)
-        info["final_obs"], info["_final_obs"] = final, ended
-        info["final_info"], info["_final_info"] = (
-            self._info(outputs.final_mask, ended.copy()) | illegal,
-            ended.copy(),
-        )
+        final[games] = np.fromiter(rows, object, len(games))
+        info = self._format.info(step.final_mask)
+        info |= {f"_{name}": ended.copy() for name in info}
+        return {
+            "final_obs": final,
+            "_final_obs": ended,
+            "final_info": info | illegal,
+            "_final_info": ended.copy(),
+        }
+
+
+@kernel
+def find_illegal(states: Records, learners: Any, masks: Any, actions: Any, illegal: Any) -> Any:
+    """Write which actions the masks forbid, bool (N,), and return whether there are any.
+
+    Games that are over or have ended accept all numbers.
+    """
+    found = False
+    for i in range(states.shape[0]):
+        action = actions[i]
+        legal = 0 <= action < masks.shape[1] and masks[i, action] != 0
+        illegal[i] = not (legal or learners[i].ended or states[i].phase == Phase.OVER)
+        found |= illegal[i]
+    return found
 
 
 @kernel
 def step_learners(
-    states: Records,
-    config: Configs,
-    learners: Any,
-    actions: Any,
-    settings: Any,
-    scratch: Records,
-    lost_games: Records,
-    outputs: Any,
+    states: Records, config: Configs, learners: Any, step: Any, settings: Any, scratch: Records
 ) -> None:
-    """Do a step in all environments, or, without actions, go on with those that waited for a policy outside.
+    """Take the learners' actions, then play on in every game until its learner is to decide or has ended.
 
-    Environments that still wait for one are left at stage REPLY or OPENING. Games that are lost by an illegal action
-    are copied as they stand, because the next ones may begin in their records.
+    If a policy outside is to decide first, the learner is left waiting. A call without actions continues these games.
     """
     rules = config[0]
-    rewards = np.empty(MAX_PLAYERS)
-    reward, terminated, truncated = outputs.reward, outputs.terminated, outputs.truncated
     for i in range(states.shape[0]):
         s, learner = states[i], learners[i]
-        lost = False
-        if actions.size:
-            reward[i] = 0
-            terminated[i] = False
-            truncated[i] = False
-            outputs.lost[i] = False
-            if learner.stage == ENDED or learner.stage == LOST:
-                _begin_next(s, rules, learner, settings, learner.stage == LOST)
+        if step.actions.size:
+            if learner.ended:
+                begin(s, rules, learner, settings)
             else:
                 learner.steps += 1
-                lost = not is_legal(s, rules, actions[i])
-                outputs.lost[i] = lost
-                if lost:
-                    lost_games[i] = s
-                elif s.phase != Phase.OVER:
-                    engine.step(s, rules, actions[i])
-                learner.stage = REPLY
-        elif learner.stage < REPLY:
+                learner.lost = step.illegal[i]
+                if not learner.lost and s.phase != Phase.OVER:
+                    engine.step(s, rules, step.actions[i])
+        elif not learner.waiting:
             continue
 
-        if learner.stage == REPLY:
-            if not lost and not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
-                continue
-            if lost:
-                reward[i] = engine.loss(rules)
-                terminated[i] = True
-            elif s.phase == Phase.OVER:
-                engine.rewards(s, rules, rewards)
-                reward[i] = rewards[learner.seat]
-                terminated[i] = not s.truncated
-                truncated[i] = s.truncated
-            if settings.step_limit and learner.steps >= settings.step_limit:
-                truncated[i] = True
-            if not (terminated[i] or truncated[i]):
-                learner.stage = WAITING
-            elif settings.same_step:
-                view(s, rules, learner.seat, lost, outputs.final_observation[i], outputs.final_mask[i])
-                _begin_next(s, rules, learner, settings, lost)
+        learner.waiting = not play_scripts(s, rules, learner.seat, settings.scripts, scratch)
+        # A game that is over before the learner's first decision ends in the next step.
+        if not learner.waiting and learner.steps > 0 and note_end(s, rules, learner, settings, step, i):
+            if settings.same_step:
+                view(s, rules, learner.seat, learner.lost, step.final_observation[i], step.final_mask[i])
+                begin(s, rules, learner, settings)
+                learner.waiting = not play_scripts(s, rules, learner.seat, settings.scripts, scratch)
             else:
-                learner.stage = LOST if lost else ENDED
-        if learner.stage == OPENING:
-            if not play_scripts(s, rules, learner.seat, settings.scripts, scratch):
-                continue
-            learner.stage = WAITING
-        view(s, rules, learner.seat, learner.stage == LOST, outputs.observation[i], outputs.mask[i])
+                learner.ended = True
+        if not learner.waiting:
+            view(s, rules, learner.seat, learner.lost, step.observation[i], step.mask[i])
 
 
 @kernel
-def _begin_next(s: Record, rules: Config, learner: Any, settings: Any, lost: Any) -> None:
+def begin(s: Record, rules: Config, learner: Any, settings: Any) -> None:
     """Start the next game of an environment."""
+    learner.seat = next_game(s, rules, rules.start, learner.seat, settings.seat, learner.lost)
     learner.steps = 0
-    learner.seat = next_game(s, rules, rules.start, learner.seat, settings.seat, lost)
-    learner.stage = OPENING
+    learner.ended = False
+    learner.lost = False
+
+
+@inlined
+def note_end(s: Record, rules: Config, learner: Any, settings: Any, step: Any, i: Any) -> Any:
+    """Write the reward and the flags of environment i if its game has ended. Return whether it has."""
+    if learner.lost:
+        step.reward[i] = engine.loss(rules)
+        step.terminated[i] = True
+    elif s.phase == Phase.OVER:
+        rewards = np.empty(MAX_PLAYERS)
+        engine.rewards(s, rules, rewards)
+        step.reward[i] = rewards[learner.seat]
+        step.terminated[i] = not s.truncated
+        step.truncated[i] = s.truncated
+    if settings.step_limit and learner.steps >= settings.step_limit:
+        step.truncated[i] = True
+    return step.terminated[i] or step.truncated[i]
 
 
 @kernel
 def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
-    """Write what all learners see, or (without columns) only their masks."""
+    """Write every learner's observation, int8 (N, D), and mask, int8 (N, A)."""
     for i in range(states.shape[0]):
-        row = observation[i] if observation.size else observation.ravel()
-        view(states[i], config[0], learners[i].seat, learners[i].stage == LOST, row, mask[i])
+        view(states[i], config[0], learners[i].seat, learners[i].lost, observation[i], mask[i])
