@@ -41,6 +41,7 @@ RATIOS = {
     "five players against two": ("game-8192-5p", "game-8192"),
     "two threads against one": ("game-65536-2t", "game-65536"),
     "vector environment against CartPole vector": ("vector-4096", "cartpole-vec-8192"),
+    "vector environment, unmasked learner against masked": ("vector-1024-unmasked", "vector-1024-masked"),
     "Game with one game against OpenSpiel maedn": ("game-one", "maedn"),
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),

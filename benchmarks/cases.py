@@ -92,6 +92,16 @@ CASES = [
         batch=4096,
         arguments={"opponents": "random"},
     ),
+    *(
+        Case(
+            f"vector-1024-{learner}",
+            f"vector environment against greedy, SAME_STEP, {learner} random actions",
+            "vector_steps",
+            batch=1024,
+            arguments={"masked": learner == "masked"},
+        )
+        for learner in ("masked", "unmasked")
+    ),
     Case("plan-2048", "planner: a whole turn, by the hand-made value", "turns", batch=2048),
     Case(
         "plan-2048-learnt",
@@ -208,6 +218,30 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
             render_rgb(game, state, before)
             inside += perf_counter() - start
         return 100, inside
+
+    return chunk
+
+
+def vector_steps(batch: int, players: int, threads: int, masked: bool) -> Chunk:
+    """Return a loop of steps that restart the ended games, with random actions among the legal ones or all."""
+    import warnings
+
+    from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+
+    env = WayOfTheDragonVectorEnv(batch, players=players, num_threads=threads, autoreset_mode="SameStep")
+    env.reset(seed=SEED)
+    rng, rounds = np.random.default_rng(SEED), max(1, CHUNK // batch)
+
+    def chunk() -> tuple[int, float]:
+        inside = 0.0
+        for _ in range(rounds):
+            mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
+            actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
+            start = perf_counter()
+            with warnings.catch_warnings(action="ignore"):  # of the first illegal action
+                env.step(actions)
+            inside += perf_counter() - start
+        return rounds * batch, inside
 
     return chunk
 
@@ -372,6 +406,7 @@ LOOPS: dict[str, Callable[..., Chunk]] = {
         same_bytes,
         turns,
         vector,
+        vector_steps,
         aec,
         single,
         pictures,

@@ -514,7 +514,7 @@ def _decisions(about: tuple[Rules, tuple[str, ...]], table: pa.Table) -> Decisio
     if not set(names) <= set(policies):
         raise ValueError(f"policies must be among {policies}, got {names}")
     state = np.frombuffer(_bytes(column["state"], STATE.itemsize), STATE).copy()
-    mask = column["mask"].flatten().to_numpy().reshape(rows, size)
+    mask = column["mask"].flatten().to_numpy().reshape(rows, size).copy()  # Arrow's memory is read-only
     if state.size and (state["player"].min() < 0 or state["player"].max() >= rules.players):
         raise ValueError("the seats to act must be those of the rules")
     for name, field in (("turn", "turn"), ("seat", "player"), ("phase", "phase")):
@@ -538,14 +538,14 @@ def _decisions(about: tuple[Rules, tuple[str, ...]], table: pa.Table) -> Decisio
     return Decisions(
         rules,
         policies,
-        column["game"].to_numpy(),
+        column["game"].to_numpy().copy(),
         column["decision"].to_numpy().astype(np.int64),
-        column["seed"].to_numpy(),
+        column["seed"].to_numpy().copy(),
         code[column["policy"].indices.to_numpy()] if rows else np.zeros(0, np.int64),
         state,
         mask,
         column["action"].to_numpy().astype(np.int64),
-        column["reward"].to_numpy(),
+        column["reward"].to_numpy().copy(),
         equity,
         column["regret"].to_numpy(zero_copy_only=False).astype(np.float32),
     )

@@ -4,7 +4,7 @@
     from wotd_env.adapters.sb3 import SB3VecEnv
     MaskablePPO("MlpPolicy", SB3VecEnv(64, players=3)).learn(100_000)
 
-Against itself, as it plays at the moment:
+Against its current self:
 
     opponent = Learner()
     model = opponent.model = MaskablePPO("MlpPolicy", SB3VecEnv(64, opponents=opponent))
@@ -12,6 +12,7 @@ Against itself, as it plays at the moment:
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +37,15 @@ __all__ = ["Learner", "SB3VecEnv"]
 
 
 class SB3VecEnv(VecEnv):
-    """N games as a `VecEnv`: what `DummyVecEnv` over N single environments returns, in one compiled call for all.
+    """N games as a `VecEnv`: the results of `DummyVecEnv` over N single environments, in one compiled call.
 
-    Only the masks are not in the infos: `action_masks()` returns them, int8 (N, A), and MaskablePPO asks for them.
+    The infos of games that end contain `"episode"`, as SB3's `Monitor` writes it: `"r"` is the return, `"l"` the
+    learner's decisions, `"t"` the seconds since the environment was made. The infos do not contain the masks:
+    MaskablePPO calls `action_masks()`, which returns int8 (N, A).
 
     Args:
         num_envs: N.
-        **options: what `wotd_env.envs.vector.WayOfTheDragonVectorEnv` takes, but the mode of autoreset.
+        **options: those of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
 
     Attributes:
         env: the vector environment.
@@ -54,33 +57,41 @@ class SB3VecEnv(VecEnv):
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
+        self._made = time.perf_counter()
+        self._lengths = np.zeros(self.num_envs, np.int64)  # decisions in the running games
 
     def reset(self) -> VecEnvObs:
-        """Begin all games anew, with the seeds and options given to `seed` and `set_options` before.
+        """Start all games again, with the seeds and options given to `seed` and `set_options` before.
 
         Raises:
-            ValueError: for options that differ from game to game.
+            ValueError: if the options differ between games.
         """
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError("options must be the same for all environments")
         observation, _ = self.env.reset(seed=self._seeds, options=options or None)
+        self._lengths[:] = 0
         self.reset_infos = [{} for _ in range(self.num_envs)]
         self._reset_seeds()
         self._reset_options()
         return observation  # type: ignore[no-any-return]
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
-        """Note the actions, (N,)."""
+        """Store the actions, (N,)."""
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Take them; return observations, rewards float32 (N,), dones bool (N,), and infos."""
+        """Take the stored actions; return observations, rewards float32 (N,), dones bool (N,), and infos."""
         observation, rewards, terminated, truncated, info = self.env.step(self._actions)
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": bool(cut)} for cut in truncated & ~terminated]
         done = terminated | truncated
+        self._lengths += 1
+        seconds = round(time.perf_counter() - self._made, 6)
         for i in np.flatnonzero(done):
             infos[i]["terminal_observation"] = info["final_obs"][i]
+            # Rewards before the end are 0, so the last reward is the return.
+            infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self._lengths[i]), "t": seconds}
+        self._lengths[done] = 0
         return observation, rewards.astype(np.float32), done, infos
 
     def action_masks(self) -> NDArray[np.int8]:
@@ -118,13 +129,13 @@ class SB3VecEnv(VecEnv):
 
 
 class Learner:
-    """An opponent that plays as a model of MaskablePPO does at the moment, each action by its probability.
+    """An opponent that samples actions from the current policy of a MaskablePPO model.
 
     Args:
-        encoding: of the observations that the model takes, as in its environment.
+        encoding: of the model's observations.
 
     Attributes:
-        model: the model; while there is none, the opponent plays at random.
+        model: the model. Without one the opponent plays at random.
     """
 
     model: MaskablePPO | None = None

@@ -41,37 +41,37 @@ Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
 class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
-    A step is one decision of the learner, and then all decisions of the others up to its next one or the end. The
+    A step is one decision of the learner, followed by the decisions of the others until its next one or the end. The
     reward is 0 before the end, then that of the learner's seat (R10). A game that reaches `max_turns` is truncated
-    (R16). Copies made by `copy.deepcopy` or `pickle` go on with the game where it stands, with the same dice.
+    (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the same dice.
 
-    Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step; with `mask_in="obs"`
+    Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
-    A game may end before the learner has decided anything. It counts like any other: the reset returns its end, and
-    the next step, whatever its action, the result.
+    A game may end before the learner has decided anything. Then the reset returns its end, and the next step returns
+    the result, whatever its action.
 
     Args:
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
-            Policies that draw do so from `np_random`; none can foresee the dice.
-        seat: the learner's seat, or `"random"` for another draw in every game.
+            Random policies draw from `np_random`; no policy can foresee the dice.
+        seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: `"info"` or `"obs"`.
-        observation_dtype: `"int8"`, or `"float32"` for clients that cast nothing themselves.
-        mask_dtype: `"int8"`, which `Discrete.sample` wants, or `"bool"` for clients that want that.
+        observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
+        mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
-        illegal: what an illegal action does: `"lose"` ends the game with the reward of a loss, warns once, and says in
-            `info["illegal_action"]` what was legal, and in which position; `"raise"` raises `IllegalActionError`, and
-            nothing changes.
-        render_mode: one of `wotd_env.rendering.RENDER_MODES`, what `render` returns; `"human"`: every reset and step
-            is shown in a window; or None.
+        illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
+            `info["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
+            `IllegalActionError`, and nothing changes.
+        render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
+            window.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
-        game: the `Game` that is played; `game.observation_layout` tells the observation's parts.
+        game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
 
     Raises:
         TypeError: for an unknown argument.
-        ValueError: for a wrong value.
+        ValueError: for an invalid value.
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as Gymnasium has it

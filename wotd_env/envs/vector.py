@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.batch import view
-from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError, check_seed
 from wotd_env.core.rules import MAX_PLAYERS, Phase
@@ -434,30 +434,45 @@ def step_learners(
     If a policy outside is to decide first, the learner is left waiting. A call without actions continues these games.
     """
     rules = config[0]
+    rewards = np.empty(MAX_PLAYERS)
+    actions, illegal = step.actions, step.illegal
+    reward, terminated, truncated = step.reward, step.terminated, step.truncated
     for i in range(states.shape[0]):
         s, learner = states[i], learners[i]
-        if step.actions.size:
+        if actions.size:
             if learner.ended:
                 begin(s, rules, learner, settings)
             else:
                 learner.steps += 1
-                learner.lost = step.illegal[i]
-                if not learner.lost and s.phase != Phase.OVER:
-                    engine.step(s, rules, step.actions[i])
+                learner.lost = illegal[i]
+                if not illegal[i] and s.phase != Phase.OVER:
+                    engine.step(s, rules, actions[i])
         elif not learner.waiting:
             continue
 
         learner.waiting = not play_scripts(s, rules, learner.seat, settings.scripts, scratch)
-        # A game that is over before the learner's first decision ends in the next step.
-        if not learner.waiting and learner.steps > 0 and note_end(s, rules, learner, settings, step, i):
-            if settings.same_step:
-                view(s, rules, learner.seat, learner.lost, step.final_observation[i], step.final_mask[i])
-                begin(s, rules, learner, settings)
-                learner.waiting = not play_scripts(s, rules, learner.seat, settings.scripts, scratch)
-            else:
+        if learner.waiting:
+            continue
+        if learner.steps > 0:  # a game that is over before the learner's first decision ends in the next step
+            if learner.lost:
+                reward[i] = engine.loss(rules)
+                terminated[i] = True
+            elif s.phase == Phase.OVER:
+                engine.rewards(s, rules, rewards)
+                reward[i] = rewards[learner.seat]
+                terminated[i] = not s.truncated
+                truncated[i] = s.truncated
+            if settings.step_limit and learner.steps >= settings.step_limit:
+                truncated[i] = True
+            if terminated[i] or truncated[i]:
                 learner.ended = True
-        if not learner.waiting:
-            view(s, rules, learner.seat, learner.lost, step.observation[i], step.mask[i])
+                if settings.same_step:
+                    view(s, rules, learner.seat, learner.lost, step.final_observation[i], step.final_mask[i])
+                    begin(s, rules, learner, settings)
+                    learner.waiting = not play_scripts(s, rules, learner.seat, settings.scripts, scratch)
+                    if learner.waiting:
+                        continue
+        view(s, rules, learner.seat, learner.lost, step.observation[i], step.mask[i])
 
 
 @kernel
@@ -467,23 +482,6 @@ def begin(s: Record, rules: Config, learner: Any, settings: Any) -> None:
     learner.steps = 0
     learner.ended = False
     learner.lost = False
-
-
-@inlined
-def note_end(s: Record, rules: Config, learner: Any, settings: Any, step: Any, i: Any) -> Any:
-    """Write the reward and the flags of environment i if its game has ended. Return whether it has."""
-    if learner.lost:
-        step.reward[i] = engine.loss(rules)
-        step.terminated[i] = True
-    elif s.phase == Phase.OVER:
-        rewards = np.empty(MAX_PLAYERS)
-        engine.rewards(s, rules, rewards)
-        step.reward[i] = rewards[learner.seat]
-        step.terminated[i] = not s.truncated
-        step.truncated[i] = s.truncated
-    if settings.step_limit and learner.steps >= settings.step_limit:
-        step.truncated[i] = True
-    return step.terminated[i] or step.truncated[i]
 
 
 @kernel

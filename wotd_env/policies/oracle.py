@@ -48,21 +48,21 @@ class Oracle:
             return self._table
         spaces = game.rules.spaces
         if spaces not in self._cached:
-            file = cache_file(spaces)
-            if not file.exists() and spaces > AT_ONCE:
-                raise FileNotFoundError(describe_missing(spaces, file))
-            self._cached[spaces] = solve(spaces, file)
+            self._cached[spaces] = solve(spaces, cache_file(spaces))
         return self._cached[spaces]
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the rules are those of the basic game of two players, and the board that of the table.
+        """Check that the rules are the basic game of two players, and that there is a table for the board.
 
         Raises:
-            ValueError: if they are not.
+            ValueError: for other rules, or if the table is for another board.
+            FileNotFoundError: if there is no table; the message says how to make it.
         """
         check_rules(rules)
         if self._table is not None:
             self._table.check_rules(rules)
+        elif rules.spaces > AT_ONCE and not (file := cache_file(rules.spaces)).exists():
+            raise FileNotFoundError(describe_missing(rules.spaces, file))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest.
