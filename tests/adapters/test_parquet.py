@@ -49,6 +49,7 @@ def wotd(*arguments: object) -> Any:
 def test_every_decision_of_every_seat_is_a_row(recorded):
     file, rules = recorded
     decisions = parquet.load(file)
+    assert all(array.flags.writeable for array in decisions[2:])  # torch warns about read-only arrays
     names = POLICIES[: rules.players]
     game, rows = Game(rules), 0
     for first, count in ((0, 8), (8, 8), (16, 4)):  # the games as they are played without being recorded

@@ -1,0 +1,183 @@
+"""The options that the three environments share, and the rewards after an illegal action."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from pettingzoo.utils import wrappers
+
+from wotd_env import way_of_the_dragon_v0
+from wotd_env.envs.aec import raw_env
+from wotd_env.envs.single import WayOfTheDragonEnv
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+
+MAKERS = [raw_env, WayOfTheDragonEnv, WayOfTheDragonVectorEnv]
+pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
+
+makers = pytest.mark.parametrize("make", MAKERS)
+
+
+def space_of(env):
+    return env.observation_space("player_0") if isinstance(env, raw_env) else env.observation_space
+
+
+@makers
+@pytest.mark.parametrize("spelling", ["float32", np.float32, np.dtype("float32"), "f4", "single"])
+def test_observation_dtype_takes_every_spelling(make, spelling):
+    env = make(observation_dtype=spelling)
+    env.reset(seed=0)
+    space = space_of(env)
+    assert (space["observation"] if isinstance(env, raw_env) else space).dtype == np.float32
+
+
+@makers
+@pytest.mark.parametrize("spelling", ["bool", bool, np.bool_, np.dtype(bool), "?"])
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_mask_dtype_takes_every_spelling(make, spelling, mask_in):
+    env = make(mask_dtype=spelling, mask_in=mask_in)
+    env.reset(seed=0)
+    assert env.action_masks().dtype == bool
+    if mask_in == "obs":
+        assert space_of(env)["action_mask"].dtype == bool
+
+
+@makers
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("observation_dtype", "float64"),
+        ("observation_dtype", float),
+        ("observation_dtype", "flaot32"),
+        ("mask_dtype", "float32"),
+        ("mask_dtype", None),
+    ],
+)
+def test_other_dtypes_are_refused(make, option, value):
+    with pytest.raises(ValueError, match=f"{option} must be one of 'int8', .*, got "):
+        make(**{option: value})
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+def test_agents_get_the_requested_dtypes(mask_in):
+    env = raw_env(players=3, observation_dtype="float32", mask_dtype="bool", mask_in=mask_in)
+    env.reset(seed=0)
+    for _ in range(40):
+        for agent in env.possible_agents:
+            seen = env.observe(agent)
+            assert env.observation_space(agent).contains(seen)
+            assert (env.infos[agent] if mask_in == "info" else seen)["action_mask"].dtype == bool
+        assert env.state_space.contains(env.state())
+        assert env.state().dtype == np.float32
+        env.step(int(env.action_masks().argmax()))
+
+
+@makers
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("player", "'players'"), ("observation_type", "'observation_dtype'"), ("frameskip", None)],
+)
+def test_an_unknown_argument_is_answered_as_python_does(make, name, hint):
+    with pytest.raises(TypeError) as caught:
+        make(**{name: 3})
+    expected = f"{make.__name__}.__init__() got an unexpected keyword argument {name!r}"
+    assert str(caught.value) == expected + (f". Did you mean {hint}?" if hint else "")
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "hint"),
+    [
+        (WayOfTheDragonEnv, "opponent", "opponents"),
+        (WayOfTheDragonVectorEnv, "opponent", "opponents"),
+        (WayOfTheDragonVectorEnv, "num_thread", "num_threads"),
+        (WayOfTheDragonVectorEnv, "num_env", "num_envs"),
+    ],
+)
+def test_a_misspelled_option_is_answered_with_the_nearest_one(make, name, hint):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'. Did you mean '{hint}'"):
+        make(**{name: 2})
+
+
+@pytest.mark.parametrize("make", [WayOfTheDragonEnv, WayOfTheDragonVectorEnv])
+def test_an_oracle_without_a_table_is_refused_at_once(make, tmp_path, monkeypatch):
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    with pytest.raises(FileNotFoundError, match="wotd solve"):
+        make(opponents="oracle")
+
+
+@pytest.mark.parametrize("players", [2, 3, 5])
+def test_a_loss_by_an_illegal_action_is_a_loss_for_a_single_learner(players):
+    """The reward of a loss in an ordinary game; nobody else is rewarded."""
+    env = WayOfTheDragonEnv(players=players)
+    env.reset(seed=0)
+    many = WayOfTheDragonVectorEnv(2, players=players)
+    many.reset(seed=0)
+    assert env.step(50)[1] == -1 / (players - 1)
+    assert many.step([50, 31])[1].tolist() == [-1 / (players - 1), 0]
+
+
+@pytest.mark.parametrize("mask_in", ["obs", "info"])
+@pytest.mark.parametrize("players", [2, 3])
+def test_an_illegal_action_ends_the_game_as_pettingzoos_wrapper_ends_it(mask_in, players):
+    """-1 for the agent and 0 for the others, whatever the number of players."""
+    arguments: dict[str, Any] = {"players": players, "mask_in": mask_in}
+    ours = way_of_the_dragon_v0.env(**arguments)
+    theirs = wrappers.OrderEnforcingWrapper(
+        wrappers.AssertOutOfBoundsWrapper(
+            wrappers.TerminateIllegalWrapper(way_of_the_dragon_v0.raw_env(**arguments), illegal_reward=-1)
+        )
+    )
+    rewards = []
+    for env in (ours, theirs):
+        env.reset(seed=3)
+        agent = env.agent_selection
+        env.step(51)
+        assert env.rewards == {seat: -1.0 if seat == agent else 0.0 for seat in env.possible_agents}
+        seen = {}
+        for seat in env.agent_iter():
+            seen[seat] = env.last()[1:4]
+            env.step(None)
+        rewards.append(seen)
+    assert rewards[0] == rewards[1]
+
+
+def test_a_missing_window_is_a_missing_dependency(monkeypatch):
+    def missing(name, *given):
+        if name == "pygame":
+            raise ModuleNotFoundError("No module named 'pygame'", name="pygame")
+        return real(name, *given)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", missing)
+    env = WayOfTheDragonEnv(render_mode="human")
+    with pytest.raises(gymnasium.error.DependencyNotInstalled, match="a window needs pygame: pip install"):
+        env.reset(seed=0)
+    for mode in ("svg", "ansi"):
+        headless = WayOfTheDragonEnv(render_mode=mode)
+        headless.reset(seed=0)
+        assert headless.render()
+
+
+def test_stable_baselines_gets_episode_statistics():
+    pytest.importorskip("stable_baselines3")
+    from wotd_env.adapters.sb3 import SB3VecEnv
+
+    envs = SB3VecEnv(8, spaces=0, opponents="random")
+    envs.seed(0)
+    envs.reset()
+    rng, lengths, ends = np.random.default_rng(0), np.zeros(8, int), 0
+    for _ in range(150):
+        mask = envs.action_masks()
+        _, rewards, dones, infos = envs.step((rng.random(mask.shape) * mask).argmax(1))
+        lengths += 1
+        for i, info in enumerate(infos):
+            assert ("episode" in info) == dones[i]
+            if dones[i]:
+                assert info["episode"]["r"] == rewards[i]
+                assert info["episode"]["l"] == lengths[i]
+                assert info["episode"]["t"] > 0
+                lengths[i], ends = 0, ends + 1
+    assert ends > 20
