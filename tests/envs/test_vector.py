@@ -432,9 +432,13 @@ def test_actions_for_games_about_to_restart_are_not_looked_at():
 @pytest.mark.parametrize("mode", MODES)
 def test_only_the_first_illegal_action_is_explained(mode, monkeypatch):
     """Explanations take much longer than steps."""
-    explained = []
-    explain = Game.explain_illegal
-    monkeypatch.setattr(Game, "explain_illegal", lambda *given: explained.append(given[2]) or explain(*given))
+    explained, explain = [], Game.explain_illegal
+
+    def noting(game, state, action):
+        explained.append(action)
+        return explain(game, state, action)
+
+    monkeypatch.setattr(Game, "explain_illegal", noting)
     env = WayOfTheDragonVectorEnv(50, autoreset_mode=mode)
     env.reset(seed=0)
     with pytest.warns(UserWarning, match=r'action 47 .*legal: .*position: "') as caught:

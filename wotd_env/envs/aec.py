@@ -225,7 +225,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
     def state(self) -> NDArray[Any]:
         """Return the whole position as one vector, `observation_dtype` (D,): the observation of seat 0."""
-        return self.game.observe(self._started("state"), 0)[0].astype(self._format.dtype)
+        whole: NDArray[Any] = self.game.observe(self._started("state"), 0)[0].astype(self._format.dtype)
+        return whole
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped

@@ -1,4 +1,4 @@
-"""What the standard interfaces share: their arguments, their spaces, and how their games begin."""
+"""The shared parts of the standard interfaces: arguments, spaces, and the start of games."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
     "take_action",
 ]
 
-ANY_SEAT = -1  # a learner's seat that is drawn by lot in every game
+ANY_SEAT = -1  # the learner's seat is drawn for every game
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the learner's seat that an environment is given, ANY_SEAT for `"random"`.
+    """Return the learner's seat from the option of an environment, ANY_SEAT for `"random"`.
 
     Raises:
         ValueError: for a seat that does not play.
@@ -137,7 +137,8 @@ class Format:
 def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
     """Return a dtype, however it is spelled, if its name is allowed; otherwise raise ValueError."""
     try:
-        return np.dtype(check_choice(name, np.dtype(value).name, allowed))
+        dtype: np.dtype[Any] = np.dtype(check_choice(name, np.dtype(value).name, allowed))
+        return dtype
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}") from None
 
@@ -150,15 +151,15 @@ def action_space(game: Game) -> Discrete:
 def read_options(
     rules: Rules, options: Mapping[str, Any] | None, *more: str
 ) -> tuple[Any, NDArray[np.void] | None]:
-    """Return what `reset(options=...)` asks for: the seat to begin, and the game to go on from, STATE (1,), a copy.
+    """Read `reset(options=...)`: return the starting seat, and a copy of the game to continue, STATE (1,), or None.
 
     Args:
         rules: the rules.
-        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Others are warned of.
-        *more: keys that the environment reads itself.
+        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Other keys are warned about.
+        *more: keys that the caller reads.
 
     Raises:
-        ValueError: for a state that is no running game of these rules, or for both at once.
+        ValueError: if the state is not a running game of these rules, or if both keys are given.
     """
     options = options or {}
     known = ("starting_player", "state", *more)
@@ -181,12 +182,12 @@ def read_options(
     except ValueError as error:
         raise ValueError(f"options['state']: {error}") from None
     if state["phase"][0] == Phase.OVER:
-        raise ValueError("options['state'] must be a game that goes on, got a finished one")
+        raise ValueError("options['state'] must be a running game, got a finished one")
     return None, state
 
 
 class OneGame:
-    """What environments that play one game at a time have in common: the game as it stands, and how it is shown."""
+    """The shared part of environments with a single game: its record and its pictures."""
 
     render_mode: str | None
     _state: NDArray[np.void] | None  # STATE (1,), None before the first reset
@@ -194,17 +195,17 @@ class OneGame:
 
     @property
     def record(self) -> NDArray[np.void]:
-        """A copy of the game as it stands, STATE (1,), dice to come included: `reset(options={"state": record})`."""
+        """A copy of the game, STATE (1,), including the dice to come; `reset(options={"state": record})` continues it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> NDArray[np.void]:
-        """Return the game as it stands, STATE (1,)."""
+        """Return the game, STATE (1,)."""
         if self._state is None:
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
 
     def render(self) -> Any:
-        """Return the position as the render mode has it, show it, or warn that there is no render mode."""
+        """Return a picture of the position, or show it. Without a render mode, warn and return None."""
         return self._viewer.render_one(self._started("render"))
 
     def _render_for_human(self) -> None:
@@ -225,17 +226,17 @@ def begin(
     seat: int,
     lost: bool,
 ) -> tuple[NDArray[np.void], int]:
-    """Start the next game of an environment that plays one at a time.
+    """Start the next game of an environment with a single game.
 
     Args:
         game: the rules.
         last: the environment's last game, STATE (1,), None if there was none.
-        seed: the game's dice, those of `Game.reset(1, seed=seed)`. Without it the dice of the last game go on, those
-            of a first one come from a random seed.
+        seed: the game gets the dice of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game continue; a
+            first game gets a random seed.
         options: see `read_options`. A given state has its own dice, unless there is a seed.
         learner: the learner's seat in the last game.
         seat: its seat in the next one, or ANY_SEAT.
-        lost: whether it has lost the last game by an illegal action.
+        lost: whether the learner lost the last game by an illegal action.
 
     Returns:
         The game at its first decision, STATE (1,), another array than `last`; and the learner's seat.
@@ -260,20 +261,20 @@ def begin(
 
 
 def take_action(game: Game, state: NDArray[np.void], action: Any) -> int:
-    """Take an action in a game, STATE (1,), go on to the next decision, and return what `batch.step_one` does.
+    """Take an action in a game, STATE (1,), and play to the next decision. Return the result of `batch.step_one`.
 
     Raises:
-        TypeError: for an action that is no integer; nothing has changed.
+        TypeError: if the action is not an integer; nothing has changed.
     """
     player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
     return player
 
 
 def as_integer(action: Any) -> int:
-    """Return an action as an int; an array of one integer is that integer.
+    """Return an action as an int. An array of one integer counts as that integer.
 
     Raises:
-        TypeError: if it is none.
+        TypeError: if the action is not an integer.
     """
     one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
@@ -285,7 +286,7 @@ def as_integer(action: Any) -> int:
 
 
 def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
-    """Return every seat's reward in a game that is over, STATE (1,), in double precision (R10)."""
+    """Return every seat's reward of a finished game, STATE (1,), in double precision (R10)."""
     rewards = np.empty((1, game.rules.players))
     batch.rewards(state, game.config, rewards)
     return rewards[0].tolist()  # type: ignore[no-any-return]
@@ -294,7 +295,7 @@ def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
 def warn_of_illegal(explanation: str) -> None:
     """Warn of the first illegal action in an environment."""
     gymnasium.logger.warn(
-        "a game is lost by an illegal action, and there is no warning of further ones: choose by the action mask. %s",
+        "a game is lost by an illegal action; there is no warning of further ones: choose by the action mask. %s",
         explanation,
     )
 
@@ -310,9 +311,9 @@ def next_games(
     lost: Any,
     anew: Any,
 ) -> None:
-    """Start the next games of learners where asked to, or unless `anew` go on with the games in the records.
+    """Start the next games of the learners in `where`, or without `anew` continue the games in the records.
 
-    They go on to their first decisions. `learners` are the seats in the last games, and become those in the next.
+    The games are played to their first decisions. `learners` are the seats in the last games, replaced by the next.
     """
     for i in range(states.shape[0]):
         if where[i]:
@@ -326,10 +327,10 @@ def next_games(
 
 @kernel
 def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
-    """Start a learner's next game in the record of its last one, up to the first decision; return its new seat.
+    """Start a learner's next game in the record of its last one, up to the first decision. Return its new seat.
 
-    The others follow it in the same order as before. A learner that has lost the last game by an illegal action is its
-    loser, whatever the record says (R1).
+    The order of the other players does not change. A learner that lost the last game by an illegal action is last in
+    it (R1).
     """
     chosen = choose_seat(s, rules, seat)
     if starter == LOSER and lost:
@@ -343,5 +344,5 @@ def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, l
 
 @kernel
 def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a learner's seat: the given one, or one drawn by lot from the game's stream, which stays where it is."""
+    """Return a learner's seat: the given one, or one drawn from the game's stream without advancing it."""
     return np.int64(engine.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

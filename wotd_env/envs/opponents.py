@@ -1,9 +1,9 @@
 """The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
 
 Scripted players are those of `wotd_env.policies.Script`: `random` and `greedy`. What `random` draws is derived from the
-game's stream, which stays where it is. The same game gets the same moves in any batch, process or interface, and the
-same dice whoever plays. Other policies draw from the generator they are given, and are shown games with other
-streams: they cannot know the dice to come.
+game's stream without advancing it. So the same game gets the same moves in any batch, process or interface, and the same
+dice whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
+so they cannot know the dice to come.
 
 "Relative seats" count from the learner's: 1 is the next in turn order.
 """
@@ -32,7 +32,7 @@ BITS = (len(Script) - 1).bit_length()  # of a script
 
 
 class Opponents:
-    """Who plays the seats that do not learn.
+    """The policies of the seats that do not learn.
 
     Args:
         game: the rules.
@@ -40,11 +40,12 @@ class Opponents:
 
     Attributes:
         policies: those of the relative seats 1 to n - 1.
-        scripts: the same for compiled loops: from bit 2 (k - 1) on, the script of relative seat k.
-        outside: whether some of them are no scripts.
+        scripts: the same for compiled loops: the script of relative seat k starts at bit 2 (k - 1).
+        outside: whether some of them are not scripts.
 
     Raises:
-        ValueError: for an unknown policy or one that does not play these rules, or a list of another length.
+        ValueError: for an unknown policy, a policy of other rules, or a list of another length.
+        FileNotFoundError: for an oracle without a table.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -62,19 +63,19 @@ class Opponents:
         self.scripts = sum(script << BITS * i for i, script in enumerate(scripts))
         self.outside = Script.OUTSIDE in scripts
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        # [relative seat] -> player; the learner, seat 0, is none of them
+        # [relative seat] -> player; -1 for the learner in seat 0
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
-        """Go on, in place, until the learner is to decide in every game or the game is over.
+        """Play, in place, until the learner is to decide in every game or the game is over.
 
         Args:
             state: STATE (N,).
             learners: the learners' seats, int8 (N,).
-            rng: the generator of policies that draw.
+            rng: the generator of random policies.
 
         Raises:
-            ValueError: if a policy plays an illegal action; games have moved on.
+            ValueError: if a policy plays an illegal action; some games have changed.
         """
         ready = np.empty(len(state), np.bool_)
         while True:
@@ -89,7 +90,7 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Let policies that are no scripts take one decision in the games that wait for them, given by index."""
+        """Take one decision of the policies that are not scripts, in the games with the given indices."""
         rows = state.view(ROW)
         players = self._player[
             (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
@@ -109,7 +110,7 @@ class Opponents:
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
 ) -> Any:
-    """Let scripted seats play in every game; note, and return for all, whether the others have nothing left to do."""
+    """Play the scripted seats in every game. Write and return whether no other policy is to decide first."""
     everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
@@ -119,7 +120,7 @@ def play_scripts_in_all(
 
 @kernel
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: Records) -> Any:
-    """Let scripted seats play up to the learner's decision or the end; False if a policy outside is to move first."""
+    """Play the scripted seats up to the learner's decision or the end. Return False if another policy decides first."""
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
@@ -132,5 +133,5 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
 
 @kernel
 def draw(s: Record, phase: Any) -> Any:
-    """Return 64 bits for a decision in a phase. No phase is decided twice between two rolls; 0 is a learner's seat."""
+    """Return 64 bits for a decision. Each phase occurs at most once between two rolls; phase 0 draws a learner's seat."""
     return engine.mix(~s.rng ^ np.uint64(phase))

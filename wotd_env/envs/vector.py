@@ -321,7 +321,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             batch.seed(fresh, seeded, np.uint64(seeds[0]))
         elif seeds:
             seeded = where & [one is not None for one in seeds]
-            for i in np.flatnonzero(seeded):
+            for i in np.flatnonzero(seeded).tolist():
                 batch.seed(fresh[i : i + 1], seeded[i : i + 1], check_seed(seeds[i]))
         state, seats = self._state.view(ROW).copy().view(STATE), self._learners["seat"].copy()
         if given is not None:
