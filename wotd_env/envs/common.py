@@ -155,7 +155,7 @@ def read_options(
 
     Args:
         rules: the rules.
-        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Other keys are warned about.
+        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Other keys get a warning.
         *more: keys that the caller reads.
 
     Raises:
@@ -195,7 +195,7 @@ class OneGame:
 
     @property
     def record(self) -> NDArray[np.void]:
-        """A copy of the game, STATE (1,), including the dice to come; `reset(options={"state": record})` continues it."""
+        """A copy of the game, STATE (1,), with the dice to come. `reset(options={"state": record})` continues it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> NDArray[np.void]:

@@ -1,8 +1,8 @@
 """The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
 
 Scripted players are those of `wotd_env.policies.Script`: `random` and `greedy`. What `random` draws is derived from the
-game's stream without advancing it. So the same game gets the same moves in any batch, process or interface, and the same
-dice whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
+game's stream without advancing it. The same game gets the same moves in any batch, process or interface, and the same dice
+whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
 so they cannot know the dice to come.
 
 "Relative seats" count from the learner's: 1 is the next in turn order.
@@ -133,5 +133,5 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
 
 @kernel
 def draw(s: Record, phase: Any) -> Any:
-    """Return 64 bits for a decision. Each phase occurs at most once between two rolls; phase 0 draws a learner's seat."""
+    """Return 64 bits for a decision: each phase occurs at most once between two rolls. Phase 0 is for seats."""
     return engine.mix(~s.rng ^ np.uint64(phase))
