@@ -1,8 +1,8 @@
 """The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
 
 Scripted players are those of `wotd_env.policies.Script`: `random` and `greedy`. What `random` draws is derived from the
-game's stream without advancing it. The same game gets the same moves in any batch, process or interface, and the same dice
-whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
+game's stream without advancing it. So a game gets the same moves in any batch, process or interface, and the same
+dice whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
 so they cannot know the dice to come.
 
 "Relative seats" count from the learner's: 1 is the next in turn order.
