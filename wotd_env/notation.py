@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -28,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wotd_env import files
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_one
@@ -263,14 +263,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
         OSError: if the file cannot be written; one that was there is as it was.
         ValueError: if the game is none, such as one in which decisions are left out.
     """
-    text = str(game)
-    target = Path(file)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    try:
-        part.write_text(text, "utf-8")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    files.write(Path(file), str(game).encode())
 
 
 def read_game(file: str | Path) -> RecordedGame:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from wotd_env import files
 from wotd_env.core import compilation
 
 ANNOUNCEMENT = "compiling wotd_env.core.engine and what else is used, once on this machine"
@@ -23,6 +24,7 @@ def package(tmp_path: Path) -> Path:
     core = package / "core"
     core.mkdir(parents=True)
     shutil.copy(compilation.__file__, core / "compilation.py")
+    shutil.copy(files.__file__, package / "files.py")
     (package / "__init__.py").touch()
     (core / "__init__.py").touch()
     (package / "tables.py").write_text("STEP = 1\n")

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import wotd_env
 from wotd_env.analysis.equity import analyze, regret_of
+from wotd_env import files
 from wotd_env.arena.blocks import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core import batch
@@ -319,15 +320,13 @@ def _equities(
 
 
 def _write(file: Path, columns: pa.Schema, tables: Iterator[pa.Table]) -> None:
-    """Write a file, a row group for each table; it is there when all is written, or as it was."""
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer:
-            for table in tables:
-                writer.write_table(table.replace_schema_metadata(columns.metadata), len(table))
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    """Write a file with a row group for each table; after an error an older file is unchanged."""
+    with (
+        files.replacing(file) as part,
+        parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
+    ):
+        for table in tables:
+            writer.write_table(table.replace_schema_metadata(columns.metadata), len(table))
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:

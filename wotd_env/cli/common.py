@@ -28,6 +28,8 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+from wotd_env import files
+
 if TYPE_CHECKING:
     from wotd_env.core.game import Game
     from wotd_env.core.rules import Rules
@@ -234,20 +236,16 @@ def check_writable(file: Path, *endings: str) -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Yield a temporary file name; on exit that file replaces `file`.
+    """Yield a temporary path whose file replaces another file, see `wotd_env.files.replacing`.
 
     Raises:
-        OSError: with the name of the file, if it cannot be written; an existing file is unchanged then.
+        OSError: saying that the file cannot be written, and why; an older file is unchanged.
     """
-    target = file.resolve()  # the target of a link
-    part = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
     try:
-        yield part
-        part.replace(target)
+        with files.replacing(file) as part:
+            yield part
     except OSError as error:
         raise OSError(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:

@@ -17,7 +17,6 @@ import hashlib
 import logging
 import os
 import pickle
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +27,8 @@ from llvmlite.binding import ffi
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
+
+from wotd_env import files
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -87,7 +88,7 @@ class _Cache(FunctionCache):
             super().save_overload(*args)  # type: ignore[no-untyped-call]
         except OSError as error:
             _warn_of_cache(
-                f"nothing can be kept in {self._cache_path}, so it is compiled every time: {error}"
+                f"nothing can be kept in {self._cache_path}, so it is compiled every time: {error.strerror or error}"
             )
 
 
@@ -122,13 +123,8 @@ class _Files:
     def save(self, key: Any, data: Any) -> None:
         """Keep data under a key, and drop what was kept for other sources or versions."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
-        new = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-        try:
-            new.write_bytes(hashlib.sha256(content).digest() + content)
-            new.replace(file)  # so that whoever reads finds a whole file
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
+        # Another process may read the file now. A lost file is only compiled again, so it is not flushed to the disk.
+        files.write(file, hashlib.sha256(content).digest() + content, sync=False)
         for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
                 other.unlink(missing_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from html import escape
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core.game import Game
 from wotd_env.core.words import describe_action
 from wotd_env.extras import needed_for
+from wotd_env.files import replacing
 from wotd_env.notation import RecordedGame
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
@@ -135,12 +135,8 @@ class Replay:
         target = Path(file)
         if target.suffix not in WRITERS:
             raise ValueError(f"the name of a file to write here must end in {', '.join(WRITERS)}, got {file}")
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}{target.suffix}")
-        try:
+        with replacing(target) as part:
             WRITERS[target.suffix](self, part, theme, width, fps)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
 
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
         """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), as `render_rgb` draws them."""

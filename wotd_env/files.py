@@ -1,0 +1,54 @@
+"""Write files so that a reader finds either the old content or the new content, never a part."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["PART", "replacing", "write"]
+
+PART = ".part-"
+"""First characters of the names of temporary files. A killed process leaves its temporary file behind."""
+
+
+@contextmanager
+def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
+    """Yield a temporary path beside a file, and let the temporary file replace the file.
+
+    The temporary name is unique and has the suffix of the file. After an error the file is as it was, and the temporary
+    file is removed. If the file is a symbolic link, its target is replaced.
+
+    Args:
+        file: the file to write.
+        sync: flush the content to the disk before the replacement, so that it survives a power failure.
+
+    Raises:
+        OSError: naming the file, if it cannot be written.
+    """
+    target = file.resolve()
+    part = target.with_name(f"{PART}{uuid.uuid4().hex}-{target.name}")
+    try:
+        yield part
+        if sync:
+            with part.open("r+b") as stream:
+                os.fsync(stream.fileno())
+        part.replace(target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, part, str(part)):
+            raise  # about another file
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(file: Path, content: bytes, *, sync: bool = True) -> None:
+    """Write a file, see `replacing`.
+
+    Raises:
+        OSError: naming the file, if it cannot be written; an older file is unchanged.
+    """
+    with replacing(file, sync=sync) as part:
+        part.write_bytes(content)
