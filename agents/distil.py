@@ -1,16 +1,15 @@
-"""Distillation: fit the network of a learnt value to a solved board, `python -m agents.distil --table FILE`.
+"""Distillation: fit the network of TD(lambda) to a solved board, `python -m agents.distil --table FILE`.
 
-What can be reached by a network of a given size? Self-play (`agents.td`) has to find out what positions are worth; here
-that is known, so what is missed is missed for the size of the network, or for the time spent.
+How strong can a network of a given size be? Self-play (`agents.td`) has to learn the values of positions. Here they are
+known, so all error is due to the size of the network or the time of the fit.
 
-The positions are those that a plan of perfect play compares: perfect players play themselves, some turns end with a
-move at random, and of all positions in which each turn could end a share is kept, beside those in which it begins. The
+The positions are those that the planner compares in perfect play. Perfect players play each other, and some turns end
+with a random move. The positions before each turn are kept, and a share of the positions in which it could end. The
 network is fitted to their exact values by cross-entropy on the chances to win. Equal settings give equal weights.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -27,10 +26,10 @@ from rich.console import Console
 from rich.progress import track
 from torch import nn
 
-from agents import checkpoint, report, runs
+from agents import folder, report
 from agents.evaluate import FINAL
 from agents.td import Network
-from wotd_env import Game, Phase, Rules
+from wotd_env import Game, Phase, Rules, files
 from wotd_env.analysis import Grades, grade
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.state import States
@@ -44,19 +43,19 @@ from wotd_env.solver import Table, load
 
 @dataclass(frozen=True)
 class Settings:
-    """Fit the network of a learnt value to the exact values of a solved board.
+    """Fit the network of TD(lambda) to the exact values of a solved board.
 
-    It takes some minutes of one core; a run that is interrupted is begun again.
+    It takes some minutes of one core. An interrupted run cannot be resumed.
     """
 
     table: Path
-    """The solution of the board, as `wotd solve` makes it."""
+    """Table of the solved board, made by `wotd solve`."""
 
     folder: Path | None = None
     """Run folder to make; by default runs/ and the time."""
 
     seed: int = 0
-    """Same seed and settings, on the same kind of machine: same network."""
+    """Random seed. Equal seeds and settings give equal networks on the same kind of machine."""
 
     width: int = 64
     """Units of the network's first layer, a multiple of 32."""
@@ -68,10 +67,10 @@ class Settings:
     """Turns played in each game."""
 
     explore: float = 0.1
-    """Share of the turns that end with a move at random."""
+    """Share of the turns that end with a random move."""
 
     share: float = 0.6
-    """Share of the positions in which a turn could end that is learnt from."""
+    """Share of the positions at possible ends of turns that are learned from."""
 
     steps: int = 30_000
     """Gradient steps."""
@@ -80,10 +79,10 @@ class Settings:
     """Positions in a gradient step."""
 
     learning_rate: float = 5e-3
-    """Step size of Adam at the start; it falls by a cosine to a hundredth."""
+    """Learning rate of Adam at the start; it falls by a cosine to a hundredth."""
 
     final_games: int = 10_000
-    """Games that are graded after the training."""
+    """Games that grade the result."""
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0, 2**31 - 1)
@@ -99,20 +98,20 @@ class Settings:
 
 
 class Positions(NamedTuple):
-    """What is learnt: M positions before a turn, each with K features."""
+    """The training data: M positions before a turn, each with K features."""
 
     active: th.Tensor
-    """int16 (M, K): their features"""
+    """int16 (M, K): the features"""
     value: th.Tensor
-    """float32 (M,): the result to expect for the player to move"""
+    """float32 (M,): the expected result for the player to move"""
 
 
 Shown = Callable[[range], Iterable[int]]
-"""Goes through numbers, and may show how far it is."""
+"""Iterates over numbers, and may show progress."""
 
 
 def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
-    """Let perfect players play themselves, and keep what their plans compare, in random order."""
+    """Play perfect games, and return the positions that their plans compare, in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])
@@ -158,26 +157,27 @@ def fit(rules: Rules, positions: Positions, settings: Settings, shown: Shown = i
 
 
 def distil(settings: Settings, console: Console) -> Grades:
-    """Make the run folder: `value.npz`, the network; `config.json` and `result.json` to be read."""
+    """Fit the network, and grade it; leave `value.npz`, `config.json` and `result.json` in the run folder."""
     assert settings.folder is not None
     table = load(settings.table)
-    runs.make_folder(settings.folder)
-    runs.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
-    th.set_num_threads(1)  # sums of several threads would depend on their number
+    folder.make_folder(settings.folder)
+    folder.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
+    th.set_num_threads(1)  # the order of sums would depend on the number of threads
 
     def shown(what: str) -> Shown:
         return lambda numbers: track(numbers, what, console=console)
 
     positions = gather(table, settings, shown("perfect play"))
     value = fit(Rules(spaces=table.spaces), positions, settings, shown("gradient steps")).value()
-    checkpoint.write(settings.folder / "value.npz", learned.save(value))
+    files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
-        # Against perfect play what is given away is what is lost; of two imperfect players it is another number.
+        # Only against a perfect opponent the regret of a player determines its share of games won.
         grades = grade(
             Planner(value), table, settings.final_games, seed=FINAL, opponent=f"oracle:{table.file}"
         )
-    result = {"positions": len(positions.value), **grades.as_dict()}
-    checkpoint.write(settings.folder / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+    folder.write_json(
+        settings.folder / folder.RESULT, {"positions": len(positions.value), **grades.as_dict()}
+    )
     return grades
 
 
@@ -185,22 +185,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 2 for a user's mistake, 130 if interrupted."""
     console = Console()
     settings = tyro.cli(Settings, args=arguments)
-    folder = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
+    into = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
     try:
-        every = distil(replace(settings, folder=folder), console).all
+        every = distil(replace(settings, folder=into), console).all
     except (ValueError, OSError) as problem:
         print(f"distil: error: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("distil: interrupted; begin again with another folder", file=sys.stderr)
+        print("distil: interrupted; start again with another folder", file=sys.stderr)
         return 130
     console.print(
         f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
-        f"{every.regret:.6f} given away a decision."
+        f"its regret is {every.regret:.6f} a decision."
     )
-    player, table = f"td:{folder}", f"oracle:{settings.table}"
+    player, table = f"td:{into}", f"oracle:{settings.table}"
     rules = report.options(Rules(spaces=load(settings.table).spaces))
-    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{folder}", "planner", table, *rules)
+    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{into}", "planner", table, *rules)
     console.print(f"What comes next:\n  {where}", soft_wrap=True)
     return 0
 

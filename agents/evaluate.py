@@ -1,4 +1,4 @@
-"""How strong a policy is: games against an opponent, side by side, in which it has every seat equally often."""
+"""Measure the strength of a policy: a batch of games against an opponent, with every seat equally often."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wotd_env import Game
 from wotd_env.policy import Policy, ask, play_out
 
 MEASURING = 1 << 63
-"""Seed of the measurements at milestones; the games of a training have smaller ones."""
+"""Seed of the measurements at milestones. The games of a training have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the last measurement. It has games of its own, because those at milestones may say what is measured."""
+"""Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
 
 class Counts(NamedTuple):
-    """How many games ended how."""
+    """Numbers of games by result."""
 
     games: int
     wins: int
@@ -35,19 +35,20 @@ def measure(
     seed: int,
     progress: Callable[[int], None] = lambda over: None,
 ) -> Counts:
-    """Let a policy play against an opponent on all other seats; the policy has every seat equally often.
+    """Play games between a policy on one seat and an opponent on all other seats.
+
+    A game is won if the policy gets the whole prize. It is tied if the prize is shared or the game is truncated.
 
     Args:
         game: the game.
-        policy: the one to be measured.
-        opponent: the policy of all other seats.
+        policy: the policy to measure; it has every seat equally often.
+        opponent: the policy of the other seats.
         games: games to play, rounded up to a multiple of the number of players.
-        seed: the result depends on it alone.
-        progress: called on the way with how many games are over, at last with all.
+        seed: equal seeds give equal results.
+        progress: called with the number of finished games.
 
     Returns:
-        How many games ended how. A game is won with the whole prize, tied with a share of it or if it is truncated, and
-        lost otherwise.
+        The numbers of games by result.
     """
     n = game.rules.players
     each = -(-games // n)

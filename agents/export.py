@@ -14,26 +14,24 @@ import numpy as np
 import onnx
 import torch as th
 import tyro
-from gymnasium.spaces.utils import flatdim
 from torch import nn
 
-from agents import checkpoint
 from agents.checkpoint import CheckpointError
-from agents.network import PathPolicy
-from agents.trained import load
+from agents.network import PathNetwork
+from agents.trained import load_network
+from wotd_env import Game, files
 from wotd_env.policies.onnx import ENCODING, RULES
-from wotd_env.policies.sb3 import Trained
 
-WORTHWHILE = 64
-"""Numbers in a table that is kept in fewer bits."""
+LARGE = 64
+"""Size of the integer tables that are stored in 16 bits, at least."""
 
 
 class _Logits(nn.Module):
-    """What is exported: observation and mask in, masked logits out."""
+    """The exported function: from observation and mask to masked logits."""
 
-    def __init__(self, player: Trained) -> None:
+    def __init__(self, network: PathNetwork) -> None:
         super().__init__()
-        self.network = player.network.mlp_extractor
+        self.network = network
 
     def forward(self, observation: th.Tensor, action_mask: th.Tensor) -> th.Tensor:
         logits: th.Tensor = self.network.forward_actor(observation.float())
@@ -41,35 +39,36 @@ class _Logits(nn.Module):
 
 
 def export_onnx(run: Path, file: Path) -> None:
-    """Write the network of a run, or of its `model.zip`, as ONNX; no code in the model's file is run.
-
-    Inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A); the output is `logits`, float32 (N, A), of
-    which illegal actions have the smallest there is. N is free. The metadata say what rules and encoding it is for.
+    """Write the network of a run folder as ONNX, see `to_onnx`; no code in the run's files is run.
 
     Raises:
-        FileNotFoundError: if there is no model, or no folder to write to.
-        CheckpointError: if the model is damaged, or not of train.py.
-        OSError: if the file cannot be written; an older one is still there.
+        FileNotFoundError: if the folder of the file does not exist.
+        CheckpointError: if the run has no network of PPO, or its checkpoint is damaged.
+        OSError: if the file cannot be written; an older file is unchanged.
     """
-    player = load(run)
+    network = load_network(run)
     if not file.parent.is_dir():
         raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
-    checkpoint.write(file, to_onnx(player))
+    files.write(file, to_onnx(network))
 
 
-def to_onnx(player: Trained) -> bytes:
-    """Return a network as ONNX, see `export_onnx`."""
-    sizes = flatdim(player.network.observation_space), flatdim(player.network.action_space)
+def to_onnx(network: PathNetwork) -> bytes:
+    """Return a network as ONNX.
+
+    The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A),
+    with the smallest float for illegal actions. N is free. The metadata contain the rules and the encoding.
+    """
+    game = Game(network.rules)
     batch = th.export.Dim("batch")
     log = logging.getLogger("torch.onnx")
     level = log.level
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter about itself
+        warnings.simplefilter("ignore")  # the exporter warns about itself
         log.setLevel(logging.ERROR)
         try:
             program = th.onnx.export(
-                _Logits(player).eval(),
-                tuple(th.ones(2, size, dtype=th.int8) for size in sizes),
+                _Logits(network).eval(),
+                tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
                 input_names=["observation", "action_mask"],
                 output_names=["logits"],
                 dynamic_shapes=({0: batch}, {0: batch}),
@@ -78,20 +77,16 @@ def to_onnx(player: Trained) -> bytes:
         finally:
             log.setLevel(level)
     assert program is not None
-    assert isinstance(player.network, PathPolicy)
     model = program.model_proto
-    make_small(model.graph)
-    model.metadata_props.add(key=RULES, value=json.dumps(asdict(player.network.rules)))
-    model.metadata_props.add(key=ENCODING, value=player.encoding)
+    shrink(model.graph)
+    model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
+    model.metadata_props.add(key=ENCODING, value="one_hot")
     content: bytes = model.SerializeToString()
     return content
 
 
-def make_small(graph: onnx.GraphProto) -> None:
-    """Take away what only describes a graph, and keep tables of indices in 16 bits; they are widened when it is loaded.
-
-    What describes it names the folders of this machine, too.
-    """
+def shrink(graph: onnx.GraphProto) -> None:
+    """Remove descriptions, which contain paths of this machine, and store large integer tables in 16 bits."""
     del graph.value_info[:]
     for node in graph.node:
         node.ClearField("doc_string")
@@ -100,7 +95,7 @@ def make_small(graph: onnx.GraphProto) -> None:
     for table in graph.initializer:
         del table.metadata_props[:]
         numbers = onnx.numpy_helper.to_array(table)
-        if numbers.dtype == np.int64 and numbers.size >= WORTHWHILE and abs(numbers).max() < 2**15:
+        if numbers.dtype == np.int64 and numbers.size >= LARGE and abs(numbers).max() < 2**15:
             name = table.name
             table.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.int16), f"{name}_small"))
             widened.append(onnx.helper.make_node("Cast", [table.name], [name], to=onnx.TensorProto.INT64))
@@ -116,10 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         """Write a trained network as ONNX.
 
         Args:
-            run: run folder of train.py, or its model.zip.
-            file: file to write; by default model.onnx beside the model.
+            run: run folder of train.py.
+            file: file to write; by default model.onnx in the run folder.
         """
-        file = file or (run if run.is_dir() else run.parent) / "model.onnx"
+        file = file or run / "model.onnx"
         try:
             export_onnx(run, file)
         except (CheckpointError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a run shows: its learning curve as a table and as a picture, the final table, and what to do next."""
+"""What a training run shows: its learning curve as CSV and as a picture, the final table, and the next commands."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ from wotd_env.intervals import proportion_confint
 from wotd_env.policies import POLICIES
 
 COLUMNS = ("cpu_seconds", "opponent", "games", "wins", "ties", "losses")
-"""The columns of curve.csv, after what the learner has learnt from."""
+"""The columns of curve.csv after the first, which is the unit of learning."""
+
+GRADED = 2000
+"""Games against perfect play that grade a finished run."""
 
 
 def curve(rows: Iterable[tuple[Any, ...]], unit: str) -> str:
-    """Return the learning curve as CSV, one row for each measurement; `unit` is what the learner learns from."""
+    """Return the learning curve as CSV.
+
+    Args:
+        rows: the measurements, see `agents.runs.Measurement`.
+        unit: the unit of learning, such as "decisions".
+    """
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow((unit, *COLUMNS))
@@ -34,7 +42,7 @@ def curve(rows: Iterable[tuple[Any, ...]], unit: str) -> str:
 
 
 def draw_curve(rows: Iterable[tuple[Any, ...]], unit: str, players: int) -> bytes:
-    """Return a picture (PNG) of the learning curve: share of games won by opponent, with its 95 % interval."""
+    """Return a picture (PNG) of the learning curve: the shares of games won with their 95 % intervals."""
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
@@ -84,14 +92,10 @@ def in_percent(count: int, total: int) -> str:
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
 
-GRADED = 2000
-"""Games against perfect play in which a finished run is graded."""
-
-
 def grade(folder: Path, rules: Rules) -> str:
-    """Say how close to perfect play a finished run is, in one line; nothing where its board is not solved here.
+    """Return the strength of a finished run against perfect play in one line; empty if there is no table of its board.
 
-    It plays against the oracle, which gives nothing away: its share is one half less half of what it gives away itself.
+    The opponent plays perfectly, so the share of games won is one half less half of the regret of the run.
     """
     from wotd_env import analysis, solver
 
@@ -99,50 +103,48 @@ def grade(folder: Path, rules: Rules) -> str:
         return ""
     try:
         graded = analysis.grade(
-            as_policy(folder), solver.load(file), GRADED, seed=FINAL, opponent=f"oracle:{file}"
+            policy_name(folder), solver.load(file), GRADED, seed=FINAL, opponent=f"oracle:{file}"
         ).all
-    except (ValueError, OSError) as error:  # the training is finished, and more important than an old table
+    except (ValueError, OSError) as error:  # a damaged table must not fail a finished training
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     return (
-        f"Against perfect play it would win {graded.share_against_perfect:.2f} % "
-        f"±{graded.share_against_perfect_error:.2f} of its games, and gives away "
-        f"{graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
+        f"Against perfect play it would win {graded.share_against_perfect:.2f} % ±{graded.share_against_perfect_error:.2f} of its games; "
+        f"its regret is {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
     )
 
 
 def solved(rules: Rules) -> bool:
-    """Return whether the game with these rules is one that has an exact solution."""
+    """Return whether the game with these rules has an exact solution."""
     return (
         rules.players == 2 and replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
     )
 
 
 def _has_arena() -> bool:
-    """Return whether the extra `arena` is installed: the commands that are named, and what reads tables and ONNX."""
+    """Return whether the extra `arena` is installed, which has the commands and reads tables and ONNX files."""
     return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))
 
 
 def what_next(folder: Path, rules: Rules) -> list[str]:
-    """Return the commands that measure what was learnt, for a shell where we are."""
+    """Return the commands that measure a finished run, for a shell in the current folder."""
     lines = []
     if not _has_arena():
         extra = f"{Path(__file__).parent.parent}[arena]"
         lines.append(command(Path.cwd(), "python", "-m", "pip", "install", "--editable", extra))
-    lines.append(
-        command(Path.cwd(), "wotd", "arena", as_policy(folder), "greedy", "planner", *options(rules))
-    )
+    name = policy_name(folder)
+    lines.append(command(Path.cwd(), "wotd", "arena", name, "greedy", "planner", *options(rules)))
     if solved(rules):
-        lines.append(command(Path.cwd(), "wotd", "analyze", as_policy(folder), "--spaces", str(rules.spaces)))
+        lines.append(command(Path.cwd(), "wotd", "analyze", name, "--spaces", str(rules.spaces)))
     return lines
 
 
-def as_policy(folder: Path) -> str:
-    """Return the name by which a run folder is a policy, also if it is called like another one."""
+def policy_name(folder: Path) -> str:
+    """Return the policy name of a run folder. A folder named like a policy gets a leading `./`."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 
 def command(where: Path, program: str, *arguments: str | Path) -> str:
-    """Return the command line, for a shell in some folder, of a program in this Python's environment."""
+    """Return a command line that starts a program of this Python's environment, for a shell in the folder `where`."""
     path = Path(sys.executable)
     path = path if program == "python" else path.with_name(program)
     if shutil.which(program) != str(path):
@@ -151,7 +153,7 @@ def command(where: Path, program: str, *arguments: str | Path) -> str:
 
 
 def options(rules: Rules) -> list[str]:
-    """Return the options of `wotd` that ask for these rules."""
+    """Return the command-line options for these rules."""
     words = []
     for field in fields(rules):
         if (value := getattr(rules, field.name)) != field.default:

@@ -1,10 +1,10 @@
-"""PPO of Ray RLlib on one or many machines: `python train.py rllib`, also as `python -m agents.rllib`.
+"""PPO of Ray RLlib on one or many machines: `python train.py rllib`.
 
-RLlib's current API stack does the work: *env runners* play, on any node of a Ray cluster, and *learners* learn from
-what they have played. All that is special here is said in `make_config`: the environment, and a module with masks.
+RLlib's new API stack trains: *env runners* play, on any node of a Ray cluster, and *learners* learn from their games.
+The parts of this game are in `make_config`: the environment, and a module with masks.
 
-Either all seats of the PettingZoo environment learn, by one network, or one seat of the vector environment learns
-against a policy that plays the others.
+Either all seats of the PettingZoo environment learn with one network, or one seat of the vector environment learns
+against a policy on the other seats.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,12 +20,9 @@ import numpy as np
 import torch as th
 from gymnasium import VectorizeMode
 
-from agents import checkpoint, runs, trained
-from agents.checkpoint import CheckpointError
-from agents.evaluate import Counts
+from agents import checkpoint, runs, settings, trained
 from agents.export import export_onnx
 from agents.network import PathNetwork
-from agents.runs import policy_of
 from wotd_env import Rules
 from wotd_env.adapters.ray import connect, num_cpus
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
@@ -45,53 +41,53 @@ with needed_for("PPO of RLlib", "rllib"):
 
 
 @dataclass(frozen=True)
-class Settings(runs.Settings):
+class Settings(settings.Settings):
     """Train PPO of Ray RLlib, then measure it against random, greedy and planner.
 
-    Ctrl-C saves the run after the update in progress; --resume goes on with it.
+    Ctrl-C saves the run after the current update; --resume continues it.
     """
 
     seed: int = 0
-    """Of the network, the games and the choices. RLlib does not promise the same network for the same seed."""
+    """Random seed. RLlib does not promise equal networks for equal seeds."""
 
     opponents: str = "itself"
-    """Who has the other seats: itself, so that all seats learn, or a policy, against which one seat learns."""
+    """Policy of the other seats, against which one seat learns. With itself all seats learn."""
 
     decisions: int = 2_000_000
     """Decisions of the learner to train on, at least."""
 
     milestones: int = 20
-    """Times that a measurement and a checkpoint are made, evenly spread over the training."""
+    """Number of milestones, evenly spread. At each one the strength is measured and a checkpoint is written."""
 
     ray: str | None = None
-    """Ray cluster to work on: its address, or auto for the one of this machine; by default a new one here."""
+    """Address of the Ray cluster, or auto for the one of this machine; by default a new one here."""
 
     runners: int = 0
-    """Processes that play, on any node; 0: this one does."""
+    """Processes that play, on any node; 0: play in this process."""
 
     learners: int = 0
-    """Processes that learn, on any node, each with a GPU if there are as many; 0: this one does."""
+    """Processes that learn, on any node, each with a GPU if there are enough; 0: learn in this process."""
 
     games: int = 64
     """Games that a runner plays side by side."""
 
     rollout: int = 16_384
-    """Decisions taken between two updates of the network, in all games."""
+    """Decisions in all games between two updates of the network."""
 
     batch_size: int = 1024
     """Decisions in a gradient step."""
 
     epochs: int = 3
-    """Passes over the decisions between two updates."""
+    """Passes over the decisions in an update."""
 
     width: int = 64
     """Units of the network's hidden layers."""
 
     learning_rate: float = 1e-3
-    """Step size of Adam at the start; it falls linearly to 0."""
+    """Learning rate of Adam at the start; it falls linearly to 0."""
 
     gae_lambda: float = 0.9
-    """Lambda of generalized advantage estimation, counted in decisions; there is no discount."""
+    """Lambda of generalized advantage estimation, per decision; there is no discount."""
 
     entropy: float = 0.003
     """Weight of the entropy bonus."""
@@ -107,25 +103,21 @@ class Settings(runs.Settings):
         self.check_shares("gae_lambda", "clip")
         self.check_positive("learning_rate")
         self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
-        if self.opponents != "itself" and self.resume is None:
-            policy_of("opponents", self.opponents, self.rules)
         each = self.rollout // max(self.learners, 1)
-        self.check(
-            "batch_size", self.batch_size <= each, f"must be at most {each}, what a learner gets of a rollout"
-        )
+        self.check("batch_size", self.batch_size <= each, f"must be at most {each}, the share of a learner")
 
 
 PRESETS = {"quick": Settings()}
-"""There is but one; train.py takes it."""
+"""The only preset."""
 
 
 class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]  # they are untyped
-    """A `PathNetwork` as RLlib has it: from observations to logits, those of illegal actions the smallest there are."""
+    """A `PathNetwork` as a module of RLlib; the logits of illegal actions are the smallest float."""
 
     network: PathNetwork
 
     def setup(self) -> None:
-        """Make the network; `model_config` has the rules and the width."""
+        """Make the network from the rules and the width in `model_config`."""
         self.network = PathNetwork(Rules.from_dict(self.model_config["rules"]), self.model_config["width"])
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, th.Tensor]:
@@ -140,11 +132,11 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]  # th
 
 
 def make_config(settings: Settings, done: int = 0) -> PPOConfig:
-    """Return what RLlib is to do.
+    """Return the configuration of RLlib.
 
     Args:
         settings: the settings.
-        done: decisions that have been learnt from already.
+        done: decisions learned from so far.
     """
     itself, rules = settings.opponents == "itself", asdict(settings.rules)
     register_env("wotd-all-seats", multi_agent_env)
@@ -156,7 +148,7 @@ def make_config(settings: Settings, done: int = 0) -> PPOConfig:
         .environment(
             "wotd-all-seats" if itself else "wotd-one-seat",
             env_config=rules if itself else {**rules, "opponents": settings.opponents},
-            disable_env_checking=True,  # it would take illegal actions
+            disable_env_checking=True,  # the check takes illegal actions
         )
         .env_runners(
             num_env_runners=settings.runners,
@@ -197,29 +189,26 @@ def make_config(settings: Settings, done: int = 0) -> PPOConfig:
 
 
 class Run(runs.Run):
-    """A training and its run folder, which has the files of PPO's but those for TensorBoard, see `agents.training`.
-
-    Its network is the last one, not the best one of the milestones. It is resumed with its network, but in new games.
-
-    Args:
-        settings: the settings; `folder` is set.
+    """A training run of RLlib. When it is resumed, its network continues in new games.
 
     Raises:
+        SettingError: if the policy `opponents` cannot be used.
         OSError: if there is no cluster at the address, or it has too few CPUs.
     """
 
     learner, unit, kind = "rllib", "decisions", Settings
     fixed = ("folder", "rules", "opponents", "width", "seed")
-    part_names = ("decisions", "network", "optimizer")
     packages = ("numpy", "numba", "gymnasium", "pettingzoo", "torch", "ray")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        if settings.opponents != "itself":
+            settings.policy("opponents")  # a wrong name is an error here, not in a process of RLlib
         connect(settings.ray)
         if not settings.ray and settings.runners + settings.learners > num_cpus():  # no other node will come
             needed = f"runners + learners = {settings.runners + settings.learners}"
             raise OSError(f"{needed} must be at most the {num_cpus()} CPUs of this machine, without --ray")
-        for name in ("ray.rllib", "ray.tune"):  # they warn of themselves
+        for name in ("ray.rllib", "ray.tune"):  # they warn about themselves
             logging.getLogger(name).setLevel(logging.ERROR)
         self._done = self._before = 0
 
@@ -230,7 +219,7 @@ class Run(runs.Run):
 
     @property
     def done(self) -> int:
-        """Decisions learnt from."""
+        """Decisions learned from."""
         return self._done
 
     @property
@@ -238,12 +227,12 @@ class Run(runs.Run):
         """Decisions to learn from."""
         return int(self.settings.decisions)
 
-    def player(self) -> Trained:
-        """Return what plays the network's most likely actions."""
-        return trained.player(self.network())
+    def policy(self) -> Trained:
+        """Return the policy of the network's most likely actions."""
+        return trained.policy_of(self.network())
 
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train up to the number of decisions set, see `runs.Run.train`."""
+        """Train to the end, see `runs.Run.train`."""
         while True:
             self.after_update(progress)
             if self.done >= self.total:
@@ -259,19 +248,12 @@ class Run(runs.Run):
         network.load_state_dict({name.removeprefix("network."): th.tensor(w) for name, w in weights.items()})
         return network
 
-    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
-        """Measure the result of the training, and leave it as ONNX, for players without torch."""
+    def export(self) -> None:
+        """Write the network as ONNX, for players without torch."""
         export_onnx(self.folder, self.folder / "model.onnx")
-        return super().finish(progress)
-
-    # ------------------------------------------------------------------------------------------------ the folder
-
-    def save_network(self) -> None:
-        """Write the network."""
-        trained.save_network(self.folder / "model.zip", self.network())
 
     def parts(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of this learner alone."""
+        """Return the learner's part of a checkpoint."""
         (optimizer,) = self.algorithm.learner_group.get_state()["learner"]["optimizer"].values()
         return {
             "decisions": self.done,
@@ -282,17 +264,14 @@ class Run(runs.Run):
             },
         }
 
-    def check(self, saved: dict[str, Any]) -> None:
-        """Make sure that a checkpoint fits this run, see `runs.Run.check`."""
-        checkpoint.check("decisions", saved["decisions"], 0)
-        if saved["decisions"] < 0:
-            raise CheckpointError(f"decisions must not be negative, got {saved['decisions']}")
+    def structure(self, begun: bool) -> dict[str, Any]:
+        """Return the structure of `parts`, see `runs.Run.structure`; the algorithm is made later."""
         network = PathNetwork(self.settings.rules, self.settings.width)
-        checkpoint.check("network", saved["network"], network.state_dict())
-        runs.check_adam(saved["optimizer"], network.parameters(), saved["decisions"] > 0)
+        optimizer = checkpoint.adam_like(network.parameters()) if begun else {}
+        return {"decisions": 0, "network": network.state_dict(), "optimizer": optimizer}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take over a checkpoint, see `runs.Run.restore`."""
+        """Load a checkpoint, see `runs.Run.restore`."""
         self._done = self._before = saved["decisions"]
         state = self.algorithm.learner_group.get_state()["learner"]
         ((name, optimizer),) = state["optimizer"].items()
@@ -301,9 +280,3 @@ class Run(runs.Run):
         state["rl_module"] = dict.fromkeys(state["rl_module"], weights)
         state["optimizer"] = {name: {**optimizer, "state": moments}}
         self.algorithm.set_state({"learner_group": {"learner": state}})
-
-
-if __name__ == "__main__":
-    from train import main
-
-    sys.exit(main(["rllib", *sys.argv[1:]]))

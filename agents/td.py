@@ -1,18 +1,18 @@
 """TD(lambda) by self-play on whole turns: `python train.py td`.
 
-A small network learns what a position is worth before a turn begins. The exact turn planner makes of it what the turn
-is worth, and plays it. So nothing has to be learnt about dice, holds and moves, and what is learnt is free of the noise
-of the dice: of a turn from position s to position s',
+A small network learns the value of the positions before a turn. Given the network, the exact turn planner returns the
+value of the turn and plays it. So dice, holds and moves need no learning, and the targets have no noise from dice. For
+a turn from position s to position s',
 
     target(s) = plan(s) + lambda * (target(s') - value(s')),
 
-where `value` is the network, and `plan` the planner's exact expectation of `value(s')`. For lambda = 1 that is the
-result of the game less the luck of its dice. It is `plan(s)` alone at the end of a game, in the last turn of a round
-and after an exploring move.
+where `value` is the network, and `plan` is the planner's exact expectation of `value(s')`. For lambda = 1 the target is
+the result of the game minus the luck of its dice. The target is `plan(s)` alone at the end of a game, in the last turn
+of a round, and after a random move.
 
-A *round* is a number of turns in all games, then a number of gradient steps on the turns of the last rounds. The next
-round is played meanwhile, by the average of the weights as it was before these steps. That average makes the targets
-and is the result. Equal settings give equal weights, whatever the number of threads.
+A *round* plays a number of turns in all games, and takes gradient steps on the turns of the last rounds. The next round
+is played at the same time, by the average of the weights before these steps. That average also makes the targets, and
+is the result. Equal settings give equal weights with any number of threads.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ import torch as th
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import checkpoint, runs
+from agents import checkpoint, runs, settings
 from agents.checkpoint import CheckpointError
 from agents.response import Against
-from agents.runs import policy_of
 from agents.targets import Play, Samples, self_play
-from wotd_env import STATE, Game, Phase, Rules
+from wotd_env import STATE, Game, Phase, Rules, files
 from wotd_env.core.checks import check_states
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
@@ -44,16 +43,14 @@ from wotd_env.policies.td import Td
 
 
 @dataclass(frozen=True)
-class Settings(runs.Settings):
+class Settings(settings.Settings):
     """Learn the value of positions by TD(lambda) through the exact turn planner, in self-play.
 
-    Ctrl-C saves the run after the round in progress; --resume goes on with it.
+    Ctrl-C saves the run after the current round; --resume continues it.
     """
 
-    policies = ("against",)
-
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of the rest: with two players quick takes 5 minutes, standard an hour; many is for more, and powers."""
+    """Defaults of the other settings: quick takes 5 minutes, standard an hour; many is for 3 or more players."""
 
     rounds: int = 600
     """Rounds of self-play and learning."""
@@ -65,13 +62,13 @@ class Settings(runs.Settings):
     """Turns played in each game in a round."""
 
     explore: float = 0.05
-    """Share of the turns that end with a move at random."""
+    """Share of the turns that end with a random move."""
 
     td_lambda: float = 0.8
-    """How much of what happens after the turn is learnt from: 0 the next position alone, 1 all the rest of the game."""
+    """Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game."""
 
     replay: int = 8
-    """Rounds whose turns are learnt from; older ones are forgotten."""
+    """Number of the last rounds that are learned from."""
 
     batches: int = 64
     """Gradient steps in a round."""
@@ -80,25 +77,25 @@ class Settings(runs.Settings):
     """Turns in a gradient step."""
 
     learning_rate: float = 3e-3
-    """Step size of Adam at the start; it falls by a cosine to a fiftieth."""
+    """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
 
     average: float = 0.995
-    """How much of the average of the weights stays in a gradient step."""
+    """Decay of the average of the weights, per gradient step."""
 
     width: int = 64
     """Units of the network's first layer, a multiple of 32."""
 
     against: str = "itself"
-    """Policy that plays all seats but one: a best response to it is learnt. By default the learner has all seats."""
+    """Policy of all seats but one, to learn a best response to it. With itself the learner has all seats."""
 
     init: str = "none"
-    """Policy that the network is learnt on from: td, td:FILE, or a run folder of td; none: from random weights."""
+    """Policy whose network is the start: td, td:FILE, or a run folder of td. With none the weights are random."""
 
     threads: int = 2
     """Threads: one learns while the others play."""
 
     ray: str | None = None
-    """Ray cluster that plays the games: its address, or auto for the one of this machine. By default none does."""
+    """Address of the Ray cluster that plays the games, or auto for the one of this machine. By default none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,32 +105,30 @@ class Settings(runs.Settings):
         self.check_shares("explore", "td_lambda", "average")
         self.check_positive("learning_rate")
         if self.against != "itself":
-            self.check("ray", self.ray is None, "must not be set where a best response is learnt")
-            if self.resume is None:
-                policy_of("against", self.against, self.rules)
+            self.check("ray", self.ray is None, "must not be set when against is a policy")
         self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
-        if self.init != "none" and self.resume is None:
-            width = weights_of(self.init, self.rules).rows.shape[1]
-            self.check("width", self.width == width, f"must be {width}, that of init = {self.init}")
 
+    def initial(self) -> learned.Network:
+        """Load the weights of the policy `init`.
 
-def weights_of(name: str, rules: Rules) -> learned.Network:
-    """Return the weights of a policy that learning can go on from, see `Settings.init`.
-
-    Raises:
-        ValueError: if there is no such policy, it has no learnt value, or one for other rules.
-    """
-    policy = policy_of("init", name, rules)
-    if not isinstance(policy, Td):
-        raise ValueError(f"init must be a policy with a learnt value, as td and td:FILE are, got {name!r}")
-    return policy.learned(rules).network
+        Raises:
+            SettingError: if the policy is unknown, or has no learned value for these rules and of this width.
+        """
+        policy = self.policy("init")
+        td = isinstance(policy, Td)
+        self.check("init", td, "must be a policy with a learned value, such as td or td:FILE")
+        assert isinstance(policy, Td)
+        network = policy.learned(self.rules).network
+        width = network.rows.shape[1]
+        self.check("width", self.width == width, f"must be {width}, as in init = {self.init}")
+        return network
 
 
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", rounds=7000, milestones=40),
-    # With more seats and longer games, more turns lie between a position and what it leads to. So what happens is
-    # carried back over many turns, and old targets, made by a network that knew less, are soon forgotten.
+    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger, and
+    # old targets, which an earlier network made, are dropped sooner.
     "many": Settings(preset="many", rounds=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
@@ -142,7 +137,7 @@ PRESETS = {
 
 
 class Network(nn.Module):
-    """The network of `wotd_env.planning.learned`, while it learns: from features to logits of the chances to win.
+    """The network of `wotd_env.planning.learned` in torch: from features to logits of the chances to win.
 
     Args:
         rules: the rules of the game.
@@ -167,15 +162,15 @@ class Network(nn.Module):
         return logits
 
     def value(self) -> LearnedValue:
-        """Return what is learnt so far as a value for the planner."""
+        """Return a copy of the network as a value function for the planner."""
         hidden, output = self.hidden, self.output
         weights = self.rows.weight, hidden.weight.T, hidden.bias, output.weight, output.bias
         return LearnedValue(
             self.rules, learned.Network(*(weight.detach().numpy().copy() for weight in weights))
         )
 
-    def take(self, weights: learned.Network) -> None:
-        """Take over the weights of such a value."""
+    def load(self, weights: learned.Network) -> None:
+        """Load the weights of a value function."""
         rows, hidden, hidden_bias, output, output_bias = map(th.from_numpy, weights)
         names = {"rows.weight": rows, "hidden.weight": hidden.T, "hidden.bias": hidden_bias}
         self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
@@ -185,25 +180,21 @@ class Network(nn.Module):
 
 
 class Run(runs.Run):
-    """A training and its run folder, which has `value.npz`, the network, see `wotd_env.planning.learned`.
-
-    Args:
-        settings: the settings; `folder` is set.
+    """A training run of TD(lambda). It leaves `value.npz`, the network, see `wotd_env.planning.learned`.
 
     Attributes:
-        network: what learns.
+        network: the network that learns.
         averaged: the average of its weights, which plays.
-        samples: of the rounds that are learnt from in the next one, the newest last.
-        rounds: those that have been learnt from.
+        samples: the samples of the last rounds, the newest last.
+        rounds: number of rounds learned from.
     """
 
     learner, unit, kind = "td", "turns", Settings
     fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "against", "init")
-    part_names = ("rounds", "network", "averaged", "optimizer", "samples", "state")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(1)  # sums of several threads would depend on their number
+        th.set_num_threads(1)  # the order of sums would depend on the number of threads
         th.manual_seed(settings.seed)
         if settings.ray:
             from wotd_env.adapters.ray import connect
@@ -211,10 +202,10 @@ class Run(runs.Run):
             connect(settings.ray)
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
         if settings.against != "itself":
-            self.references = {settings.against: policy_of("against", settings.against, settings.rules)}
+            self.references = {settings.against: settings.policy("against")}
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none" and settings.resume is None:
-            self.network.take(weights_of(settings.init, settings.rules))
+            self.network.load(settings.initial())
         self.averaged = AveragedModel(
             self.network,
             multi_avg_fn=get_ema_multi_avg_fn(settings.average),  # type: ignore[no-untyped-call]
@@ -226,7 +217,7 @@ class Run(runs.Run):
 
     @property
     def done(self) -> int:
-        """Turns learnt from."""
+        """Turns learned from."""
         return self.rounds * int(self.settings.games * self.settings.turns)
 
     @property
@@ -236,17 +227,17 @@ class Run(runs.Run):
 
     @property
     def value(self) -> LearnedValue:
-        """What is learnt so far."""
+        """The learned value function, by the averaged weights."""
         network = self.averaged.module
         assert isinstance(network, Network)
         return network.value()
 
-    def player(self) -> Planner:
-        """Return what plays by the network."""
+    def policy(self) -> Planner:
+        """Return the policy that plans turns by the learned value."""
         return Planner(self.value)
 
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train up to the number of rounds set, see `runs.Run.train`."""
+        """Train to the last round, see `runs.Run.train`."""
         with ThreadPoolExecutor(1) as beside:
             while True:
                 self.after_update(progress)
@@ -301,15 +292,15 @@ class Run(runs.Run):
 
     @property
     def final_games(self) -> int:
-        """Games that the result is measured by: ten times as many for a best response, which is made to be measured."""
+        """Games of the final measurement; ten times as many for a best response, whose strength is the purpose."""
         return super().final_games * (1 if self.settings.against == "itself" else 10)
 
     def save_network(self) -> None:
         """Write the network."""
-        checkpoint.write(self.folder / "value.npz", learned.save(self.value))
+        files.write(self.folder / "value.npz", learned.save(self.value))
 
     def parts(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of this learner alone."""
+        """Return the learner's part of a checkpoint."""
         return {
             "rounds": self.rounds,
             "network": self.network.state_dict(),
@@ -319,32 +310,27 @@ class Run(runs.Run):
             "state": th.from_numpy(self.state.view(np.uint8)),
         }
 
+    def structure(self, begun: bool) -> dict[str, Any]:
+        """Return the structure of `parts`, see `runs.Run.structure`."""
+        like, turns = self.parts(), self.settings.games * self.settings.turns
+        like["optimizer"] = checkpoint.adam_like(self.network.parameters()) if begun else {}
+        active, players = Features.of(self.settings.rules).active, self.settings.rules.players
+        like["samples"] = [(th.zeros(turns, active, dtype=th.int32), th.zeros(turns, players))]
+        return like
+
     def check(self, saved: dict[str, Any]) -> None:
-        """Make sure that a checkpoint fits this run, see `runs.Run.check`."""
-        own, features = self.parts(), Features.of(self.settings.rules)
-        if type(saved["rounds"]) is not int or saved["rounds"] < 0:
-            raise CheckpointError(
-                f"rounds must be an integer that is not negative, got {saved['rounds']!r:.40}"
-            )
-        begun = saved["rounds"] > 0
-        for name in ("network", "averaged", "state"):
-            checkpoint.check(name, saved[name], own[name])
-        runs.check_adam(saved["optimizer"], self.network.parameters(), begun)
-        turns = self.settings.games * self.settings.turns
-        active, chances = (turns, features.active), (turns, self.settings.rules.players)
-        runs.check_list(
-            "samples", saved["samples"], (th.zeros(active, dtype=th.int32), th.zeros(chances)), begun
-        )
+        """Check the samples and games of a checkpoint, see `runs.Run.check`."""
+        features = Features.of(self.settings.rules)
         for i, (seen, _) in enumerate(saved["samples"]):
             if (seen < 0).any() or (seen >= features.total).any():
-                raise CheckpointError(f"samples[{i}] has features that there are not")
+                raise CheckpointError(f"samples[{i}] contains feature indices out of range")
         state = saved["state"].contiguous().numpy().view(STATE)
         check_states(self.settings.rules, state)
         if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
-            raise CheckpointError("state has games that are not before the first roll of a turn")
+            raise CheckpointError("state must only contain games before the first roll of a turn")
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take over a checkpoint, see `runs.Run.restore`."""
+        """Load a checkpoint, see `runs.Run.restore`."""
         self.network.load_state_dict(saved["network"])
         self.averaged.load_state_dict(saved["averaged"])
         groups = self.optimizer.state_dict()["param_groups"]

@@ -1,30 +1,30 @@
 """Sweeps with Ray Tune: `python -m agents.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
-A *trial* is a run of `train.py` with settings that are drawn from `RANGES`; all trials have the same seed. It has a run
-folder of its own in the folder of the sweep, named after what was drawn. So a sweep that was interrupted, by whatever,
-goes on by the same command: finished trials are not repeated, begun ones are resumed, and more can be added. Nodes of
-a cluster must find the checkout and the folder under the same paths.
+A *trial* is a run of `train.py` with settings drawn from `RANGES`. All trials have the same seed. The run folder of a
+trial lies in the folder of the sweep, and its name contains the drawn settings. The same command continues an
+interrupted sweep: finished trials are kept, started ones are resumed, and more can be added. All nodes of a cluster
+need the checkout and the folder under the same paths.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-import train
-from agents import checkpoint, report
+from agents import report
 from agents.checkpoint import CheckpointError
-from agents.runs import CHECKPOINT, REFERENCES, RESULT, alone
+from agents.command import parse
+from agents.runs import LEARNERS, REFERENCES, is_begun, opened, read_result
+from agents.settings import SettingError
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import needed_for
@@ -47,25 +47,25 @@ RANGES = {
         "replay": tune.randint(2, 17),
     },
 }
-"""What is drawn for the trials of each learner."""
+"""The distributions of the settings that are drawn, by learner."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train with settings drawn from ranges, side by side, and rank them by strength.
+    """Train with settings drawn from ranges, in parallel, and rank them by strength.
 
-    The first argument may be the learner; options that are not listed here are those of train.py, for all trials. The
-    same command goes on with an interrupted sweep.
+    The first argument may be the learner. The other options are those of train.py, for all trials. The same command
+    continues an interrupted sweep.
     """
 
     trials: int = 16
-    """Trainings."""
+    """Number of trials."""
 
     folder: Path | None = None
     """Folder of the sweep; by default runs/sweep- and the time."""
 
     ray: str | None = None
-    """Ray cluster to train on: its address, or auto for the one of this machine; by default a new one here."""
+    """Address of the Ray cluster, or auto for the one of this machine; by default a new one here."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)
@@ -76,24 +76,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     sweep, rest = tyro.cli(Sweep, args=words, prog="python -m agents.tune", return_unknown_args=True)
     try:
-        learner, base = train.parse(rest)
+        learner, base = parse(rest)
         base = with_absolute_paths(base)
         if base.resume:
-            raise CheckpointError("--resume is not for sweeps: the same command goes on with one")
-        name = next(name for name, module in train.LEARNERS.items() if module == learner.__name__)
+            raise CheckpointError("--resume is not for sweeps: the same command continues a sweep")
+        name = next(name for name, module in LEARNERS.items() if module == learner.__name__)
         if name not in RANGES:
-            raise CheckpointError(f"there are ranges for {' and '.join(RANGES)}, not for {name}")
+            raise CheckpointError(f"sweeps are for the learners {' and '.join(RANGES)}, not for {name}")
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
+        learner.Run(replace(base, folder=folder))  # a wrong setting is an error here, not in every trial
         connect(sweep.ray)
-    except (CheckpointError, ImportError, OSError) as error:
+    except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"agents.tune: error: {error}", file=sys.stderr)
         return 2
     console = Console()
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
     def trial(drawn: dict[str, Any]) -> None:
-        """Train with settings that were drawn, and report the strength."""
+        """Train with the drawn settings, and report the strength."""
         run_trial(name, replace(base, folder=folder / words_of(drawn)), rounded(drawn))
 
     results = tune.Tuner(
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_config=tune.RunConfig(
             name="tune",
             storage_path=str(folder),
-            failure_config=tune.FailureConfig(max_failures=3),  # of nodes, above all
+            failure_config=tune.FailureConfig(max_failures=3),  # mostly of nodes
             verbose=1,
         ),
     ).fit()
@@ -116,65 +117,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return settings where policies are named by whole paths: a trial works in a folder of its own."""
-    changed = {}
-    for name in ("credit", "against", "init"):
-        kind, colon, path = getattr(base, name, "none").rpartition(":")
+    """Return settings with absolute paths in the names of policies, because a trial has its own working folder."""
+    hints, changed = get_type_hints(type(base), include_extras=True), {}
+    for name in (each.name for each in fields(base) if hints[each.name] is str):
+        kind, colon, path = getattr(base, name).rpartition(":")
         if Path(path).exists() and (colon or path not in POLICIES):
             changed[name] = f"{kind}{colon}{Path(path).absolute()}"
     return replace(base, **changed)
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with three digits, so that people can name them."""
+    """Return settings with three digits, which make short names."""
     return {name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in drawn.items()}
 
 
 def words_of(drawn: dict[str, Any]) -> str:
-    """Return the name of a trial: what was drawn for it."""
+    """Return the name of a trial: the drawn settings."""
     return ",".join(f"{name}={value}" for name, value in rounded(drawn).items())
 
 
 def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
-    """Train as train.py does, or go on with that, and report to Tune.
-
-    The strength is the share of games won against the strongest opponent that the learner is measured against.
+    """Begin or resume a trial, and report its strength to Tune: the share of games won against the last reference.
 
     Args:
-        name: of the learner.
-        base: settings of all trials; `folder` is that of this one.
-        drawn: what is set for this one.
+        name: name of the learner.
+        base: settings of all trials, with the folder of this trial.
+        drawn: settings of this trial only.
     """
-    learner = importlib.import_module(train.LEARNERS[name])
+    learner = importlib.import_module(LEARNERS[name])
     settings = replace(base, **drawn)
-    folder = settings.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder):
-        going_on = replace(settings, resume=folder)
-        begun = (folder / CHECKPOINT).exists()
-        if begun and (folder / RESULT).exists() and learner.Run.read_settings(folder) == going_on:
-            counts = json.loads((folder / RESULT).read_text())
-        else:
-            run = learner.Run.resume(going_on) if begun else learner.Run.begin(settings)
+    resumed = replace(settings, resume=settings.folder)
+    counts = read_result(settings.folder) if is_begun(settings.folder) else None
+    if counts is None or learner.Run.read_settings(settings.folder) != resumed:
+        with opened(learner.Run, resumed if is_begun(settings.folder) else settings) as run:
             shown = len(run.curve)
 
             def progress(run: Any) -> None:
                 nonlocal shown
                 if len(run.curve) > shown:
                     shown = len(run.curve)
-                    _, _, _, games, wins, *_ = run.curve[-1]
-                    tune.report({"strength": wins / games, "trained": run.done / run.total})
+                    strength = run.curve[-1].wins / run.curve[-1].games
+                    tune.report({"strength": strength, "trained": run.done / run.total})
 
             run.train(progress)
-            counts = {other: c._asdict() for other, c in run.finish().items()}
-            checkpoint.write(folder / RESULT, (json.dumps(counts, indent=2) + "\n").encode())
-    opponent, counts = list(counts.items())[-1]
-    strength = counts["wins"] / counts["games"]
-    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **counts})
+            counts = run.finish()
+    opponent, result = list(counts.items())[-1]
+    strength = result.wins / result.games
+    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **result._asdict()})
 
 
 def show(results: Any, name: str, folder: Path, console: Console) -> int:
-    """Show the trials, the strongest first, and what comes next; return the exit code."""
+    """Show the trials, the strongest first; return the exit code."""
     finished = [result for result in results if result.metrics and "wins" in result.metrics]
     finished.sort(key=lambda result: -result.metrics["strength"])
     table = Table(title=f"{len(finished)} of {len(results)} trials, 95 % intervals", title_justify="left")
@@ -188,15 +181,13 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
     if finished:
         best = folder / words_of(finished[0].config)
         console.print("The strongest is the run", str(best), soft_wrap=True)
-        console.print(
-            "Part of that is luck, as of the best of many: new games say more, as those of wotd arena."
-        )
+        console.print("The best of many trials is partly lucky; measure it again with wotd arena.")
     for error in results.errors:
         print(f"agents.tune: error: {error}", file=sys.stderr)
     if results.errors:
         return 1
     if len(finished) < len(results):
-        console.print("Interrupted. The same command goes on, with", f"--folder {folder}", soft_wrap=True)
+        console.print("Interrupted. Continue with the same command and", f"--folder {folder}", soft_wrap=True)
         return 130
     return 0
 

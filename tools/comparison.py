@@ -1,10 +1,10 @@
-"""`make comparison`: train in several ways, grade on the way by perfect play, and write that into docs/training.md.
+"""`make comparison`: train by several methods, grade them by perfect play, and write the result to docs/training.md.
 
-Every point of a curve is a number of games against perfect play, in which what is given away is what is lost. Training
-goes on in runs/comparison: after an interruption the same command goes on with it, and what is finished stays. Each
-training uses one core; commands with different --methods may run side by side, `td` before what learns by its value.
-The page is written by a command with all methods; others show their table. A run of other settings is refused; after a
-change of the learner itself, remove runs/comparison.
+Every point of a curve is graded by games against perfect play. The runs are in runs/comparison. After an interruption
+the same command continues, and finished runs are kept. Each run uses one core. Commands with different --methods may run
+in parallel, but `td` must be finished before the methods that use its value. A command with all methods writes the page;
+other commands print their table. Runs with other settings are refused. After a change of a learner, remove
+runs/comparison.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rich.console import Console
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents import checkpoint, training
+from agents import ppo
 from agents.checkpoint import CheckpointError
 from agents.evaluate import FINAL
-from agents.runs import CHECKPOINT, Stopped, alone, plain
+from agents.runs import LEARNERS, Stopped, is_begun, opened, stopping
+from agents.settings import kept
 from tools import pages
-from train import LEARNERS, stopping
-from wotd_env import Game, Rules, analysis, solver
+from wotd_env import Game, Rules, analysis, files, solver
 from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policies.sb3 import Trained
@@ -41,16 +41,16 @@ PAGE, PICTURE = "training.md", "comparison.svg"
 
 
 class Method(NamedTuple):
-    """A way to train."""
+    """A method of training."""
 
     words: str
     learner: str
     """of `train.py`"""
     preset: str
     changes: dict[str, Any]
-    """settings that differ from the preset's"""
+    """settings that differ from the preset"""
     masked: bool = True
-    """without, illegal actions can be chosen and lose the game"""
+    """otherwise illegal actions can be chosen and lose the game"""
 
 
 GREEDY = {"past": 0.0, "greedy": 1.0}
@@ -70,16 +70,16 @@ METHODS = {
 
 
 class Scale(NamedTuple):
-    """How much is trained and graded."""
+    """The amounts of training and grading."""
 
     seeds: int
     games: int
-    """that each point is graded by"""
+    """games that grade each point"""
     changes: dict[str, dict[str, Any]]
     """settings of the learners"""
 
 
-# One thread each: several would spend processor time on waiting for each other.
+# One thread each: several threads would spend processor time waiting for each other.
 FULL = Scale(3, 1000, {"td": {"milestones": 30, "threads": 1}, "ppo": {"milestones": 15}})
 QUICK = Scale(
     2,
@@ -107,39 +107,39 @@ def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Pa
     preset = importlib.import_module(LEARNERS[method.learner]).PRESETS[method.preset]
     changes = {**method.changes, **scale.changes[method.learner]}
     if changes.get("credit") == "td":
-        # Trained here: the package may have no learnt value for this board.
+        # The value trained here: the package may have no learned value for this board.
         changes["credit"] = str(folder.with_name(f"td-{seed}"))
     rules = Rules(spaces=spaces)
-    # What the learner measures by itself is not used here, and would be counted as time to learn.
+    # The measurements of the learner are not used here, and would count as training time.
     return replace(preset, rules=rules, seed=seed, folder=folder, milestone_games=rules.players, **changes)
 
 
 class Curve:
-    """The points of a run, kept in a file.
+    """The points of a run, stored in a file.
 
     Args:
-        file: where they are kept.
-        table: what grades.
+        file: the file.
+        table: the solution that grades.
         games: games for each point.
-        settings: of the run.
+        settings: settings of the run.
 
     Raises:
-        CheckpointError: if the file is of other settings.
+        CheckpointError: if the file belongs to other settings.
     """
 
     def __init__(self, file: Path, table: solver.Table, games: int, settings: Any) -> None:
         self.file, self.table, self.games = file, table, games
-        self.made = json.loads(json.dumps({"games": games, "settings": plain(settings)}))
-        kept: dict[str, Any] = {"points": [], "done": False} | self.made
+        self.made = json.loads(json.dumps({"games": games, "settings": kept(settings)}))
+        stored: dict[str, Any] = {"points": [], "done": False} | self.made
         if file.is_file():
-            kept = json.loads(file.read_text())
-        if any(kept.get(name) != value for name, value in self.made.items()):
-            raise CheckpointError(f"{file} is of other settings; remove it and {settings.folder}")
-        self.points: list[Point] = [(a, b, c) for a, b, c in kept["points"]]
-        self.done = kept["done"]
+            stored = json.loads(file.read_text())
+        if any(stored.get(name) != value for name, value in self.made.items()):
+            raise CheckpointError(f"{file} belongs to other settings; remove it and {settings.folder}")
+        self.points: list[Point] = [(a, b, c) for a, b, c in stored["points"]]
+        self.done = stored["done"]
 
     def add(self, seconds: float, policy: Policy) -> None:
-        """Grade what has been learnt after some processor time."""
+        """Add the grade of a policy after some processor time."""
         graded = analysis.grade(
             policy, self.table, self.games, seed=FINAL, opponent=f"oracle:{self.table.file}"
         ).all
@@ -147,44 +147,41 @@ class Curve:
         self.save()
 
     def save(self) -> None:
-        """Keep what there is."""
+        """Write the file."""
         content = {"points": self.points, "done": self.done, **self.made}
-        checkpoint.write(self.file, json.dumps(content).encode())
+        files.write(self.file, json.dumps(content).encode())
 
 
 def train_masked(method: Method, settings: Any, curve: Curve, console: Console) -> None:
-    """Train as `train.py` does, or go on with that.
+    """Begin or resume a run of `train.py`, and train to its end.
 
     Raises:
-        CheckpointError: if the training was begun with other settings.
-        Stopped: on Ctrl-C, after what is in progress.
+        CheckpointError: if the run was started with other settings.
+        Stopped: on Ctrl-C, after the current update.
     """
     learner = importlib.import_module(LEARNERS[method.learner])
     folder = settings.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder):
-        if (folder / CHECKPOINT).is_file():
-            if plain(begun := learner.Run.read_settings(folder)) != plain(settings):
-                raise CheckpointError(f"{folder} was begun with other settings; remove it and {curve.file}")
-            run = learner.Run.resume(begun)
-        else:
-            run = learner.Run.begin(settings)
+    if is_begun(folder):
+        begun = learner.Run.read_settings(folder)
+        if kept(begun) != kept(settings):
+            raise CheckpointError(f"{folder} was started with other settings; remove it and {curve.file}")
+        settings = begun
 
-        def progress(run: Any) -> None:
-            if run.milestone >= len(curve.points):
-                curve.add(run.seconds, run.player())
+    def progress(run: Any) -> None:
+        if run.milestone >= len(curve.points):
+            curve.add(run.seconds, run.policy())
 
-        with stopping(run, console):
-            run.train(progress)
+    with opened(learner.Run, settings) as run, stopping(run, console.print):
+        run.train(progress)
 
 
 class _Graded(BaseCallback):
-    """Adds points to a curve, evenly spread over the training, and lets the entropy bonus fall.
+    """Adds points to a curve, evenly spread over the training, and reduces the entropy bonus.
 
-    The seconds of a point are without what the grading before it has taken.
+    The seconds of a point do not contain the earlier grading.
     """
 
-    def __init__(self, curve: Curve, settings: training.Settings) -> None:
+    def __init__(self, curve: Curve, settings: ppo.Settings) -> None:
         super().__init__()
         self.curve, self.settings, self.began = curve, settings, time.process_time()
 
@@ -194,7 +191,7 @@ class _Graded(BaseCallback):
     def _on_rollout_start(self) -> None:
         done = self.num_timesteps / self.settings.decisions
         assert isinstance(self.model, MaskablePPO)
-        self.model.ent_coef = training.entropy(self.settings, self.num_timesteps)
+        self.model.ent_coef = ppo.entropy(self.settings, self.num_timesteps)
         if min(done, 1) * self.settings.milestones >= len(self.curve.points):
             seconds = time.process_time() - self.began
             self.curve.add(seconds, Trained(self.model.policy))
@@ -203,18 +200,18 @@ class _Graded(BaseCallback):
     _on_training_end = _on_rollout_start
 
 
-def train_unmasked(settings: training.Settings, curve: Curve) -> None:
-    """Train the network of PPO in the vector environment, where an illegal action loses; from the beginning."""
+def train_unmasked(settings: ppo.Settings, curve: Curve) -> None:
+    """Train the network of PPO from the start in the vector environment, where an illegal action loses."""
     curve.points = []
     rules = {"spaces": settings.rules.spaces}
-    model = training.make_model(settings, SB3VecEnv(settings.games, opponents="greedy", **rules))
+    model = ppo.make_model(settings, SB3VecEnv(settings.games, opponents="greedy", **rules))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*a game is lost by an illegal action")
         model.learn(settings.decisions, _Graded(curve, settings), use_masking=False)
 
 
 def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> str:
-    """Return the table of the curves' ends, and the picture."""
+    """Return the table of the last points, and the picture."""
     rows = []
     for name, runs in curves.items():
         ends = [points[-1] for points in runs]
@@ -258,9 +255,7 @@ def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
     )
     for color, (name, runs) in enumerate(curves.items()):
         for i, points in enumerate(runs):
-            seconds, shares, _ = zip(
-                *points[1:], strict=True
-            )  # the first one is of the network before it learns
+            seconds, shares, _ = zip(*points[1:], strict=True)  # the first point is the untrained network
             label = METHODS[name].words.replace("`", "") if i == 0 else None
             axes.plot(seconds, shares, color=f"C{color}", linewidth=1.2, label=label)
     axes.axhline(50, color="grey", linewidth=0.8, linestyle=":")
@@ -278,12 +273,12 @@ def compare(
     say: Callable[[str], None],
     console: Console,
 ) -> dict[str, list[list[Point]]]:
-    """Train by all methods and seeds, as far as that is still to be done; return the curves.
+    """Train by all methods and seeds that are not finished; return the curves.
 
     Raises:
         Stopped, KeyboardInterrupt: if it is interrupted.
         FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
-        CheckpointError: if a training has other settings, or comes before the one that it learns from.
+        CheckpointError: if a run has other settings, or needs another run that is not finished.
     """
     table = Oracle().table(Game(Rules(spaces=spaces)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -297,11 +292,9 @@ def compare(
         for name in names:
             method = METHODS[name]
             if method.changes.get("credit") == "td":
-                learnt, _ = curve_of("td", seed)
-                if not learnt.done:
-                    raise CheckpointError(
-                        f"{name} learns from what td has learnt; {learnt.file} says that it has not"
-                    )
+                td, _ = curve_of("td", seed)
+                if not td.done:
+                    raise CheckpointError(f"{name} uses the value of td; finish that run first: {td.file}")
             curve, settings = curve_of(name, seed)
             if not curve.done:
                 say(f"{name}, seed {seed}")
@@ -319,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 2 for a missing table, 130 if interrupted."""
     parser = argparse.ArgumentParser(prog="python -m tools.comparison", description=__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help="seconds instead of hours, which shows nothing (a trial)"
+        "--quick", action="store_true", help="take seconds instead of hours; the result means nothing"
     )
     parser.add_argument(
         "--spaces", type=int, default=Rules.spaces, help=f"the board (default {Rules.spaces})"
@@ -333,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help=f"default {' '.join(METHODS)}",
     )
-    parser.add_argument("--into", type=Path, help="use and write everything in this folder instead (a trial)")
+    parser.add_argument("--into", type=Path, help="read and write all files in this folder")
     options = parser.parse_args(arguments)
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {options.seeds}")
@@ -349,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tools.comparison: error: {error}", file=sys.stderr)
         return 2
     except (Stopped, KeyboardInterrupt):
-        print("Interrupted; the same command goes on.", file=sys.stderr)
+        print("Interrupted; continue with the same command.", file=sys.stderr)
         return 130
     whole = set(options.methods) == set(METHODS) and not options.quick and options.spaces == Rules.spaces
     if not whole and not options.into:

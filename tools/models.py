@@ -1,7 +1,7 @@
-"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md about all of them.
+"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md.
 
-A run of train.py takes the place of the model for the same policy and rules. What is known of it is kept beside the
-network as a file of JSON, from which the page is made.
+The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
+describes the training; the page is made from the cards.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from agents import checkpoint, export, report
-from agents.runs import CHECKPOINT, RESULT
+from agents.folder import CHECKPOINT, RESULT
+from agents.runs import LEARNERS
 from tools import pages
-from wotd_env import Rules, models
+from wotd_env import Rules, files, models
 from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
 
@@ -28,10 +29,10 @@ ROOT = Path(__file__).parent.parent
 PAGE, PICTURE = "models.md", "models.svg"
 
 OWN = {
-    *("preset", "seed", "rules", "folder", "resume"),  # they have a place of their own, or none
+    *("preset", "seed", "rules", "folder", "resume"),
     "final_games",  # it changes no network
 }
-"""Settings that are not listed among those that differ from the preset."""
+"""Settings that the command of a card does not list, or lists in its own way."""
 
 HEAD = """# Models in the box
 
@@ -54,10 +55,10 @@ whose training is not in its time ([credits](training.md#what-the-presets-learn-
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 2 for a run that cannot be taken."""
+    """Run the command; return its exit code: 0, 2 for a run that cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
-    parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
+    parser.add_argument("--into", type=Path, help="write all files to this folder")
     options = parser.parse_args(arguments)
     box, docs = (options.into, options.into) if options.into else (models.FOLDER, ROOT / "docs")
     try:
@@ -77,8 +78,8 @@ def put(run: Path, box: Path) -> Path:
     """Put the network of a finished run into a folder, with its card; return its file.
 
     Raises:
-        ValueError: if it is made for other rules than a model for its players and powers, has not come to its end, or
-            is none that plays well against everyone.
+        ValueError: if the run is not finished, is not of PPO or TD(lambda) in self-play, or has other rules than the
+            model for its players and powers.
         OSError: if it cannot be read.
     """
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
@@ -89,7 +90,7 @@ def put(run: Path, box: Path) -> Path:
     if policy not in ("ppo", "td") or settings.get("against", "itself") != "itself":
         raise ValueError(f"{run} must be a run of ppo or of td in self-play")
     if not (run / RESULT).is_file():
-        raise ValueError(f"{run} has not come to its end: python train.py --resume {run}")
+        raise ValueError(f"{run} is not finished: python train.py --resume {run}")
     with (run / "curve.csv").open(newline="") as lines:
         head, *rows = csv.reader(lines)
     card = {
@@ -105,18 +106,16 @@ def put(run: Path, box: Path) -> Path:
     if policy == "td":
         file = file.with_suffix(".npz")
         value = learned.load(run / "value.npz")
-        checkpoint.write(file, learned.save(value, np.float16))
+        files.write(file, learned.save(value, np.float16))
     else:
         file = file.with_suffix(".onnx")
         export.export_onnx(run, file)
-    checkpoint.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
+    files.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     return file
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line that trained a network: its settings as far as they differ from those of its preset."""
-    from train import LEARNERS
-
+    """Return the command line that trained a network, with the settings that differ from its preset."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -130,7 +129,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def page(cards: list[dict[str, Any]], box: Path) -> str:
-    """Return the page on the models in a folder, of which these are the cards."""
+    """Return the page about the models in a folder, from their cards."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

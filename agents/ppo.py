@@ -1,19 +1,9 @@
-"""Training by self-play: settings, the loop, and what it leaves in the run folder.
+"""PPO by self-play: settings, the run, and its connection to Stable-Baselines3.
 
-MaskablePPO learns from the decisions of all seats of a game where each of them stands for itself (`gamma` 0), and of
-one seat otherwise; then the other seats are played by the network as it is. In a share of the games earlier snapshots
-of it, or `greedy`, play all seats but one. A run has equally spaced *milestones*. At each of them the network is added
-to the pool of snapshots, its strength is measured, and a checkpoint is written; the first one is written before
-anything else:
-
-    checkpoint.pt     all that `--resume` needs
-    model.zip         the best snapshot so far as SB3 saves it, see `agents.trained`
-    model.onnx        the same when the training has come to its end; the run folder goes by it as a policy
-    config.json       settings and versions, to be read by people
-    curve.csv, .png   strength against `random`, `greedy` and `planner` at every milestone
-    result.json       the final table
-    events.out.*      TensorBoard: losses, speed, results by opponent
-    .lock             keeps a second training out
+MaskablePPO learns in one of two ways. With `gamma` 0 each decision stands for itself, and the decisions of all seats
+are learned from. Otherwise one seat of each game learns, and the current network plays the other seats. In a share of
+the games earlier snapshots of the network, or `greedy`, play all seats but one. A snapshot is added to the pool at
+every milestone, see `agents.runs`. Equal seeds and settings give equal networks.
 """
 
 from __future__ import annotations
@@ -35,14 +25,13 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
-from agents import checkpoint, runs, trained
+from agents import checkpoint, runs, settings
 from agents.checkpoint import CheckpointError
-from agents.evaluate import Counts
 from agents.export import export_onnx
-from agents.network import PathPolicy
-from agents.runs import policy_of
+from agents.network import PathNetwork, PathPolicy
 from agents.selfplay import SelfPlayVecEnv
-from wotd_env import STATE, Phase, Rules, models
+from agents.settings import NamesNoCode, SettingError
+from wotd_env import STATE, Phase, make_policy, models
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.planning.planner import Value
@@ -51,55 +40,18 @@ from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import Policy
 
 LEAST_ENTROPY = 1 / 30
-"""What is left of the entropy bonus at the end."""
-
-
-def value_of(name: str, rules: Rules) -> Value | None:
-    """Return the value that credits are measured by, see `Settings.credit`; None for none.
-
-    Raises:
-        ValueError: if there is no such policy, it does not plan, or it is for other rules.
-    """
-    if name == "none":
-        return None
-    if name == "auto":
-        try:
-            models.find("td", rules)
-            name = "td"
-        except ValueError:
-            name = "planner"
-    policy = policy_of("credit", name, rules)
-    if not isinstance(policy, Planner):
-        raise ValueError(f"credit must be a policy that plans, as planner and td:FILE do, got {name!r}")
-    return policy.value
-
-
-def device_of(name: str) -> th.device:
-    """Return a device that is known to work.
-
-    Raises:
-        ValueError: if it does not.
-    """
-    try:
-        number = th.zeros((), device=name)
-        number.item()
-    except Exception as error:  # torch has a kind of its own for every cause
-        why = str(error).splitlines()[0]
-        raise ValueError(f"device must be cpu or one that torch can use here, got {name!r}: {why}") from error
-    return number.device
+"""Share of the entropy bonus that is left at the end."""
 
 
 @dataclass(frozen=True)
-class Settings(runs.Settings):
+class Settings(settings.Settings):
     """Train MaskablePPO by self-play, then measure it against random, greedy and planner.
 
-    Ctrl-C saves the run after the update in progress; --resume goes on with it.
+    Ctrl-C saves the run after the current update; --resume continues it.
     """
 
-    policies = ("credit",)
-
     preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the others: quick and rules take 5 minutes of one core, standard an hour; rules learns by results."""
+    """Defaults of the other settings: quick and rules take 5 minutes of one core, standard an hour."""
 
     decisions: int = 400_000
     """Decisions of the learner to train on."""
@@ -108,37 +60,37 @@ class Settings(runs.Settings):
     """Games played side by side."""
 
     steps: int = 16
-    """Decisions taken in each game between two updates of the network."""
+    """Decisions in each game between two updates of the network."""
 
     past: float = 0.0
-    """Share of the games against snapshots; the snapshot is drawn anew after every update."""
+    """Share of the games against snapshots; another snapshot is drawn after every update."""
 
     greedy: float = 0.0
-    """Share of the games against greedy. The rest is played against the network as it is."""
+    """Share of the games against greedy. The other games are against the current network."""
 
     width: int = 64
     """Units of the network's hidden layers."""
 
-    planned: bool = True
-    """Score holds and moves by the ends of the turn: the turn planner is a layer of the network, without powers."""
+    planned: Literal["auto", "on", "off"] = "auto"
+    """Score holds by the turn planner, as a layer of the network. It ignores powers; auto: off with any powers."""
 
     credit: str = "auto"
-    """Policy by whose value decisions are paid at once; none: by the result; auto: td if the package has a model."""
+    """Policy whose value rewards each decision; none: reward results only; auto: the bundled td, or planner."""
 
     gamma: float = 0.0
-    """Discount from one decision to the next: 0 suits credits, which are paid at once, and 1 the result at the end."""
+    """Discount per decision: 0 with rewards for each decision, 1 with rewards for results only."""
 
     learning_rate: float = 3e-3
-    """Step size of Adam at the start; it falls linearly to 0."""
+    """Learning rate of Adam at the start; it falls linearly to 0."""
 
     batch_size: int = 256
     """Decisions in a gradient step."""
 
     epochs: int = 5
-    """Passes over the decisions between two updates."""
+    """Passes over the decisions in an update."""
 
     gae_lambda: float = 0.0
-    """Lambda of generalized advantage estimation, counted in decisions; without effect where gamma is 0."""
+    """Lambda of generalized advantage estimation, per decision; no effect with gamma 0."""
 
     entropy: float = 0.15
     """Weight of the entropy bonus at the start; it falls linearly to a thirtieth."""
@@ -150,30 +102,69 @@ class Settings(runs.Settings):
     """Games against each of random, greedy and planner after the training, at least."""
 
     threads: int = 1
-    """Threads of the network's arithmetic; with another number its sums, and so the network, are other ones."""
+    """Threads of torch. Another number changes the order of sums, and so the network."""
 
-    device: str = "cpu"
-    """Where the network learns: cpu, cuda or what else torch has; on another device it becomes another network."""
+    device: NamesNoCode = "cpu"
+    """Device of the network: cpu, cuda or another device of torch. Another device gives another network."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         presets = ("quick", "standard", "rules")
         self.check("preset", self.preset in presets, "must be quick, standard or rules")
+        self.check("planned", self.planned in ("auto", "on", "off"), "must be auto, on or off")
         self.check_counts("decisions", "games", "steps", "width", "epochs", "threads")
         self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
         self.check_positive("learning_rate")
         self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
-        if self.resume is None:
-            value_of(self.credit, self.rules)
-            device_of(self.device)
-        why = (
-            "must be positive without credits, because only the end of a game pays then (preset rules has 1)"
-        )
+        why = "must be positive with credit none, because only the end of a game is rewarded then (preset rules: 1)"
         self.check("gamma", self.gamma > 0 or self.credit != "none", why)
-        self.check("greedy", self.past + self.greedy <= 1, f"must leave room for past = {self.past}")
+        self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
         rollout = self.games * self.steps
-        check_integer("batch_size", self.batch_size, 2, why="to normalise advantages")
+        check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")
         self.check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
+
+    @property
+    def plans(self) -> bool:
+        """Whether the network scores holds by the turn planner."""
+        return self.planned == "on" or (self.planned == "auto" and self.rules.powers != "any")
+
+    def value(self) -> Value | None:
+        """Load the value function that rewards decisions, see `credit`; None for none.
+
+        Raises:
+            SettingError: if the policy is unknown, does not plan, or is made for other rules.
+        """
+        if self.credit == "none":
+            return None
+        policy = credit_auto(self) if self.credit == "auto" else self.policy("credit")
+        planner = isinstance(policy, Planner)
+        self.check("credit", planner, "must be a policy that plans turns, such as planner or td:FILE")
+        assert isinstance(policy, Planner)
+        return policy.value
+
+
+def credit_auto(settings: Settings) -> Policy:
+    """Return the best bundled policy that plans by these rules: `td` if there is a model, otherwise `planner`."""
+    try:
+        models.find("td", settings.rules)
+    except ValueError:
+        return Planner()
+    return make_policy("td")
+
+
+def device_of(name: str) -> th.device:
+    """Return a device of torch after a trial.
+
+    Raises:
+        SettingError: if it does not work.
+    """
+    try:
+        number = th.zeros((), device=name)
+        number.item()
+    except Exception as error:  # torch raises almost any kind
+        why = str(error).splitlines()[0]
+        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
+    return number.device
 
 
 PRESETS = {
@@ -185,7 +176,7 @@ PRESETS = {
         milestones=20,
         steps=64,
         past=0.25,
-        planned=False,
+        planned="off",
         credit="none",
         gamma=1.0,
         learning_rate=1e-3,
@@ -198,16 +189,19 @@ PRESETS = {
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return a network that has learnt nothing, and the way in which it learns in `env`, see `Settings`.
+    """Return an untrained network with its learning algorithm in `env`.
 
-    The next `env.reset()` begins games that no other seed has. From here on torch works by as many threads as are set,
-    because sums depend on their number, and on a GPU in an order that does not change.
+    The next `env.reset()` begins games that no other seed has. Sets the number of torch's threads, because sums depend
+    on it. On a GPU, torch is set to deterministic operations.
+
+    Raises:
+        SettingError: if the device does not work.
     """
     th.set_num_threads(settings.threads)
     device = device_of(settings.device)
     if device.type != "cpu":
         th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA asks for it then
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it then
     model = MaskablePPO(
         PathPolicy,
         env,
@@ -219,11 +213,11 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         gae_lambda=settings.gae_lambda,
         ent_coef=settings.entropy,
         clip_range=settings.clip,
-        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.planned},
+        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.plans},
         seed=settings.seed,
         device=device,
     )
-    # SB3 has seeded it by the seed itself, and then game i + 1 of one seed would be game i of the next.
+    # SB3 seeds the games with the seed itself: game i + 1 of one seed would be game i of the next.
     env.seed(settings.seed << 32)
     return model
 
@@ -234,38 +228,30 @@ def entropy(settings: Settings, decisions: int) -> float:
 
 
 class Run(runs.Run):
-    """A training and its run folder.
-
-    Args:
-        settings: the settings; `folder` is set.
+    """A training run of PPO.
 
     Attributes:
         model: the learner.
         env: the games it learns from.
-        pool: the weights of all snapshots.
+        pool: the weights of the snapshots, if they are opponents.
     """
 
     learner, unit, kind = "ppo", "decisions", Settings
     fixed = ("preset", "folder", "rules", "games", "width", "planned", "seed")
-    part_names = ("decisions", "updates", "network", "optimizer", "pool", "state", "seat", "starts")
     packages = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        # The opponents are set below: most of them are made of the model.
-        self.env = SelfPlayVecEnv(
-            self.game,
-            [self.references["random"]] * settings.games,
-            settings.seed,
-            value_of(settings.credit, settings.rules),
-        )
+        # The opponents are set below, because some of them need the model, which needs the environment.
+        random = self.references["random"]
+        self.env = SelfPlayVecEnv(self.game, [random] * settings.games, settings.seed, settings.value())
         self.model = make_model(settings, self.env)
         self.past = copy.deepcopy(self.model.policy)
         self.pool: list[dict[str, th.Tensor]] = []
 
         past = round(settings.games * settings.past)
         greedy = min(round(settings.games * settings.greedy), settings.games - past)
-        # Where the future does not count, each decision stands for itself, whichever seat has made it.
+        # With gamma 0 each decision stands for itself, so the decisions of all seats are learned from.
         itself = Trained(self.model.policy, sample=True) if settings.gamma else None
         opponents: dict[str, tuple[Policy | None, int]] = {
             "itself": (itself, settings.games - past - greedy),
@@ -279,7 +265,7 @@ class Run(runs.Run):
 
     @property
     def done(self) -> int:
-        """Decisions learnt from."""
+        """Decisions learned from."""
         return int(self.model.num_timesteps)
 
     @property
@@ -287,12 +273,12 @@ class Run(runs.Run):
         """Decisions to learn from."""
         return int(self.settings.decisions)
 
-    def player(self) -> Trained:
-        """Return what plays the network's most likely actions."""
+    def policy(self) -> Trained:
+        """Return the policy of the network's most likely actions."""
         return Trained(self.model.policy)
 
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train up to the number of decisions set, see `runs.Run.train`."""
+        """Train to the end, see `runs.Run.train`."""
         left = max(self.settings.decisions - self.model.num_timesteps, 0)
         with _one_error():
             self.model.set_logger(configure(str(self.folder), ["tensorboard"]))
@@ -302,52 +288,38 @@ class Run(runs.Run):
                 self.model.logger.close()
 
     def after_update(self, progress: Callable[[Run], None]) -> None:
-        """Do what is due; then make ready for the next update."""
+        """Run the due milestones, then prepare the next update."""
         super().after_update(progress)
         self.model.ent_coef = entropy(self.settings, self.model.num_timesteps)
-        # Whatever is drawn up to the next update, by any generator, follows from the seed and the decisions so far.
+        # All random draws up to the next update follow from the seed and the number of decisions.
         rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
         set_random_seed(int(rng.integers(1 << 32)))
         if self.settings.past:
-            self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
+            network_of(self.past).load_state_dict(self.pool[rng.integers(len(self.pool))])
         self.env.rng = rng
 
     def pass_milestone(self) -> None:
         """Add the network to the pool, and measure it."""
-        self.pool.append(self.weights())
+        if self.settings.past:
+            self.pool.append(self.weights())
         super().pass_milestone()
-        for *_, name, games, wins, _, _ in self.curve[-len(self.references) :]:
-            self.model.logger.record(f"strength/wins_against_{name}", wins / games)
+        for row in self.curve[-len(self.references) :]:
+            self.model.logger.record(f"strength/wins_against_{row.opponent}", row.wins / row.games)
         self.model.logger.dump(self.model.num_timesteps)
 
-    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
-        """Measure the best snapshot of the finished training, and leave it as ONNX, for players without torch."""
-        self.model.policy.load_state_dict(self.pool[self.best])
+    def export(self) -> None:
+        """Write the network as ONNX, for players without torch."""
         export_onnx(self.folder, self.folder / "model.onnx")
-        return super().finish(progress)
-
-    @property
-    def best(self) -> int:
-        """The number of the snapshot to keep, see `runs.best`, by games against the strongest of the references."""
-        name = list(self.references)[-1]
-        return runs.best(
-            [(games, wins, ties) for *_, other, games, wins, ties, _ in self.curve if other == name]
-        )
-
-    def save_network(self) -> None:
-        """Write the best snapshot."""
-        now = self.weights()
-        if self.pool:
-            self.model.policy.load_state_dict(self.pool[self.best])
-        trained.save(self.folder / "model.zip", self.model)
-        self.model.policy.load_state_dict(now)
 
     def weights(self) -> dict[str, th.Tensor]:
-        """Return a copy of the network's weights, in main memory whatever the device."""
-        return {name: weights.cpu().clone() for name, weights in self.model.policy.state_dict().items()}
+        """Return a copy of the network's weights in main memory."""
+        return {
+            name: weights.cpu().clone()
+            for name, weights in network_of(self.model.policy).state_dict().items()
+        }
 
     def parts(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of this learner alone, in main memory."""
+        """Return the learner's part of a checkpoint."""
         moments = self.model.policy.optimizer.state_dict()["state"]
         return {
             "decisions": self.model.num_timesteps,
@@ -356,46 +328,45 @@ class Run(runs.Run):
             "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
             "pool": self.pool,
             "state": th.from_numpy(self.env.state.view(np.uint8)),
-            "seat": th.from_numpy(self.env.seat),
             "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
         }
 
+    def structure(self, begun: bool) -> dict[str, Any]:
+        """Return the structure of `parts`, see `runs.Run.structure`."""
+        like = self.parts()
+        parameters = map(th.Tensor.cpu, self.model.policy.parameters())
+        like["optimizer"] = checkpoint.adam_like(parameters) if begun else {}
+        like["pool"] = [like["network"]]
+        return like
+
     def check(self, saved: dict[str, Any]) -> None:
-        """Make sure that a checkpoint fits this run, see `runs.Run.check`."""
-        own = self.parts()
-        begun = saved["decisions"] != 0
-        for name in self.part_names:
-            if name not in ("optimizer", "pool"):
-                checkpoint.check(name, saved[name], own[name])
-        runs.check_adam(saved["optimizer"], map(th.Tensor.cpu, self.model.policy.parameters()), begun)
-        runs.check_list("pool", saved["pool"], own["network"], begun)
-        for name in self.references:
-            if [row[2:3] for row in saved["curve"]].count((name,)) != len(saved["pool"]):
-                raise CheckpointError(
-                    f"curve must have a measurement against {name} for each snapshot in pool"
-                )
-        for name in ("decisions", "updates"):
-            if saved[name] < 0:
-                raise CheckpointError(f"{name} must not be negative, got {saved[name]}")
+        """Check the games of a checkpoint, see `runs.Run.check`."""
         state = saved["state"].contiguous().numpy().view(STATE)
         check_states(self.settings.rules, state)
         if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
-            raise CheckpointError("state has games that wait for no decision")
-        if (state["player"] != saved["seat"].numpy()).any():
-            raise CheckpointError("seat must be that of the player to act in every game")
+            raise CheckpointError("state must only contain games at a decision")
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take over a checkpoint, see `runs.Run.restore`."""
+        """Load a checkpoint, see `runs.Run.restore`."""
         optimizer = self.model.policy.optimizer
         groups = optimizer.state_dict()["param_groups"]
-        self.model.policy.load_state_dict(saved["network"])
+        network_of(self.model.policy).load_state_dict(saved["network"])
         optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
         self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["updates"]
-        self.pool = saved["pool"]
+        self.pool = saved["pool"] or [
+            saved["network"]
+        ]  # a run may be resumed with snapshots as new opponents
         self.env.state[:] = saved["state"].contiguous().numpy().view(STATE)
-        self.env.seat[:] = saved["seat"].numpy()
+        self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()
+
+
+def network_of(policy: Any) -> PathNetwork:
+    """Return the network of SB3's policy; it has all weights."""
+    network = policy.mlp_extractor
+    assert isinstance(network, PathNetwork)
+    return network
 
 
 class _AfterUpdates(BaseCallback):
@@ -428,7 +399,7 @@ class _AfterUpdates(BaseCallback):
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Keep the thread that writes for TensorBoard from printing an error that it raises in this thread too."""
+    """Keep TensorBoard's thread from printing an error that this thread raises too."""
     hook, others = threading.excepthook, set(threading.enumerate())
     threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
     try:
