@@ -16,7 +16,7 @@ from agents.checkpoint import CheckpointError
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
-from wotd_env.policy import Policy, check_rules
+from wotd_env.policy import Policy, check_plays
 
 OF_THIS_COMMAND = ("resume", "folder", "ray")
 """Settings that a checkpoint does not keep: where the run lies, and where it is computed."""
@@ -101,7 +101,7 @@ def policy_for(name: str, rules: Rules) -> Policy:
         ImportError, OSError, ValueError: as by `make_policy`; also if the policy is made for other rules.
     """
     policy = make_policy(name)
-    check_rules(policy, rules)
+    check_plays(policy, rules)
     return policy
 
 

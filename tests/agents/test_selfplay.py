@@ -1,0 +1,260 @@
+"""Self-play as an SB3 `VecEnv`, and games that measure strength."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.vec_env import VecMonitor
+
+from agents.credit import Creditor
+from agents.evaluate import Counts, measure
+from agents.selfplay import SelfPlayVecEnv
+from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env.planning.values import hand_made
+from wotd_env.policies import Policy
+
+GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
+
+
+VARIANTS = [
+    Rules(spaces=3),
+    Rules(players=3, spaces=3, powers="any"),
+    Rules(players=5, spaces=3, powers="own", immunity=True, colors="random"),
+    Rules(players=4, spaces=3, dead_pieces=5, start="loser"),
+]
+
+
+def learner_actions(mask: np.ndarray, step: int) -> np.ndarray:
+    """Some legal actions, not always the same."""
+    return np.array(
+        [legal[(7 * step + 3 * i) % len(legal)] for i, legal in enumerate(map(np.flatnonzero, mask))]
+    )
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=30), Rules(players=3, max_turns=1)], ids=str)
+def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: Rules):
+    game = Game(rules)
+    opponents: list[Policy] = [GREEDY, FIRST, GREEDY, FIRST, FIRST]
+    env = SelfPlayVecEnv(game, opponents, seed=40)
+
+    # The same games, each in a loop of its own; the learner's seats are the environment's draws.
+    states = [game.reset(1, seed=40 + i) for i in range(len(opponents))]
+    seats = env.seat.copy()
+
+    def until_learner(i: int) -> tuple[float, bool]:
+        """Play the others of game i; return the result and whether the game ended."""
+        state, result, ended = states[i], 0.0, False
+        while True:
+            if state["phase"][0] == Phase.OVER:
+                if not ended:
+                    result, ended = game.rewards(state)[0, seats[i]], True
+                game.reset(state, where=[True])
+                seats[i] = env.seat[i]
+            if state["player"][0] == seats[i]:
+                return result, ended
+            game.step(state, opponents[i].act(game, state, np.random.default_rng()))
+
+    if rules.max_turns > 1:  # otherwise several games end unseen, and their draws cannot be read off
+        for i in range(len(opponents)):
+            until_learner(i)
+    observation: Any = game.observe(env.state)
+    ends = 0
+    for step in range(400 if rules.max_turns > 1 else 0):
+        mask = env.action_masks()
+        assert mask.any(1).all()
+        for i, state in enumerate(states):
+            np.testing.assert_array_equal(observation[i], game.observe(state)[0])
+            np.testing.assert_array_equal(mask[i], game.legal_actions(state)[0])
+        actions = learner_actions(mask, step)
+        observation, rewards, done, infos = env.step(actions)
+        for i, state in enumerate(states):
+            before = seats[i]
+            game.step(state, actions[i : i + 1])
+            last = game.observe(state, seat=before)[0]
+            while state["phase"][0] != Phase.OVER and state["player"][0] != before:
+                game.step(state, opponents[i].act(game, state, np.random.default_rng()))
+                last = game.observe(state, seat=before)[0]
+            result, ended = until_learner(i)
+            assert (rewards[i], done[i]) == (np.float32(result), ended)
+            assert ended or rewards[i] == 0
+            if ended:
+                assert infos[i].keys() == {"terminal_observation", "result"}
+                np.testing.assert_array_equal(infos[i]["terminal_observation"], last)
+            else:
+                assert infos[i] == {}
+            ends += ended
+    assert ends or rules.max_turns == 1
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=2)], ids=str)
+def test_with_all_seats_every_decision_is_the_learners_and_paid_to_its_seat(rules: Rules):
+    game, creditor = Game(rules), Creditor(Game(rules), hand_made)
+    env = SelfPlayVecEnv(game, [None, GREEDY, None, None], seed=40, value=hand_made)
+    alone = np.array([0, 2, 3])
+    state = np.concatenate([game.reset(1, seed=40 + i) for i in alone])
+    ends, seats = 0, set()
+    for step in range(1000):
+        mask = env.action_masks()
+        assert (env.seat == env.state["player"]).all()
+        assert (env.state[alone] == state).all()
+        seats |= set(state["player"].tolist())
+        actions, acting = learner_actions(mask, step), state["player"].copy()
+        _, rewards, done, infos = env.step(actions)
+        credit = creditor.step(state, actions[alone])[np.arange(len(alone)), acting]
+        np.testing.assert_array_equal(rewards[alone], credit)
+        over = game.is_over(state)
+        np.testing.assert_array_equal(done[alone], over)
+        for i in np.flatnonzero(over):
+            assert infos[alone[i]]["result"] == pytest.approx(game.rewards(state)[i, acting[i]])
+            last = game.observe(state[i : i + 1], acting[i : i + 1])[0]
+            np.testing.assert_array_equal(infos[alone[i]]["terminal_observation"], last)
+        game.reset(state, where=over)
+        ends += over.sum()
+    assert ends
+    assert seats == set(range(rules.players))
+
+
+def test_turn_limits_too_short_for_the_learner_to_be_asked_do_no_harm():
+    env = SelfPlayVecEnv(Game(Rules(players=3, max_turns=1)), [RANDOM] * 8)
+    for step in range(50):
+        assert (env.state["player"] == env.seat).all()
+        _, rewards, _, _ = env.step(learner_actions(env.action_masks(), step))
+        assert not rewards.any()
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_wins_and_losses_both_come_through(players: int):
+    env = SelfPlayVecEnv(Game(Rules(players=players)), [RANDOM] * 64, seed=1)
+    results: list[float] = []
+    for step in range(1500):
+        _, rewards, done, _ = env.step(learner_actions(env.action_masks(), step))
+        assert not rewards[~done].any()
+        results += rewards[done].tolist()
+    win, loss = 1.0, -1 / (players - 1)
+    wins, losses = np.isclose(results, win).sum(), np.isclose(results, loss).sum()
+    assert len(results) > 400
+    assert wins > len(results) / 10
+    assert losses > len(results) / 10
+    assert wins + losses > 0.9 * len(results)  # the rest are ties and truncated games
+
+
+def test_the_learner_has_every_seat_equally_often():
+    env = SelfPlayVecEnv(Game(Rules(players=4)), [RANDOM] * 400, seed=2)
+    share = np.bincount(env.seat, minlength=4) / 400
+    assert (abs(share - 1 / 4) < 0.1).all()
+
+
+def test_every_opponent_plays_its_own_games_in_batches():
+    calls: dict[str, list[int]] = {"one": [], "two": []}
+
+    class Counting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            calls[self.name].append(len(state))
+            return GREEDY.act(game, state, rng)
+
+    env = SelfPlayVecEnv(Game(), [Counting("one")] * 30 + [GREEDY] * 30)
+    env.step(learner_actions(env.action_masks(), 0))
+    assert max(calls["one"]) > 1
+    calls["one"].clear()
+    env.opponents = [GREEDY] * 30 + [Counting("two")] * 30
+    for step in range(20):
+        env.step(learner_actions(env.action_masks(), step))
+    assert not calls["one"]
+    assert 1 < max(calls["two"]) <= 30
+    with pytest.raises(ValueError, match=r"opponents must be 60 policies.*got 3"):
+        env.opponents = [GREEDY] * 3
+
+
+class Peeking:
+    """Plays the same whatever it sees, but notes the streams of the games it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self.seen |= set(state["rng"].tolist())
+        return FIRST.act(game, state, rng)
+
+
+class Streams(Game):
+    """A game that notes the streams from which its dice come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.real: set[int] = set()
+
+    def step(self, state: np.ndarray, actions: Any, validate: bool = True) -> None:
+        self.real |= set(state["rng"].tolist())
+        super().step(state, actions, validate)
+
+
+def test_opponents_do_not_see_the_dice_to_come():
+    game, peeking = Streams(), Peeking()
+    env = SelfPlayVecEnv(game, [peeking] * 20, seed=4)
+    for step in range(10):
+        env.step(learner_actions(env.action_masks(), step))
+    assert len(peeking.seen) > 100
+    assert not peeking.seen & (game.real | set(env.state["rng"].tolist()))
+
+
+def test_who_is_measured_does_not_see_the_dice_to_come():
+    game, one, other = Streams(), Peeking(), Peeking()
+    measure(game, one, other, 20, seed=4)
+    assert min(len(one.seen), len(other.seen)) > 100
+    assert not (one.seen | other.seen) & game.real
+
+
+def test_sb3_finds_all_that_it_expects_of_a_vecenv():
+    env = SelfPlayVecEnv(Game(), [GREEDY] * 4, seed=3)
+    assert is_masking_supported(env)
+    np.testing.assert_array_equal(get_action_masks(env), env.action_masks())
+    assert len(env.env_method("action_masks", indices=[1, 2])) == 2
+    assert env.get_attr("render_mode") == [None] * 4
+    assert not env.has_attr("no_such_thing")
+    assert env.env_is_wrapped(VecMonitor) == [False] * 4  # type: ignore[arg-type]
+    first = env.reset()
+    assert env.observation_space.contains(first[0])
+    env.seed(3)
+    again = env.reset()
+    env.seed(3)
+    np.testing.assert_array_equal(again, env.reset())
+
+    model = MaskablePPO("MlpPolicy", VecMonitor(env), n_steps=32, batch_size=32, n_epochs=1, device="cpu")
+    model.learn(256)
+    mean, _ = evaluate_policy(model, VecMonitor(env), n_eval_episodes=8)
+    assert np.all(np.abs(mean) <= 1)
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
+    game = Game(Rules(players=players, max_turns=200))
+    seats: list[int] = []
+
+    class Watching:
+        def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            seats.extend(state["player"][state["turn"] < players].tolist())
+            return GREEDY.act(game, state, rng)
+
+    over: list[int] = []
+    counts = measure(game, Watching(), RANDOM, 100, seed=0, progress=over.append)
+    assert counts.games == -(-100 // players) * players
+    assert (over[0], over[-1]) == (0, counts.games)
+    assert over == sorted(over)
+    assert counts.wins + counts.ties + counts.losses == counts.games
+    assert set(seats) == set(range(players))
+    assert counts.wins > 0.9 * counts.games
+    assert counts == measure(game, GREEDY, RANDOM, 100, seed=0)
+    assert measure(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * counts.games / (players - 1) / 2
+
+
+def test_truncated_games_are_ties():
+    counts = measure(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
+    assert counts == Counts(games=10, wins=0, ties=10, losses=0)

@@ -1,0 +1,138 @@
+"""Settings that a checkpoint contains do not make a user run code."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+import types
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from agents import checkpoint, command, ppo
+from agents.runs import LEARNERS
+from agents.settings import NamesNoCode, kept, names_code
+from wotd_env import Rules
+
+
+class _Stub(types.ModuleType):
+    """A module with any attribute."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+def module_of(learner: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of a learner; RLlib needs an environment of its own, so a stub may stand for it."""
+    try:
+        return importlib.import_module(LEARNERS[learner])
+    except ModuleNotFoundError:
+        names = ["ray", "ray.tune", "ray.tune.registry", "ray.rllib", "wotd_env.adapters.rllib"]
+        names += [
+            "ray.rllib.algorithms",
+            "ray.rllib.algorithms.ppo",
+            "ray.rllib.core",
+            "ray.rllib.core.columns",
+        ]
+        names += [
+            "ray.rllib.core.rl_module",
+            "ray.rllib.core.rl_module.apis",
+            "ray.rllib.core.rl_module.torch",
+        ]
+        names += ["ray.rllib.core.rl_module.apis.value_function_api", "ray.rllib.core.rl_module.rl_module"]
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, _Stub(name))
+        module = importlib.import_module(LEARNERS[learner])
+        del sys.modules["agents.rllib"]
+        monkeypatch.setitem(sys.modules, "agents.rllib", module)  # removed after the test
+        return module
+
+
+@pytest.fixture
+def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module that an attacker might have put where Python finds it."""
+    name = "planted_by_an_attacker"
+    (tmp_path / f"{name}.py").write_text("from wotd_env.policies.planner import Planner as go\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return name
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_no_setting_in_a_checkpoint_runs_code_without_consent(
+    learner: str,
+    evil: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    kind = module_of(learner, monkeypatch).Settings
+    hints = get_type_hints(kind, include_extras=True)
+    usual = kept(kind())
+    names = [name for name, value in usual.items() if not isinstance(value, int | float | dict)]
+    assert {name for name, hint in hints.items() if hint is str} <= set(names)
+    for i, (name, value) in enumerate(
+        (name, value) for name in names for value in (f"{evil}:go", f"deep:{evil}:go")
+    ):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        content = {"learner": learner, "settings": usual | {name: value}}
+        checkpoint.save(folder / "checkpoint.pt", content)
+        assert command.main(["--resume", str(folder)]) == 2
+        message = capsys.readouterr().err
+        assert evil not in sys.modules, (name, value)
+        if hints[name] is str:
+            assert f"names code that would be run: --{name} {value}" in message
+
+
+def test_code_that_the_user_names_again_is_run(evil: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    settings = kept(ppo.Settings()) | {"credit": f"{evil}:go"}
+    checkpoint.save(tmp_path / "checkpoint.pt", {"learner": "ppo", "settings": settings})
+    assert command.main(["--resume", str(tmp_path), "--credit", f"{evil}:go"]) == 2
+    assert (
+        "its content must have the keys" in capsys.readouterr().err
+    )  # there is nothing else in this checkpoint
+    assert evil in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("auto", False),
+        ("td", False),
+        ("td:value.npz", False),
+        ("deep:td:value.npz", False),
+        ("os:abort", True),
+        ("deep:os:abort", True),
+        (["td", "os:abort"], True),
+        (None, False),
+        (3, False),
+    ],
+)
+def test_names_of_code_are_told_from_other_settings(value: Any, code: bool):
+    assert names_code(value) == code
+
+
+def test_a_device_with_a_number_names_no_code():
+    assert get_type_hints(ppo.Settings, include_extras=True)["device"] == NamesNoCode
+
+
+@pytest.mark.parametrize(
+    ("powers", "planned", "plans"),
+    [
+        ("none", "auto", True),
+        ("own", "auto", True),
+        ("any", "auto", False),
+        ("any", "on", True),
+        ("none", "off", False),
+    ],
+)
+def test_holds_are_planned_by_default_unless_powers_are_any(powers: str, planned: Any, plans: bool):
+    settings = dataclasses.replace(ppo.PRESETS["quick"], rules=Rules(powers=powers), planned=planned)
+    assert settings.plans == plans

@@ -1,0 +1,166 @@
+"""Small training runs for the tests, and tools to damage and compare their files."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch as th
+
+from agents import checkpoint, command, ppo, td
+from agents.runs import LEARNERS, Run
+from wotd_env import STATE, Rules
+
+TINY_PPO = dataclasses.replace(
+    ppo.PRESETS["rules"],
+    preset="quick",
+    rules=Rules(spaces=1),
+    decisions=512,
+    milestones=2,
+    games=8,
+    steps=16,
+    batch_size=64,
+    width=8,
+    milestone_games=5,
+    final_games=5,
+)
+
+CREDITED = {"credit": "planner", "planned": "on", "gamma": 0.0, "gae_lambda": 0.0, "entropy": 0.15}
+"""Changes of `TINY_PPO` that learn as the default preset does."""
+
+TINY_TD = td.Settings(
+    rules=Rules(spaces=1),
+    rounds=6,
+    milestones=2,
+    games=16,
+    turns=4,
+    replay=2,
+    batches=3,
+    batch_size=32,
+    width=32,
+    milestone_games=5,
+    final_games=5,
+    threads=1,
+)
+
+
+def learner_of(settings: Any) -> tuple[str, Any]:
+    """The name and the module of the learner with these settings."""
+    return next(
+        (name, importlib.import_module(path))
+        for name, path in LEARNERS.items()
+        if path == type(settings).__module__
+    )
+
+
+def trained(settings: Any, folder: Path, **changes: Any) -> Any:
+    """A run that is trained to its end; not measured."""
+    _, module = learner_of(settings)
+    run = module.Run.begin(dataclasses.replace(settings, folder=folder, **changes))
+    run.train(lambda run: None)
+    return run
+
+
+def resumed(run: Any, **changes: Any) -> Any:
+    """A run that is resumed from its folder, with changed settings."""
+    return type(run).resume(dataclasses.replace(run.read_settings(run.folder), **changes))
+
+
+def arguments(settings: Any, folder: Path) -> list[str]:
+    """The command line of settings whose rules differ from the default in the number of spaces only."""
+    name, _ = learner_of(settings)
+    words = [name, "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if value != field.default and field.name not in ("rules", "folder", "resume"):
+            words += [f"--{field.name.replace('_', '-')}", str(value)]
+    return words
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether two runs have learned the same and would continue in the same way."""
+    measured = [[(row.done, *row[2:]) for row in run.curve] for run in (one, other)]
+    return _equal(one.parts(), other.parts()) and measured[0] == measured[1]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, th.Tensor):
+        return bool(one.equal(other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder; the lock is always empty."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """Resume a run, which must fail with one line and change nothing; return that line."""
+    before = contents(folder)
+    assert command.main(["--resume", str(folder), *options]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("train.py: error: ")
+    assert message.count("\n") == 1
+    assert str(folder) in message
+    assert contents(folder) | {".lock": b""} == before | {".lock": b""}
+    return message
+
+
+def flip(path: Path) -> None:
+    """Damage a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    path.write_bytes(data)
+
+
+def change_checkpoint(folder: Path, change: Callable[[Any], Any]) -> None:
+    """Change the content of a checkpoint, as an attacker could, with a right digest."""
+    content = checkpoint.load(folder / "checkpoint.pt")
+    change(content)
+    checkpoint.save(folder / "checkpoint.pt", content)
+
+
+def put(value: Any, *where: Any) -> Callable[[Any], None]:
+    """A change of one value of a checkpoint."""
+
+    def change(content: Any) -> None:
+        for key in where[:-1]:
+            content = content[key]
+        content[where[-1]] = value
+
+    return change
+
+
+def in_games(field: str, value: Any) -> Callable[[Any], None]:
+    """A change of a field of the third game of a checkpoint."""
+
+    def change(content: Any) -> None:
+        content["state"].numpy().view(STATE)[field][2] = value
+
+    return change
+
+
+@contextmanager
+def no_room(size: int) -> Iterator[None]:
+    """Limit all files to a number of bytes, as a full disk does."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def skip_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a stand-in for `model.onnx`, because the exporter takes seconds."""
+    monkeypatch.setattr(ppo, "export_onnx", lambda run, file: file.write_bytes(b"a network"))
