@@ -49,7 +49,7 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     monkeypatch.setattr(td.Run, "_learn", interrupted)
     command = ["--quick", "--spaces", "0", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "continue with the same command" in capsys.readouterr().err
     half = kept(place, "td-0")
     assert not half["done"]
     assert len(half["points"]) == 2  # the round in progress is saved, and graded when it goes on
@@ -112,7 +112,7 @@ def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
 def test_what_learns_from_another_training_comes_after_it(place: Path, capsys: pytest.CaptureFixture[str]):
     command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "ppo-td"]
     assert comparison.main(command) == 2
-    assert "ppo-td learns from what td has learnt" in capsys.readouterr().err
+    assert "ppo-td uses the value of td" in capsys.readouterr().err
     assert not (place / "comparison" / "0-quick" / "ppo-td-0").exists()
 
 
@@ -122,7 +122,7 @@ def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: p
     td.Run.begin(dataclasses.replace(settings, explore=0.3))
     command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 2
-    assert "was begun with other settings; remove it and" in capsys.readouterr().err
+    assert "was started with other settings; remove it and" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", ["games", "settings"])
@@ -137,7 +137,7 @@ def test_a_finished_run_of_other_settings_is_not_shown(
         scale = QUICK._replace(changes={**QUICK.changes, "td": {**QUICK.changes["td"], "explore": 0.3}})
     monkeypatch.setattr(comparison, "QUICK", scale)
     assert comparison.main(command) == 2
-    assert "td-0.json is of other settings; remove it and " in capsys.readouterr().err
+    assert "td-0.json belongs to other settings; remove it and " in capsys.readouterr().err
     assert (place / comparison.PAGE).read_text() == before
 
 

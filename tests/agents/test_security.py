@@ -13,19 +13,16 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
-import onnx
 import pytest
 
 th = pytest.importorskip("torch")
 contrib = pytest.importorskip("sb3_contrib")
 cloudpickle = pytest.importorskip("cloudpickle")
 
-import train  # noqa: E402
-from agents import checkpoint, export, trained, training  # noqa: E402
+from agents import checkpoint, command, export, ppo, trained  # noqa: E402
 from agents.checkpoint import CheckpointError  # noqa: E402
-from tests.agents.test_training import TINY  # noqa: E402
+from tests.helpers.training import TINY_PPO  # noqa: E402
 from wotd_env import make_policy  # noqa: E402
 
 
@@ -48,7 +45,8 @@ def marker(tmp_path: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has just begun; not to be changed."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    training.Run.begin(dataclasses.replace(TINY, folder=folder))
+    run = ppo.Run.begin(dataclasses.replace(TINY_PPO, folder=folder))
+    run.model.save(folder / "model.zip")  # as users of SB3 do
     return folder
 
 
@@ -94,41 +92,6 @@ def test_sb3_files_are_not_read_without_consent(run: Path, marker: Path, tmp_pat
     assert not marker.exists()
 
 
-def test_a_network_is_loaded_and_exported_without_what_is_pickled_beside_it(
-    run: Path, marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    file = plant(run / "model.zip", marker, tmp_path / "model.zip")
-    expected = trained.load(run).network.state_dict()
-    for source in (file, tmp_path):
-        network = trained.load(source).network
-        assert all(expected[name].equal(tensor) for name, tensor in network.state_dict().items())
-    exported = Mock(
-        model_proto=onnx.ModelProto(producer_name="network")
-    )  # it takes seconds, and reads nothing
-    monkeypatch.setattr(th.onnx, "export", lambda *arguments, **options: exported)
-    assert export.main([str(tmp_path)]) == 0
-    assert onnx.load(tmp_path / "model.onnx").producer_name == "network"
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("member", ["policy.pth", "wotd-env.json"])
-@pytest.mark.parametrize("make", [pickle.dumps, torch_file])
-def test_no_part_of_a_model_that_is_read_runs_code(
-    run: Path, marker: Path, tmp_path: Path, member: str, make: Callable[[Any], bytes]
-):
-    file = tmp_path / "model.zip"
-    with zipfile.ZipFile(run / "model.zip") as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    weights = th.load(io.BytesIO(parts["policy.pth"]), weights_only=True)
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in (parts | {member: make({**weights, "more": Payload(marker)})}).items():
-            archive.writestr(name, content)
-    with pytest.raises(CheckpointError, match=member):
-        trained.load(file)
-    assert export.main([str(file)]) == 2
-    assert not marker.exists()
-
-
 @pytest.mark.parametrize("make", [pickle.dumps, torch_file])
 @pytest.mark.parametrize("part", ["settings", "network", "state", None])
 def test_a_run_is_resumed_without_running_what_its_files_contain(
@@ -147,10 +110,13 @@ def test_a_run_is_resumed_without_running_what_its_files_contain(
     (tmp_path / "checkpoint.pt").write_bytes(data + hashlib.sha256(data).digest())
     for file in ("config.json", "curve.csv", "result.json"):
         (tmp_path / file).write_bytes(pickle.dumps(Payload(marker)))
-    with pytest.raises(CheckpointError, match="damaged, or not of train"):
-        training.Run.read_settings(tmp_path)
-    assert train.main(["--resume", str(tmp_path)]) == 2
+    with pytest.raises(CheckpointError, match="damaged, or not a checkpoint"):
+        ppo.Run.read_settings(tmp_path)
+    assert command.main(["--resume", str(tmp_path)]) == 2
     assert "Unpickl" in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match="damaged, or not a checkpoint"):
+        trained.load(tmp_path)
+    assert export.main([str(tmp_path)]) == 2
     assert not marker.exists()
 
 

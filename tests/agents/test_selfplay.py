@@ -36,7 +36,7 @@ def learner_actions(mask: np.ndarray, step: int) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=30), Rules(players=3, max_turns=1)], ids=str)
+@pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=30)], ids=str)
 def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: Rules):
     game = Game(rules)
     opponents: list[Policy] = [GREEDY, FIRST, GREEDY, FIRST, FIRST]
@@ -59,12 +59,11 @@ def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: 
                 return result, ended
             game.step(state, opponents[i].act(game, state, np.random.default_rng()))
 
-    if rules.max_turns > 1:  # otherwise several games end unseen, and their draws cannot be read off
-        for i in range(len(opponents)):
-            until_learner(i)
+    for i in range(len(opponents)):
+        until_learner(i)
     observation: Any = game.observe(env.state)
     ends = 0
-    for step in range(400 if rules.max_turns > 1 else 0):
+    for step in range(250):
         mask = env.action_masks()
         assert mask.any(1).all()
         for i, state in enumerate(states):
@@ -88,7 +87,7 @@ def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: 
             else:
                 assert infos[i] == {}
             ends += ended
-    assert ends or rules.max_turns == 1
+    assert ends
 
 
 @pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=2)], ids=str)
@@ -98,7 +97,7 @@ def test_with_all_seats_every_decision_is_the_learners_and_paid_to_its_seat(rule
     alone = np.array([0, 2, 3])
     state = np.concatenate([game.reset(1, seed=40 + i) for i in alone])
     ends, seats = 0, set()
-    for step in range(1000):
+    for step in range(400):
         mask = env.action_masks()
         assert (env.seat == env.state["player"]).all()
         assert (env.state[alone] == state).all()

@@ -16,16 +16,16 @@ import pytest
 import torch as th
 from typer.testing import CliRunner
 
-import train
-from agents import checkpoint, evaluate, report, runs, td
+from agents import checkpoint, command, evaluate, report, runs, td
+from agents import folder as folders
 from agents.checkpoint import CheckpointError
 from agents.targets import Samples, self_play
 from agents.td import Network, Run, Settings
-from tests.agents.test_training import contents, flip, put, refusal
-from tests.helpers.games import positions
 from tests.helpers.learned import some_value
+from tests.helpers.training import TINY_TD, arguments, contents, flip, in_games, put, refusal, same, trained
+from tests.helpers.games import positions
 from tools import models as tool
-from wotd_env import STATE, Game, Phase, Rules, analysis, make_policy, models, solver
+from wotd_env import Game, Phase, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.planning.playing import play_turns
@@ -36,22 +36,6 @@ VARIANTS = [
     Rules(players=5, spaces=1, powers="own", immunity=True, colors="random"),
     Rules(players=4, spaces=2, dead_pieces=5, start="loser", max_turns=20),
 ]
-
-TINY = Settings(
-    rounds=6,
-    milestones=2,
-    games=16,
-    turns=4,
-    replay=2,
-    batches=3,
-    batch_size=32,
-    width=32,
-    milestone_games=5,
-    final_games=5,
-    threads=1,
-    rules=Rules(spaces=1),
-)
-
 
 # ------------------------------------------------------------------------------------------------------- what is learnt
 
@@ -110,7 +94,7 @@ def test_the_planner_plays_by_the_network_that_learns(rules: Rules):
 
 
 def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
-    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path, rounds=1, batches=300, average=0.9))
+    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, rounds=1, batches=300, average=0.9))
     game = run.game
     state = game.reset(20, seed=9, roll=False)
     for _ in range(5):
@@ -128,25 +112,9 @@ def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
 # ------------------------------------------------------------------------------------------------------------- running
 
 
-def trained(folder: Path, **changes: Any) -> Run:
-    run = Run.begin(dataclasses.replace(TINY, folder=folder, **changes))
-    run.train(lambda run: None)
-    return run
-
-
-def same(one: Run, other: Run) -> bool:
-    """Whether two runs have learnt the same and would go on in the same way."""
-    return (
-        all(map(np.array_equal, one.value.network, other.value.network))
-        and all(a.equal(b) for a, b in zip(one.network.parameters(), other.network.parameters(), strict=True))
-        and [row[:1] + row[2:] for row in one.curve] == [row[:1] + row[2:] for row in other.curve]
-        and bool((one.state == other.state).all())
-    )
-
-
 def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    first = trained(tmp_path / "first")
-    settings = dataclasses.replace(TINY, folder=tmp_path / "second", init=str(first.folder))
+    first = trained(TINY_TD, tmp_path / "first")
+    settings = dataclasses.replace(TINY_TD, folder=tmp_path / "second", init=str(first.folder))
     second = Run.begin(settings)
     for mine, its in zip(second.value.network, first.value.network, strict=True):
         np.testing.assert_array_equal(mine, its)
@@ -156,7 +124,7 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
     measured = [row[2:] for row in first.curve[-len(first.references) :]]
     assert [row[2:] for row in second.curve] == measured  # it begins as strong as the other has become
 
-    whole = trained(tmp_path / "whole", init=str(first.folder))
+    whole = trained(TINY_TD, tmp_path / "whole", init=str(first.folder))
     assert not same(whole, first)
     assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
     shutil.rmtree(first.folder)  # it is not needed any more
@@ -165,25 +133,18 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
     assert same(rest, whole)
 
 
-def arguments(folder: Path) -> list[str]:
-    """The command line of TINY."""
-    fields = [f for f in dataclasses.fields(TINY) if getattr(TINY, f.name) != f.default and f.name != "rules"]
-    options = [(f"--{f.name.replace('_', '-')}", str(getattr(TINY, f.name))) for f in fields]
-    return ["td", *(word for pair in options for word in pair), "--spaces", "1", "--folder", str(folder)]
-
-
 def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
     games = 600  # enough for two threads
-    one = trained(tmp_path / "1", seed=1, games=games, rounds=3)
-    assert same(one, trained(tmp_path / "2", seed=1, games=games, rounds=3, threads=2))
-    assert same(one, trained(tmp_path / "3", seed=1, games=games, rounds=3, threads=3))
-    assert not same(one, trained(tmp_path / "4", seed=2, games=games, rounds=3))
+    one = trained(TINY_TD, tmp_path / "1", seed=1, games=games, rounds=3)
+    assert same(one, trained(TINY_TD, tmp_path / "2", seed=1, games=games, rounds=3, threads=2))
+    assert same(one, trained(TINY_TD, tmp_path / "3", seed=1, games=games, rounds=3, threads=3))
+    assert not same(one, trained(TINY_TD, tmp_path / "4", seed=2, games=games, rounds=3))
 
 
 def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    whole = trained(tmp_path / "whole")
+    whole = trained(TINY_TD, tmp_path / "whole")
     learn, rounds = Run._learn, 0
 
     def interrupted(self: Run) -> None:
@@ -193,17 +154,17 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
             signal.raise_signal(signal.SIGINT)
         learn(self)
 
-    folder = tmp_path / "parts"
+    folder, before = tmp_path / "parts", signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(Run, "_learn", interrupted)
-    assert train.main(arguments(folder)) == 130
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert command.main(arguments(TINY_TD, folder)) == 130
+    assert signal.getsignal(signal.SIGINT) is before
     assert rounds == 2
     assert f"--resume {folder}" in capsys.readouterr().out
-    assert learned.load(folder / "value.npz").rules == TINY.rules
+    assert learned.load(folder / "value.npz").rules == TINY_TD.rules
     assert not (folder / "result.json").exists()
 
-    assert train.main(["--resume", str(folder)]) == 0
-    assert rounds == TINY.rounds
+    assert command.main(["--resume", str(folder)]) == 0
+    assert rounds == TINY_TD.rounds
     assert (folder / "result.json").exists()
     rest = Run.resume(td.Run.read_settings(folder))
     assert same(whole, rest)
@@ -212,14 +173,14 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
 
 @pytest.mark.parametrize("replay", [1, 2, 9])
 def test_rounds_are_forgotten(tmp_path: Path, replay: int):
-    run = Run.begin(dataclasses.replace(TINY, folder=tmp_path, replay=replay))
+    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, replay=replay))
     run.train(lambda run: None)
-    assert len(run.samples) == min(replay, TINY.rounds + 1)
+    assert len(run.samples) == min(replay, TINY_TD.rounds + 1)
 
 
 def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
-    whole = trained(tmp_path / "whole")
-    Run.begin(dataclasses.replace(TINY, folder=tmp_path / "run"))
+    whole = trained(TINY_TD, tmp_path / "whole")
+    Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path / "run"))
     run = Run.resume(td.Run.read_settings(tmp_path / "run"))
     run.train(lambda run: None)
     assert same(whole, run)
@@ -232,7 +193,7 @@ def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 def test_every_variant_trains(tmp_path: Path, rules: Rules):
-    run = trained(tmp_path / "run", rules=rules, rounds=2)
+    run = trained(TINY_TD, tmp_path / "run", rules=rules, rounds=2)
     assert run.curve[-1][0] == run.done
     assert td.Run.read_settings(run.folder).rules == rules
     state = run.game.reset(50, seed=0)
@@ -244,7 +205,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = tmp_path / "a run"
-    assert train.main(arguments(folder)) == 0
+    assert command.main(arguments(TINY_TD, folder)) == 0
     names = {path.name for path in folder.iterdir()}
     assert names == {
         ".lock", "checkpoint.pt", "config.json", "curve.csv", "curve.png", "result.json", "value.npz",
@@ -253,7 +214,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
     assert all(name in shown for name in runs.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "turns,cpu_seconds,opponent,games,wins,ties,losses"
-    assert len(curve) == 1 + 3 * (TINY.milestones + 1)
+    assert len(curve) == 1 + 3 * (TINY_TD.milestones + 1)
     assert '"td_lambda": 0.8' in (folder / "config.json").read_text()
 
     play_it, grade_it = (shlex.split(line) for line in shown.splitlines()[-2:])
@@ -267,6 +228,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
 @pytest.mark.slow
 def test_self_play_learns(tmp_path: Path):
     run = trained(
+        TINY_TD,
         tmp_path / "run",
         rules=Rules(spaces=0),
         rounds=60,
@@ -317,7 +279,7 @@ def test_a_finished_training_survives_a_table_that_cannot_be_used(
     table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
     harm(table)
     monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
-    assert train.main([*arguments(tmp_path / "run"), "--spaces", "0", "--rounds", "1"]) == 0
+    assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--rounds", "1"]) == 0
     shown = capsys.readouterr().out.splitlines()
     (line,) = (line for line in shown if line.startswith("No comparison with perfect play: "))
     assert words in line
@@ -353,18 +315,18 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
     box.mkdir()
     monkeypatch.setattr(models, "FOLDER", box)
     rules = ("--spaces", "7", "--powers", "own", "--max-turns", "30")
-    assert train.main([*arguments(run), *rules, "--colors", "random"]) == 0
+    assert command.main([*arguments(TINY_TD, run), *rules, "--colors", "random"]) == 0
     file = tool.put(run, box)
     assert {models.find("td", Rules(powers="own", colors=colors)) for colors in ("random", None)} == {file}
-    assert train.main([*arguments(fixed), *rules]) == 0
+    assert command.main([*arguments(TINY_TD, fixed), *rules]) == 0
     before = contents(box)
     assert tool.main([str(tmp_path / "nothing")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
-    response = trained(tmp_path / "response", rules=Rules(), against="greedy", rounds=1)
+    response = trained(TINY_TD, tmp_path / "response", rules=Rules(), against="greedy", rounds=1)
     with pytest.raises(ValueError, match="response must be a run of ppo or of td in self-play"):
         tool.put(response.folder, box)
-    half = trained(tmp_path / "half", rules=Rules(), rounds=1)
-    with pytest.raises(ValueError, match=r"half has not come to its end: python train\.py --resume"):
+    half = trained(TINY_TD, tmp_path / "half", rules=Rules(), rounds=1)
+    with pytest.raises(ValueError, match=r"half is not finished: python train\.py --resume"):
         tool.put(half.folder, box)
     with pytest.raises(
         ValueError, match=r"the network in .*fixed is made for .*colors=None.*colors='random'"
@@ -379,41 +341,29 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder; not to be changed."""
-    return trained(tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1).folder
-
-
-def in_games(field: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """What changes a field of the third game of a checkpoint."""
-
-    def change(content: dict[str, Any]) -> None:
-        content["state"].numpy().view(STATE)[field][2] = value
-
-    return change
+    return trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1).folder
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (in_games("pieces", 100), "game 2: pieces must be"),
-        (in_games("phase", Phase.OVER), "state has games that are not before the first roll of a turn"),
+        (in_games("phase", Phase.OVER), "state must only contain games before the first roll"),
         (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
-        (put(-1, "rounds"), "rounds must be an integer"),
-        (put("2", "rounds"), "rounds must be an integer"),
-        (put(0, "rounds"), "optimizer must have the keys"),
-        (put({}, "optimizer"), "optimizer must have the keys"),
-        (put([], "samples"), "samples must be a list"),
-        (put(th.full((64, 6), 9999, dtype=th.int32), "samples", 0, 0), "samples[0] has features"),
-        (put([(1, 0.0, "nobody", 5, 5, 0, 0)], "curve"), "curve[0] is no measurement"),
+        (put("2", "rounds"), "rounds must be like"),
+        (lambda c: c["optimizer"].pop(0), "optimizer must have the keys"),
+        (put({}, "samples"), "samples must be a list"),
+        (put(th.full((64, 6), 9999, dtype=th.int32), "samples", 0, 0), "samples[0] contains feature"),
         (
             put(th.full((32,), th.nan), "network", "hidden.bias"),
             "network.hidden.bias has values that are not",
         ),
         (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
         (put("ppo", "learner"), "settings must have the keys"),
-        (put("another", "learner"), "is one of the learner another, not ppo or td"),
+        (put("another", "learner"), "has the learner another, not ppo or td"),
         (put("another", "settings", "preset"), "preset must be quick, standard or many"),
         (put({"players": 9}, "settings", "rules"), "players must be"),
-        (put("os:abort", "settings", "against"), "names code to be run: --against os:abort"),
+        (put("os:abort", "settings", "against"), "names code that would be run: --against os:abort"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(
@@ -437,17 +387,17 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
 ):
     assert "width cannot change" in refusal(finished, capsys, "--width", "64")
     assert "rules cannot change" in refusal(finished, capsys, "--players", "3")
-    with runs.alone(finished):
-        assert "another training is at work" in refusal(finished, capsys)
+    with folders.locked(finished):
+        assert "another training is running" in refusal(finished, capsys)
     folder = shutil.copytree(finished, tmp_path / "run")
-    assert train.main(["ppo", "--resume", str(folder)]) == 2
-    assert "is one of the learner td, not ppo" in capsys.readouterr().err
+    assert command.main(["ppo", "--resume", str(folder)]) == 2
+    assert "has the learner td, not ppo" in capsys.readouterr().err
     flip(folder / "checkpoint.pt")
     assert "checkpoint.pt is damaged" in refusal(folder, capsys)
     with pytest.raises(CheckpointError, match="is damaged"):
         td.Run.read_settings(folder)
-    with pytest.raises(FileExistsError, match="goes on with it"):
-        Run.begin(dataclasses.replace(TINY, folder=folder))
+    with pytest.raises(FileExistsError, match="already contains a run"):
+        Run.begin(dataclasses.replace(TINY_TD, folder=folder))
     assert contents(folder).keys() == contents(finished).keys()
 
 
@@ -469,9 +419,11 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
     ],
 )
 def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as stop:
-        train.main(["td", *wrong])
-    assert stop.value.code == 2
+    try:
+        code: Any = command.main(["td", *wrong])
+    except SystemExit as stop:  # raised by the parser
+        code = stop.code
+    assert code == 2
     output = capsys.readouterr()
     assert words in " ".join((output.out + output.err).replace("│", "").split())
 
@@ -479,7 +431,7 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
 @pytest.mark.parametrize("preset", td.PRESETS)
 def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
     small = "--players 3 --games 8 --rounds 1 --milestones 1 --milestone-games 3 --final-games 3"
-    train.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
+    command.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
     settings = Run.read_settings(tmp_path / "run")
     named = td.PRESETS[preset]
     for name in ("preset", "turns", "td_lambda", "replay", "batches"):
@@ -488,9 +440,9 @@ def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
 
 def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stop:
-        train.main(["dqn", "--rounds", "9"])
+        command.main(["dqn", "--rounds", "9"])
     assert stop.value.code == 2
-    assert capsys.readouterr().err == "train.py: error: there is no learner 'dqn', but ppo, td, rllib\n"
+    assert capsys.readouterr().err == "train.py: error: unknown learner 'dqn'; choose ppo, td, rllib\n"
 
 
 def test_help_names_the_learners_and_explains_every_setting(
@@ -498,7 +450,7 @@ def test_help_names_the_learners_and_explains_every_setting(
 ):
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as stop:
-        train.main(["td", "--help"])
+        command.main(["td", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
     assert "Learners: ppo, td, rllib; this is td" in text

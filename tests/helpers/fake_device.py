@@ -17,7 +17,7 @@ import torch as th
 from torch.utils import _pytree as pytree
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-import train
+from agents import command
 from agents.runs import Stopped
 
 NAME = "pretended"
@@ -108,7 +108,7 @@ def register() -> None:
 
 if __name__ == "__main__":
     register()
-    learner, settings = train.parse(sys.argv[1:])
+    learner, settings = command.parse(sys.argv[1:])
     run = learner.Run.begin(settings)
     with contextlib.suppress(Stopped):
         run.train(lambda run: setattr(run, "stop", run.done > 0))

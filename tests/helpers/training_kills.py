@@ -17,8 +17,7 @@ from pathlib import Path
 
 import torch as th
 
-import train
-from agents import trained, training
+from agents import command, trained
 
 SETTINGS = (
     *("--decisions", "64", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
@@ -80,7 +79,7 @@ def start(
             moment = Moment(at)
             if count:
                 count(folder, moment)
-            code = train.main(arguments)
+            code = command.main(arguments)
             sys.setprofile(None)
             os.write(answers, b"%d" % moment.count)
         finally:
@@ -130,7 +129,7 @@ def main(folder: Path, number: int = 100) -> None:
     th.set_num_threads(1)
     # The export takes seconds each time, and writes one file when all else is done.
     vars(training)["export_onnx"] = lambda run, file: None
-    train.main([*SETTINGS, "--folder", str(folder / "warm")])
+    command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
     if files is None or calls is None:

@@ -131,14 +131,13 @@ def test_the_page_is_up_to_date():
 
 def test_the_command_of_a_model_is_taken_by_train():
     pytest.importorskip("torch", reason="needs the extra train")
-    import train
-    from agents import training
+    from agents import command, ppo
 
-    usual, rules = vars(training.PRESETS["quick"]), Rules(players=3, immunity=True)
-    changed = {"seed": 3, "planned": False, "credit": "planner", "clip": 0.1}
+    usual, rules = vars(ppo.PRESETS["quick"]), Rules(players=3, immunity=True)
+    changed = {"seed": 3, "planned": "off", "credit": "planner", "clip": 0.1}
     words = tool.command("ppo", usual | changed, rules).split()
     assert words[:2] == ["python", "train.py"]
-    _, settings = train.parse(words[2:])
+    _, settings = command.parse(words[2:])
     assert vars(settings) | {"folder": None} == usual | changed | {"rules": rules}
 
 
