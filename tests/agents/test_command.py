@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import io
 import itertools
+import json
 import re
 import shlex
 from pathlib import Path
@@ -16,8 +17,8 @@ from rich.console import Console
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from agents import command, export, report
-from agents.ppo import Settings
+from agents import command, export, report, runs
+from agents.ppo import Run, Settings
 from agents.trained import load
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
@@ -25,6 +26,7 @@ from tests.helpers.training import (
     TINY_PPO,
     arguments,
     contents,
+    skip_export,
 )
 from wotd_env import Game, Rules, make_policy
 from wotd_env.cli import app as wotd

@@ -128,7 +128,7 @@ def main(folder: Path, number: int = 100) -> None:
     """Kill and resume so many trainings, race a tenth as many, and print as JSON what became of them."""
     th.set_num_threads(1)
     # The export takes seconds each time, and writes one file when all else is done.
-    vars(training)["export_onnx"] = lambda run, file: None
+    vars(ppo)["export_onnx"] = lambda run, file: None
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
