@@ -1,10 +1,10 @@
 """`make comparison`: train by several methods, grade them by perfect play, and write the result to docs/training.md.
 
-Every point of a curve is graded by games against perfect play. The runs are in runs/comparison. After an interruption
-the same command continues, and finished runs are kept. Each run uses one core. Commands with different --methods may run
-in parallel, but `td` must be finished before the methods that use its value. A command with all methods writes the page;
-other commands print their table. Runs with other settings are refused. After a change of a learner, remove
-runs/comparison.
+Every point of a curve is graded by games against perfect play. The runs are in runs/comparison. After an
+interruption the same command continues, and finished runs are kept. Each run uses one core. Commands with different
+--methods may run in parallel, but `td` must be finished before the methods that use its value. A command with all
+methods writes the page; other commands print their table. Runs with other settings are refused. After a change of a
+learner, remove runs/comparison.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch as th
 
-from agents import command, trained
+from agents import command, ppo, trained
 
 SETTINGS = (
     *("--decisions", "64", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
