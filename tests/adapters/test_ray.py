@@ -12,11 +12,11 @@ from contextlib import contextmanager
 
 import pytest
 
-import train
-from agents import td
-from tests.agents import test_td
-from tests.helpers import ROOT
+from agents import command, td
 from tests.helpers.tournaments import OWN, QUICK, same
+from tests.helpers import ROOT
+from tests.helpers.training import TINY_TD, arguments, trained
+from tests.helpers.training import same as same_run
 from wotd_env.arena import BrokenPolicyError, Tournament, run
 
 pytestmark = [
@@ -78,14 +78,14 @@ def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, mon
         os._exit(1)
 
     monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
-    settings = dataclasses.replace(test_td.TINY, games=600, rounds=5, threads=2)
-    alone = test_td.trained(tmp_path / "alone", games=600, rounds=5, threads=2)
+    settings = dataclasses.replace(TINY_TD, games=600, rounds=5, threads=2)
+    alone = trained(TINY_TD, tmp_path / "alone", games=600, rounds=5, threads=2)
 
     with two_nodes() as kill_one:
         there = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "there", ray="auto"))
         there.train(lambda run: kill_one() if run.rounds == 2 else None)
     assert first.exists()
-    assert test_td.same(alone, there)
+    assert same_run(alone, there)
     assert td.Run.read_settings(there.folder) == dataclasses.replace(
         td.Run.read_settings(alone.folder), resume=there.folder, folder=there.folder
     )
@@ -145,5 +145,5 @@ def test_a_cluster_that_is_not_there_is_missed_soon(address, message):
 
 def test_a_training_says_that_its_cluster_is_not_there(tmp_path, capsys):
     pytest.importorskip("ray")
-    assert train.main([*test_td.arguments(tmp_path), "--ray", "nowhere"]) == 2
+    assert command.main([*arguments(TINY_TD, tmp_path), "--ray", "nowhere"]) == 2
     assert "error: no Ray cluster can be reached at nowhere" in capsys.readouterr().err

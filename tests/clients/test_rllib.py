@@ -22,10 +22,9 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from ray.tune.registry import register_env
 
-import train
-from agents import checkpoint, rllib, runs, trained
+from agents import checkpoint, command, rllib, runs, trained
 from agents.rllib import Run, Settings
-from tests.agents.test_training import flip, refusal
+from tests.helpers.training import flip, refusal
 from wotd_env import Game, Rules
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 
@@ -136,14 +135,9 @@ def test_the_module_has_the_masks_in_what_it_plays_and_learns(tmp_path: Path, op
     [
         (
             {"batch_size": 20_000},
-            "batch_size must be at most 16384, what a learner gets of a rollout, got 20000",
+            "batch_size must be at most 16384, the share of a learner, got 20000",
         ),
-        ({"learners": 32}, "batch_size must be at most 512, what a learner gets of a rollout, got 1024"),
-        ({"opponents": "nobody"}, "opponents must name a policy for the rules at hand"),
-        (
-            {"opponents": "ppo", "rules": Rules(players=3)},
-            "opponents must name a policy for the rules at hand",
-        ),
+        ({"learners": 32}, "batch_size must be at most 512, the share of a learner, got 1024"),
     ],
 )
 def test_what_rllib_could_not_do_is_named_before_it_begins(wrong: dict[str, Any], words: str):
@@ -168,7 +162,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
         after(self, progress)
 
     monkeypatch.setattr(Run, "after_update", interrupted)
-    assert train.main([*arguments, "--folder", str(folder)]) == 130
+    assert command.main([*arguments, "--folder", str(folder)]) == 130
     stopped = trained.load(folder).network.state_dict()
     decisions = checkpoint.load(folder / "checkpoint.pt")["decisions"]
     assert 128 <= decisions < 300
@@ -180,7 +174,7 @@ def test_the_command_trains_and_goes_on_after_an_interruption(
         assert weights.equal(stopped[f"mlp_extractor.{name}"])
 
     capsys.readouterr()
-    assert train.main(["--resume", str(folder)]) == 0
+    assert command.main(["--resume", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert (folder / "model.onnx").is_file()
     assert all(name in shown for name in runs.REFERENCES)

@@ -16,9 +16,8 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 import ray
 
 from agents import td, tune
-from tests.agents import test_td
-from tests.agents.test_training import contents
 from tests.helpers.learned import some_value
+from tests.helpers.training import TINY_TD, arguments, contents, trained
 from wotd_env.planning import learned
 
 pytestmark = [
@@ -38,18 +37,18 @@ def small_ray() -> Iterator[None]:
 
 def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder, again = tmp_path / "sweep", tmp_path / "again"
-    assert tune.main([*test_td.arguments(folder), "--trials", "2"]) == 0
+    assert tune.main([*arguments(TINY_TD, folder), "--trials", "2"]) == 0
     one, other = sorted(folder.glob("learning_rate=*"))
     shown = capsys.readouterr().out
 
     # A trial is what train.py does with its settings.
     drawn = dict(part.split("=") for part in one.name.split(","))
     assert drawn.keys() == tune.RANGES["td"].keys()
-    values = {name: type(getattr(test_td.TINY, name))(value) for name, value in drawn.items()}
-    alone = test_td.trained(tmp_path / "alone", **values)
+    values = {name: type(getattr(TINY_TD, name))(value) for name, value in drawn.items()}
+    alone = trained(TINY_TD, tmp_path / "alone", **values)
     assert same_network(alone.folder, one)
     result = json.loads((one / "result.json").read_text())
-    assert result["planner"] == alone.measure(test_td.TINY.final_games)["planner"]._asdict()
+    assert result["planner"] == alone.measure(TINY_TD.final_games)["planner"]._asdict()
 
     # The strongest is named.
     best = shown.split("The strongest is the run")[1].split()[0]
@@ -58,7 +57,7 @@ def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.Cap
     # One that is finished is not repeated, one that was interrupted goes on.
     shutil.copytree(one, again / one.name)
     td.Run.begin(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name))
-    assert tune.main([*test_td.arguments(again), "--trials", "2"]) == 0
+    assert tune.main([*arguments(TINY_TD, again), "--trials", "2"]) == 0
     assert {path.name for path in again.glob("learning_rate=*")} == {one.name, other.name}
     assert contents(again / one.name) == contents(one)
     assert same_network(again / other.name, other)
@@ -80,8 +79,8 @@ def test_a_sweep_of_best_responses_ranks_them_by_games_against_that_policy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "value.npz").write_bytes(learned.save(some_value(test_td.TINY.rules)))
-    words = [*test_td.arguments(tmp_path / "sweep"), "--trials", "1", "--against", "td:value.npz"]
+    (tmp_path / "value.npz").write_bytes(learned.save(some_value(TINY_TD.rules)))
+    words = [*arguments(TINY_TD, tmp_path / "sweep"), "--trials", "1", "--against", "td:value.npz"]
     assert tune.main(words) == 0
     (run,) = (tmp_path / "sweep").glob("learning_rate=*")
     assert [*json.loads((run / "result.json").read_text())] == [f"td:{tmp_path / 'value.npz'}"]
@@ -89,7 +88,7 @@ def test_a_sweep_of_best_responses_ranks_them_by_games_against_that_policy(
 
 
 def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = test_td.trained(tmp_path / "run", rounds=1, milestones=1)
+    run = trained(TINY_TD, tmp_path / "run", rounds=1, milestones=1)
     assert tune.main(["--resume", str(run.folder)]) == 2
     assert "--resume is not for sweeps" in capsys.readouterr().err
     with pytest.raises(SystemExit):
