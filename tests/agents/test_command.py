@@ -223,3 +223,16 @@ def test_settings_are_explained_in_one_line_because_the_help_keeps_line_breaks()
         for field, text in (pair for node in classes for pair in itertools.pairwise(node.body)):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                 assert "\n" not in ast.literal_eval(text.value), f"{file.name}: {ast.unparse(field)}"
+
+
+def test_no_module_imports_the_command_file():
+    """`train.py` is the command and nothing else; what others need is in agents/."""
+    files = [
+        file for folder in ("agents", "tools", "wotd_env", "tests") for file in (ROOT / folder).rglob("*.py")
+    ]
+    assert len(files) > 100
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            assert "train" not in names, file

@@ -149,5 +149,5 @@ def test_a_best_response_beats_its_policy(tmp_path: Path):
         TINY_TD, tmp_path / "run", rules=Rules(spaces=0), against="planner", rounds=60, milestones=1, **small
     )
     game, games = Game(run.settings.rules), 20_000
-    counts = measure(game, run.player(), make_policy("planner"), games, seed=5)
+    counts = measure(game, run.policy(), make_policy("planner"), games, seed=5)
     assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516
