@@ -81,7 +81,7 @@ def test_an_interrupted_run_continues_as_if_it_had_not_been_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     skip_export(monkeypatch)
-    changes = {"past": 0.5, "greedy": 0.25}  # the snapshots of the pool continue too
+    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25}  # the snapshots of the pool continue too
     whole = trained(TINY_PPO, tmp_path / "whole", **changes)
 
     # Ctrl-C in the middle of the second rollout, between two milestones.

@@ -7,7 +7,7 @@ import importlib
 import sys
 import types
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -20,7 +20,9 @@ from wotd_env import Rules
 class _Stub(types.ModuleType):
     """A module with any attribute."""
 
-    __path__: ClassVar[list[str]] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

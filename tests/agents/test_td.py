@@ -341,7 +341,8 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder; not to be changed."""
-    return trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1).folder
+    run: Run = trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1)
+    return run.folder
 
 
 @pytest.mark.parametrize(
