@@ -108,7 +108,8 @@ def grade(folder: Path, rules: Rules) -> str:
     except (ValueError, OSError) as error:  # a damaged table must not fail a finished training
         return f"No comparison with perfect play: {' '.join(str(error).split())}"
     return (
-        f"Against perfect play it would win {graded.share_against_perfect:.2f} % ±{graded.share_against_perfect_error:.2f} of its games; "
+        f"Against perfect play it would win {graded.share_against_perfect:.2f} % "
+        f"±{graded.share_against_perfect_error:.2f} of its games; "
         f"its regret is {graded.regret:.5f} a decision (95 % interval, {GRADED:,} games)."
     )
 

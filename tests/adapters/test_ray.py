@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 
 from agents import command, td
-from tests.helpers.tournaments import OWN, QUICK, same
 from tests.helpers import ROOT
+from tests.helpers.tournaments import OWN, QUICK, same
 from tests.helpers.training import TINY_TD, arguments, trained
 from tests.helpers.training import same as same_run
 from wotd_env.arena import BrokenPolicyError, Tournament, run

@@ -34,7 +34,7 @@ from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.policies import full_name
 from wotd_env.policies.sb3 import Trained
-from wotd_env.policy import check_rules
+from wotd_env.policy import check_plays
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -116,7 +116,7 @@ def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
     assert result.exit_code == 0, result.output
     for policy in (make_policy(str(run.folder)), load(run.folder)):
         with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
-            check_rules(policy, Rules(immunity=True, colors=("fire", "wood")))
+            check_plays(policy, Rules(immunity=True, colors=("fire", "wood")))
 
 
 def test_a_folder_that_is_called_like_a_policy_is_the_policy_in_it(

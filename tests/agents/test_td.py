@@ -21,9 +21,9 @@ from agents import folder as folders
 from agents.checkpoint import CheckpointError
 from agents.targets import Samples, self_play
 from agents.td import Network, Run, Settings
+from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, arguments, contents, flip, in_games, put, refusal, same, trained
-from tests.helpers.games import positions
 from tools import models as tool
 from wotd_env import Game, Phase, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd

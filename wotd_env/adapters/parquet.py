@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wotd_env
-from wotd_env.analysis.equity import analyze, regret_of
 from wotd_env import files
+from wotd_env.analysis.equity import analyze, regret_of
 from wotd_env.arena.blocks import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core import batch

@@ -31,6 +31,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning import turn
+from wotd_env.planning.values import CheckedValue
 
 __all__ = [
     "CHUNK",
@@ -234,8 +235,8 @@ def _value_ends(
     origin = _Origin(np.empty(most, np.int64), np.empty(most, np.int64))
     count = write(states, game.config, *arguments, scratch(), afterstates, origin)
     afterstates = afterstates[:count]
-    # A value that checks records may offer an attribute `unchecked`, because these records need no check.
-    given = np.asarray(getattr(value, "unchecked", value)(game, afterstates), np.float32)
+    trusting = value.unchecked if isinstance(value, CheckedValue) else value
+    given = np.asarray(trusting(game, afterstates), np.float32)
     if given.shape != (count, game.rules.players):
         raise ValueError(f"value must return an array {(count, game.rules.players)}, got {given.shape}")
     shape = choices, len(states)
