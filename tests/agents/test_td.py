@@ -353,7 +353,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
         (put("2", "rounds"), "rounds must be like"),
         (lambda c: c["optimizer"].pop(0), "optimizer must have the keys"),
-        (put({}, "samples"), "samples must be a list"),
         (put(th.full((64, 6), 9999, dtype=th.int32), "samples", 0, 0), "samples[0] contains feature"),
         (
             put(th.full((32,), th.nan), "network", "hidden.bias"),
