@@ -129,7 +129,7 @@ def test_the_command_measures_against_the_policy_and_goes_on(
         (["--init", "nobody"], "policy must be one of"),
         (["--init", "planner"], "init must be a policy with a learned value"),
         (["--init", "td", "--spaces", "3"], "no trained model of td"),
-        (["--init", "td", "--width", "96"], "width must be 64, that of init = td, got 96"),
+        (["--init", "td", "--width", "96"], "width must be 64, as in init = td, got 96"),
     ],
 )
 def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
