@@ -353,9 +353,9 @@ class Run(runs.Run):
         network_of(self.model.policy).load_state_dict(saved["network"])
         optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
         self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["updates"]
-        self.pool = saved["pool"] or [
-            saved["network"]
-        ]  # a run may be resumed with snapshots as new opponents
+        self.pool = saved["pool"]
+        if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
+            self.pool = [saved["network"]]
         self.env.state[:] = saved["state"].contiguous().numpy().view(STATE)
         self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
         self.model._last_obs = self.game.observe(self.env.state)

@@ -103,7 +103,7 @@ def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
 ):
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
     run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "a run", rules=rules))
-    with pytest.raises(ValueError, match=r"holds no policy.*agents\.export"):
+    with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
         make_policy(str(run.folder))
     file = run.folder / "model.onnx"
     assert export.main([str(run.folder)]) == 0

@@ -97,7 +97,7 @@ def test_with_all_seats_every_decision_is_the_learners_and_paid_to_its_seat(rule
     alone = np.array([0, 2, 3])
     state = np.concatenate([game.reset(1, seed=40 + i) for i in alone])
     ends, seats = 0, set()
-    for step in range(400):
+    for step in range(1000):
         mask = env.action_masks()
         assert (env.seat == env.state["player"]).all()
         assert (env.state[alone] == state).all()

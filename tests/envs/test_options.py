@@ -153,7 +153,10 @@ def test_a_missing_window_is_a_missing_dependency(monkeypatch):
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", missing)
     env = WayOfTheDragonEnv(render_mode="human")
-    with pytest.raises(gymnasium.error.DependencyNotInstalled, match="a window needs pygame: pip install"):
+    with pytest.raises(
+        gymnasium.error.DependencyNotInstalled,
+        match="a window needs pygame, part of the extra",
+    ):
         env.reset(seed=0)
     for mode in ("svg", "ansi"):
         headless = WayOfTheDragonEnv(render_mode=mode)

@@ -71,7 +71,7 @@ def test_greedy_decides_for_stuck_and_failing_agents(tmp_path: Path) -> None:
         }
         tables["failing too"] = make(client, HERE, {"kind": "agent", "agent": "failing"})[0]
         for name, at in tables.items():
-            play(at, 10)
+            play(at, 20)
             view = at.view
             notes = {step["note"] for step in view["log"] if step["seat"] == 1} - {None}
             what = "did not answer in time" if name == "stuck" else "failed"

@@ -195,7 +195,7 @@ class OneGame:
 
     @property
     def record(self) -> NDArray[np.void]:
-        """A copy of the game, STATE (1,), with the dice to come. `reset(options={"state": record})` continues it."""
+        """Return a copy of the game, STATE (1,), with the dice to come; the reset option `state` continues it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> NDArray[np.void]:

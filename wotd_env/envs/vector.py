@@ -238,7 +238,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         illegal = np.empty(self.num_envs, np.bool_)
         about_illegal = {}
         if find_illegal(self._state, self._learners, self._mask, chosen, illegal):
-            about_illegal = self._answer_illegal(chosen, illegal)
+            about_illegal = self._answer_illegal(actions, illegal)
         step = self._new_step(chosen, illegal)
         self._play(step)
         self._mask = step.mask.copy()
@@ -338,10 +338,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     # ------------------------------------------------------------------------------------------------ a step
 
-    def _answer_illegal(self, actions: NDArray[np.int64], illegal: NDArray[np.bool_]) -> dict[str, Any]:
+    def _answer_illegal(self, given: ArrayLike, illegal: NDArray[np.bool_]) -> dict[str, Any]:
         """Return the infos on illegal actions. Explain the first one, in an error or, once, in a warning."""
+        actions = self.game.as_actions(self._state, given)
         first = int(illegal.argmax())
-        action, state = int(actions[first]), self._state[first : first + 1]
+        state = self._state[first : first + 1]
+        action = int(np.asarray(given, object)[first])  # also one beyond 64 bits
         if self.illegal == "raise":
             legal = np.flatnonzero(self._mask[first]).tolist()
             words = f"game {first}: {self.game.explain_illegal(state, action)}"

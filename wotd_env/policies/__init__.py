@@ -49,7 +49,7 @@ class Named(NamedTuple):
     words: str
     """description"""
     maker: str
-    """import path of the factory, as `module:name`"""
+    """import path of the factory: module, colon, name"""
     argument: str = ""
     """what may follow the name and a colon; it is passed to the factory"""
     needs_argument: bool = False
