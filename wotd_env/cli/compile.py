@@ -18,8 +18,8 @@ __all__ = ["PARTS", "command", "compile_all"]
 def command() -> None:
     """Compile all kernels in advance, so that no first use has to wait.
 
-    The compiled code is saved beside the package or, if that folder is read-only, in the user's cache folder. The
-    environment variable NUMBA_CACHE_DIR sets another folder.
+    This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
+    that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
     """
     with explained(), progress_bar("parts") as progress:
         progress(0, len(PARTS))

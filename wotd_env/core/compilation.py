@@ -156,12 +156,12 @@ _announced: set[str] = set()
 
 
 def _announce(function: Callable[..., Any], how_often: str) -> None:
-    """Say, once in a process, that something is compiled."""
+    """Log the first compilation of a process."""
     if not _announced:
         _announced.add(function.__module__)
         _log(
-            f"compiling {function.__module__} and what else is used, {how_often}: this takes some seconds; "
-            "`wotd compile` does it for everything at once"
+            f"compiling {function.__module__} and what else is used, {how_often}: this takes up to 20 s of one core; "
+            "`wotd compile` compiles everything at once, in about 75 s of processor time"
         )
 
 
