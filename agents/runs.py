@@ -198,7 +198,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the new total is below what is done, and its end is not measured yet
+                run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
         remove_parts(run.folder)
         run.save()
         if run.done < run.total:

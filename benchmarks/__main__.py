@@ -219,7 +219,7 @@ def profile(rows: dict[str, dict[str, Any]]) -> list[tuple[str, float]]:
     """Return the parts of a decision and what each adds to its time, in nanoseconds."""
     spent = {name: 1e9 / row["inside"] for name, row in rows.items()}
     return [
-        ("the rules: decide, roll, go on to the next decision, restart", spent["game-8192-rules"]),
+        ("the rules: decide, roll, continue to the next decision, restart", spent["game-8192-rules"]),
         ("action mask", spent["game-8192-mask"] - spent["game-8192-rules"]),
         ("rewards and ends", spent["game-8192-ends"] - spent["game-8192-mask"]),
         ("observation", spent["game-8192"] - spent["game-8192-ends"]),

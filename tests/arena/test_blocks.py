@@ -45,7 +45,7 @@ def test_peeking_is_impossible():
     assert len(np.unique(shown["rng"])) == len(shown)  # nothing is told by two views of one game either
     assert all(view.base is None for view in cheat.shown)
 
-    # what is shown does not depend on the stream: games that differ in nothing else look alike
+    # policies do not see the stream: games that differ only in it look alike
     def views(streams: list[int]) -> np.ndarray:
         state = np.repeat(Game(rules).reset(1, seed=1), len(streams))
         state["rng"] = streams
@@ -142,7 +142,7 @@ def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
     assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
     assert same(
         run(tournament, file), results
-    )  # what was forfeited is kept: nothing is played, nothing hangs
+    )  # forfeits are stored, so no game is played again and nothing hangs
 
 
 def test_a_policy_that_ends_its_process_forfeits_every_game_it_is_asked_about():

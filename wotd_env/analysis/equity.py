@@ -96,7 +96,7 @@ def define_errors(players: int) -> str:
     """Return the definition of errors and blunders in words, in equity and in games won."""
     percent = 100 * (players - 1) / players  # of games won, for one unit of equity
     return (
-        f"An error gives away at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
+        f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
         f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."
     )
 
