@@ -7,8 +7,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["PART", "replacing", "write"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PART", "replacing", "save_figure", "write"]
 
 PART = ".part-"
 """First characters of the names of temporary files. A killed process leaves its temporary file behind."""
@@ -16,7 +20,7 @@ PART = ".part-"
 
 @contextmanager
 def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary path beside a file, and let the temporary file replace the file.
+    """Yield a temporary path beside a file; the temporary file then replaces the file.
 
     The temporary name is unique and has the suffix of the file. After an error the file is as it was, and the temporary
     file is removed. If the file is a symbolic link, its target is replaced.
@@ -52,3 +56,12 @@ def write(file: Path, content: bytes, *, sync: bool = True) -> None:
     """
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
+
+
+def save_figure(figure: Figure, file: str | Path) -> None:
+    """Write a figure of matplotlib in the format of the file's ending. Equal figures give equal files."""
+    import matplotlib as mpl
+
+    date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, dpi=120, metadata={date: None} if date else None)

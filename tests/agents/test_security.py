@@ -124,7 +124,7 @@ def test_a_run_is_resumed_without_running_what_its_files_contain(
 def test_an_onnx_file_is_not_unpickled(marker: Path, tmp_path: Path, make: Callable[[Any], bytes]):
     pytest.importorskip("onnxruntime")
     (tmp_path / "model.onnx").write_bytes(make(Payload(marker)))
-    with pytest.raises(ValueError, match=r"model\.onnx holds no network"):
+    with pytest.raises(ValueError, match=r"model\.onnx contains no network"):
         make_policy(f"onnx:{tmp_path / 'model.onnx'}")
     assert not marker.exists()
 
@@ -160,5 +160,5 @@ def test_an_onnx_file_reads_no_file_outside_its_folder(tmp_path: Path):
 
     policy("beside")
     for path in ("../secret", str(tmp_path / "secret"), "link"):
-        with pytest.raises(ValueError, match=r"model\.onnx holds no network"):
+        with pytest.raises(ValueError, match=r"model\.onnx contains no network"):
             policy(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wotd_env import Game, Phase, Rules, make_policy, notation, solver
-from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, annotate, review
+from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, review
 from wotd_env.planning.planner import plan
 from wotd_env.planning.values import hand_made
 
@@ -90,7 +90,7 @@ def test_the_solution_is_not_exact_where_games_are_cut_off_soon(cache, solved):
     shutil.copy(solved, cache / "perfect-0.wotd")
     advisor = Advisor(Game(Rules(spaces=0, max_turns=2)))
     assert not advisor.exact
-    assert advisor.source == "the exact solution of the game without a limit of turns, perfect-0.wotd"
+    assert advisor.source == "the exact solution of the game without a turn limit, perfect-0.wotd"
 
 
 def test_a_table_that_is_not_there_is_not_made(cache):
@@ -183,10 +183,21 @@ def test_regrets_and_luck_make_up_the_result_of_a_game_that_is_solved(cache, sol
         assert mine.result == pytest.approx(expected, abs=1e-4)
 
 
-def test_notes_of_a_review_are_those_of_the_table(cache, solved):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_a_given_table_is_the_only_source(cache, solved, tmp_path):
     recorded = played(Rules(spaces=0), 1, "random", "greedy")
-    assert review(recorded).notes == annotate(recorded, solver.load(solved))
+    game, table = Game(recorded.rules), solver.load(solved)
+    by_table = review(recorded, Advisor(game, table))
+    shutil.copy(solved, cache / "perfect-0.wotd")
+    assert by_table.notes == review(recorded).notes
+    assert by_table.exact
+    damaged = tmp_path / "damaged.wotd"
+    content = bytearray(solved.read_bytes())
+    content[-1000] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(solver.TableError, match="damaged"):
+        Advisor(game, solver.load(damaged)).analyze(visited(game))
+    with pytest.raises(ValueError, match="is for 0 plain spaces, the game has 1"):
+        Advisor(Game(Rules(spaces=1)), table)
 
 
 @pytest.mark.parametrize("rules", [Rules(powers="any"), Rules(players=3, powers="own", spaces=3)])

@@ -165,7 +165,7 @@ def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
     state = moves[game.legal_actions(moves)[:, 32] == 1][:1]
     dice = (state["dice"][0] == 0).sum()
     told = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
-    assert told.startswith("0.500 given away with dice water, ")
+    assert told.startswith("regret 0.500 with dice water, ")
     assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in told
 
 
@@ -206,7 +206,7 @@ def test_grades_and_reviews_count_the_same_errors(table):
     while state["phase"][0] != Phase.OVER:
         actions.append(int(ask(make_policy("random"), game, state, rng)[0]))
         game.step(state, actions[-1:])
-    notes = analysis.annotate(notation.record_game(game.rules, actions, seed=4), table)
+    notes = notes_of(notation.record_game(game.rules, actions, seed=4), table)
     classes = [analysis.classify(note.regret) for note in notes]
     assert round(grades.all.blunders * grades.all.decisions) == classes.count("blunder") > 0
     assert round(grades.all.errors * grades.all.decisions) == len(classes) - classes.count("")
@@ -220,7 +220,11 @@ def test_errors_are_defined_in_equity_and_in_games_won(players: int, words: str)
     assert re.search(words, analysis.define_errors(players))
 
 
-def test_a_recorded_game_is_annotated(table):
+def notes_of(recorded: notation.RecordedGame, table: solver.Table) -> list[analysis.Note]:
+    return analysis.review(recorded, analysis.Advisor(Game(recorded.rules), table)).notes
+
+
+def test_a_recorded_game_is_reviewed(table):
     rules = Rules(spaces=SPACES)
     game = Game(rules)
     state = game.reset(1, seed=21)
@@ -232,7 +236,7 @@ def test_a_recorded_game_is_annotated(table):
         actions.append(int(action[0]))
         game.step(state, action)
     recorded = notation.record_game(rules, actions, seed=21)
-    notes = analysis.annotate(recorded, table)
+    notes = notes_of(recorded, table)
     assert [note.action for note in notes] == actions
     assert [note.regret for note in notes] == pytest.approx(lost)
     worst = max(notes, key=lambda note: note.regret)
@@ -245,7 +249,7 @@ def test_a_recorded_game_is_annotated(table):
 
     wrong = recorded._replace(actions=np.full_like(recorded.actions, 54))
     with pytest.raises(IllegalActionError, match="game 0: action 54"):
-        analysis.annotate(wrong, table)
+        notes_of(wrong, table)
 
 
 def test_regret_is_drawn(table, tmp_path):
@@ -285,13 +289,12 @@ def test_policies_go_by_their_names(table):
 
 def test_what_is_no_table_is_named(game):
     state = game.reset(2, seed=1)
-    recorded = notation.record_game(Rules(spaces=SPACES), [], seed=1)
     name: Any = "p0.wotd"
     for call in (
         lambda: analysis.analyze(game, state, name),
         lambda: analysis.regret(game, state, [31, 31], name),
         lambda: analysis.grade("greedy", name),
-        lambda: analysis.annotate(recorded, name),
+        lambda: analysis.Advisor(game, name),
         lambda: solver.evaluate(make_policy("greedy"), name),
     ):
         with pytest.raises(
@@ -326,7 +329,7 @@ def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
     ("arguments", "message"),
     [
         ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
-        ("greedy {record}", "give policies, or one recorded game or position alone, got greedy, {record}"),
+        ("greedy {record}", "give policies, or one recorded game or position, got greedy, {record}"),
         ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
         ("greedy --blunders -1", "--blunders must be an integer from 0 to 20, got -1"),
         ("greedy --blunders 21", "--blunders must be an integer from 0 to 20, got 21"),
@@ -386,7 +389,7 @@ def test_the_board_is_that_of_the_table_and_is_named(table):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
     assert "first, 5 games on 0 plain spaces" in result.stdout
-    assert "given away" not in result.stdout
+    assert "regret 0." not in result.stdout
 
 
 def test_trust_is_passed_on(table, monkeypatch):

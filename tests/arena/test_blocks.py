@@ -14,8 +14,9 @@ from tests.helpers import ROOT
 from tests.helpers.arena_policies import Broken, Cheat, Dies, Lowest, Refuses, Seer
 from tests.helpers.tournaments import OWN, QUICK, blocks_of, played, same
 from wotd_env import STATE, Game, Phase, Rules, make_policy
-from wotd_env.arena import BrokenPolicyError, Tournament, replay, run
-from wotd_env.arena.blocks import _Asker, play_block
+from wotd_env.arena import BrokenPolicyError, Tournament, replay, run, workers
+from wotd_env.arena.asking import Asker
+from wotd_env.arena.blocks import play_block
 from wotd_env.arena.tournament import Block, game_seed
 from wotd_env.arena.workers import Here
 
@@ -50,7 +51,7 @@ def test_peeking_is_impossible():
         state = np.repeat(Game(rules).reset(1, seed=1), len(streams))
         state["rng"] = streams
         spy = Cheat()
-        _Asker(Game(rules), [spy], [np.random.default_rng(0)], {}, lambda call: None)(0, state)
+        Asker(Game(rules), [spy], [np.random.default_rng(0)], {}, lambda call: None)(0, state)
         return spy.shown[0]
 
     assert views([1, 2, 3]).tobytes() == views([7, 8, 9]).tobytes()
@@ -123,7 +124,7 @@ def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, pl
         assert words.startswith("Traceback")
         assert words.endswith("KeyError: 'turn four'")
         assert 'raise KeyError("turn four")' in words
-        assert "blocks.py" not in words
+        assert "wotd_env/arena" not in words
     assert next(row for row in results.rows if row.policy == bad).forfeits == len(results.forfeits)
 
 
@@ -262,17 +263,21 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     assert "memory" not in done.stderr
 
 
-def test_a_worker_that_keeps_being_killed_is_given_up(monkeypatch):
-    from wotd_env.arena import workers
+def kill(worker: workers.Worker) -> None:
+    """End the process of a worker from outside."""
+    assert worker._process
+    worker._process.kill()
+    worker._process.join()
 
+
+def test_a_worker_that_keeps_being_killed_is_given_up():
     class Doomed(workers.Worker):
         starts = 0
 
         def _start(self):
             pipe = super()._start()
             self.starts += 1
-            self._process.kill()
-            self._process.join()
+            kill(self)
             return pipe
 
     worker = Doomed(Tournament(("random", "first"), QUICK), 60)
@@ -281,9 +286,7 @@ def test_a_worker_that_keeps_being_killed_is_given_up(monkeypatch):
     assert worker.starts == 3
 
 
-def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
-    from wotd_env.arena import workers
-
+def test_a_worker_that_is_killed_from_outside_costs_no_game():
     tournament = Tournament(("random", "first"), QUICK, games=1000)
     matchup = tournament.matchups[0]
     worker = workers.Worker(tournament, 60)
@@ -291,8 +294,7 @@ def test_a_worker_that_is_killed_from_outside_costs_no_game(monkeypatch):
         for i in range(tournament.num_blocks):
             block = tournament.block(matchup, i)
             worker._start()
-            worker._process.kill()
-            worker._process.join()
+            kill(worker)
             again = worker.play_block(block)
             assert not again.forfeits
             assert np.array_equal(again.games, played(tournament, block).games)

@@ -93,7 +93,7 @@ def test_games_of_earlier_runs_are_announced_and_played_again_if_asked(tmp_path,
     assert told() == [
         f"{file}: using 512 games of earlier runs ({date}); fresh=True, or --fresh, plays them again"
     ]
-    assert "512 games are of earlier runs (" in str(vars(show.tables(resumed)[0])["caption"])
+    assert "512 games are from earlier runs (" in str(vars(show.tables(resumed)[0])["caption"])
     caplog.clear()
     again = run(tournament, file, policies=mine, fresh=True)
     assert same(again, resumed)
@@ -146,7 +146,7 @@ def test_foreign_files_are_left_alone(tmp_path):
         connection.execute("CREATE TABLE block (a)")
     for file in (text, database):
         content = file.read_bytes()
-        with pytest.raises(ValueError, match=f"{file.name} is no tournament file"):
+        with pytest.raises(ValueError, match=f"{file.name} is not a tournament file"):
             run(tournament, file)
         assert file.read_bytes() == content
 
@@ -234,7 +234,7 @@ def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
     [
         ("DROP TABLE block", "is damaged (no such table: block). Delete it, or use another file"),
         ("PRAGMA user_version = 1", "has format 1, this version of wotd-env reads 2; use another file"),
-        ("PRAGMA application_id = 1", "is no tournament file: it is a database of something else"),
+        ("PRAGMA application_id = 1", "is not a tournament file: it is another database"),
     ],
 )
 def test_files_that_are_not_as_they_were_are_refused(kept, sql, message):
@@ -310,7 +310,7 @@ def test_a_full_disk_costs_only_what_is_under_way(tmp_path):
     _, errors = process.communicate()
     assert process.returncode == 1
     assert f"Error: the tournament file {file} cannot be written: " in errors
-    assert "What is written is kept" in errors
+    assert "Written blocks are kept" in errors
     assert "Traceback" not in errors
     blocks = len(blocks_of(file))
     assert 5 < blocks < 40

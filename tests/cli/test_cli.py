@@ -111,7 +111,7 @@ def test_arena_names_forfeits_and_says_so_by_its_exit_code():
     assert "games were forfeited" in result.stderr
     assert "tests.helpers.arena_policies:Illegal in seat" in result.stderr
     assert "illegal action 999 (no such action) (game seed" in result.stderr
-    assert "to be read by wotd_env.notation.parse_position: " in result.stderr
+    assert "Position of the first, for wotd_env.notation.parse_position: " in result.stderr
     assert "Traceback" not in result.stderr  # nothing was raised
 
 
@@ -150,7 +150,7 @@ def test_arena_can_be_interrupted_and_goes_on(tmp_path):
     _, errors = process.communicate()
     assert process.returncode == INTERRUPTED
     assert "Interrupted" in errors
-    assert f"What is done is kept in {file}: the same command goes on." in errors
+    assert f"Finished games are saved in {file}; run the same command to continue." in errors
     assert "Traceback" not in errors
     assert blocks() >= 2
 
@@ -276,7 +276,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy random --out results.xls", "must end in .json, .csv, .parquet, got results.xls"),
         ("arena greedy random --plot nowhere/a.png", "no folder nowhere"),
         ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
-        ("arena greedy random --file notes.txt", "notes.txt is no tournament file"),
+        ("arena greedy random --file notes.txt", "notes.txt is not a tournament file"),
         ("arena greedy random --workers -1", "workers must be an integer of at least 0"),
         ("solve", "give one of --spaces"),
         ("solve --spaces 11", "spaces must be an integer from 0 to 10, got 11"),
@@ -372,7 +372,7 @@ def test_a_policy_that_cannot_say_which_rules_it_plays_is_explained(monkeypatch,
     monkeypatch.syspath_prepend(tmp_path)
     result = wotd("watch", "unsure_policy:Policy")
     assert result.exit_code == WRONG_USE
-    assert "policy 'unsure_policy:Policy' cannot be asked for its rules: ZeroDivisionError" in result.stderr
+    assert "policy 'unsure_policy:Policy' cannot check its rules: ZeroDivisionError" in result.stderr
 
 
 def test_without_its_extra_the_command_says_what_to_install():

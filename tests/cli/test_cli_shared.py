@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common, progress
 from wotd_env.cli.common import say
 
 
@@ -41,12 +41,12 @@ def interrupt(*arguments, **options):
         (
             "arena first random --quiet",
             "wotd_env.arena.run",
-            "Interrupted. What is done is kept in arena.sqlite: the same command goes on.\n",
+            "Interrupted. Finished games are saved in arena.sqlite; run the same command to continue.\n",
         ),
         (
             "arena first random --quiet --fresh --file a.sqlite",
             "wotd_env.arena.run",
-            "Interrupted. What is done is kept in a.sqlite: the same command without --fresh goes on.\n",
+            "Interrupted. Finished games are saved in a.sqlite; run the same command without --fresh to continue.\n",
         ),
     ],
 )
@@ -83,8 +83,8 @@ def test_a_bar_ends_with_the_average_rate_and_fits_a_line(monkeypatch, capsys, u
     class Time:
         monotonic = staticmethod(lambda: next(clock))  # a step takes a second
 
-    monkeypatch.setattr(common, "time", Time)
-    with common.progress_bar(unit) as move:
+    monkeypatch.setattr(progress, "time", Time)
+    with progress.progress_bar(unit) as move:
         for done, total in steps:
             move(done, total)
     (line,) = capsys.readouterr().err.splitlines()
@@ -184,7 +184,7 @@ def test_the_arena_finds_out_before_it_plays(monkeypatch, option):
         app, ["arena", "first", "random", option, f"b.{ending}", "--file", f"./b.{ending}"]
     )
     assert result.exit_code == WRONG_USE
-    assert f"b.{ending} is where games are kept" in result.stderr
+    assert f"b.{ending} is the file of the games" in result.stderr
 
 
 @pytest.mark.parametrize("module", ["scipy", "choix"])

@@ -18,8 +18,7 @@ from typer.testing import CliRunner, Result
 from tests.helpers import ROOT
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app
-from wotd_env.cli import play as cli_play
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, match
 from wotd_env.cli.person import Decision, equities, hint
 
 EMPTY = "/".join([".......|....."] * 5)
@@ -392,14 +391,14 @@ def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, 
     play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
     shutil.copy("game.txt", "before.txt")
     play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")  # the game of another one, further on
-    keep = cli_play._Match._choose
+    keep = match.Match._choose
     further = other or Path("before.txt").read_bytes()
 
     def choose(self, state):
         Path("game.txt").write_bytes(further)
         return keep(self, state)
 
-    monkeypatch.setattr(cli_play._Match, "_choose", choose)
+    monkeypatch.setattr(match.Match, "_choose", choose)
     result = play("--resume", "game.txt", typed="stop\n1\nleave\n")
     assert result.exit_code == WRONG_USE
     assert "another program has changed game.txt" in result.output

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import wotd_env
 from wotd_env import files
 from wotd_env.analysis.equity import analyze, regret_of
-from wotd_env.arena.blocks import Blamed
+from wotd_env.arena.asking import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core import batch
 from wotd_env.core.actions import num_actions

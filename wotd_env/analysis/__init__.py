@@ -1,7 +1,7 @@
-"""Grades for decisions: exact ones for the two-player basic game, estimates for all other games.
+"""Grades for decisions: exact for the two-player basic game, estimates for all other games.
 
-The *equity* of an action is the expected reward of the seat to act (1 a win, -1 a loss) if both play perfectly from
-then on. The *regret* of an action is the difference to the equity of the best one. Regrets add up: the mean result of a
+The *equity* of an action is the expected reward of the seat to act under perfect play after it: 1 is a win, -1 a loss.
+The *regret* of an action is the difference from the equity of the best action. Regrets add up: the mean result of a
 policy is the value of the start, minus its regrets, plus the regrets of its opponent.
 """
 
@@ -22,7 +22,7 @@ from wotd_env.analysis.equity import (
 )
 from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
 from wotd_env.analysis.pictures import picture
-from wotd_env.analysis.recorded import Note, Review, SeatReview, annotate, review
+from wotd_env.analysis.recorded import Note, Review, SeatReview, review
 
 __all__ = [
     "BLUNDER",
@@ -40,7 +40,6 @@ __all__ = [
     "Review",
     "SeatReview",
     "analyze",
-    "annotate",
     "classify",
     "define_errors",
     "grade",

@@ -1,4 +1,4 @@
-"""Equities in games of any rules, by the best source at hand."""
+"""Equities in games of any rules, from the best available source."""
 
 from __future__ import annotations
 
@@ -12,46 +12,57 @@ from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.td import Td
-from wotd_env.solver import TableError, cache_file, load
-from wotd_env.solver.table import check_rules, describe_missing
+from wotd_env.solver import Table, TableError, cache_file, load
+from wotd_env.solver.table import check_rules, check_table, describe_missing
 
 __all__ = ["Advisor"]
 
 
 class Advisor:
-    """Knows what decisions are worth to the seat to act, by the best source that is at hand for the rules.
+    """The equities of decisions for the seat to act, from the best available source for the rules.
 
-    1. the exact solution, if its table is in the cache folder (`wotd solve` makes one; none is made here),
-    2. the learnt value that comes with the package for these rules, every turn planned exactly,
-    3. the hand-made value, every turn planned exactly.
+    1. the exact solution, if its table is in the cache folder (`wotd solve` creates it),
+    2. the bundled learned value for these rules, with every turn planned exactly,
+    3. the hand-made value, with every turn planned exactly.
 
-    A table that turns out to be damaged while it is read gives way to the next source. Several threads may ask.
+    If a table turns out to be damaged, the next source replaces it. Several threads may use an advisor.
 
     Args:
         game: the rules.
+        table: use only this table.
 
     Attributes:
         game: the rules.
-        source: what the equities come from, in words.
-        exact: whether that is the exact solution, of games without a limit of turns that may matter.
-        skipped: why each of the better sources is not used; these words name files of this machine.
+        source: the source of the equities in words.
+        exact: whether the equities are exact, which needs the solution and a turn limit that does not matter.
+        skipped: for each better source the reason why it is not used; these texts name files of this machine.
+
+    Raises:
+        TypeError: if the table is not a Table.
+        ValueError: if the table is for another game.
     """
 
     source: str
     exact: bool
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, table: Table | None = None) -> None:
         self.game = game
         self.skipped: tuple[str, ...] = ()
         self._opening = threading.Lock()
-        self._sources = iter((_solution, _learnt, _made_by_hand))
-        self._open_next()
+        self._sources = iter((_solution, _learned, _made_by_hand) if table is None else ())
+        if table is None:
+            self._open_next()
+        else:
+            check_table(table)
+            table.check_rules(game.rules)
+            self._use(_from_table(game, table))
 
     def analyze(self, state: States) -> Analysis:
         """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
 
         Raises:
-            ValueError: for a record that is no game of these rules.
+            ValueError: for a record that is invalid under the rules.
+            TableError: if the given table is damaged.
         """
         while True:
             value = self._value
@@ -59,43 +70,52 @@ class Advisor:
                 actions, equity = plan(self.game, state, value)
             except TableError as error:  # blocks of a table are checked when they are first read
                 with self._opening:
-                    if self._value is value:  # no other thread has found the damage too
+                    if self._value is value:  # otherwise another thread has found the damage first
                         self.skipped += (str(error),)
-                        self._open_next()
+                        if not self._open_next():
+                            raise
             else:
                 return Analysis(equity, actions, actions.argmax(1))
 
-    def _open_next(self) -> None:
+    def _open_next(self) -> bool:
+        """Use the next available source; return False if there is none."""
         for source in self._sources:
             try:
-                self.source, self._value = source(self.game)
+                self._use(source(self.game))
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
             else:
-                self.exact = source is _solution and not _limited(self.game)
-                return
+                return True
+        return False
+
+    def _use(self, source: Source) -> None:
+        self.source, self.exact, self._value = source
 
 
-def _solution(game: Game) -> tuple[str, Value]:
+Source = tuple[str, bool, Value]
+"""Description of a source, whether it is exact, and its value function."""
+
+
+def _solution(game: Game) -> Source:
     check_rules(game.rules)
     file = cache_file(game.rules.spaces)
     if not file.exists():
         raise FileNotFoundError(describe_missing(game.rules.spaces, file))
-    table = load(file)
-    unlimited = " of the game without a limit of turns" if _limited(game) else ""
-    return f"the exact solution{unlimited}, {file.name}", table.for_seats
+    return _from_table(game, load(file))
 
 
-def _limited(game: Game) -> bool:
-    """Return whether games may be truncated so soon that the solution, which knows no limit, is not exact."""
-    return game.rules.max_turns < Rules.max_turns
+def _from_table(game: Game, table: Table) -> Source:
+    exact = game.rules.max_turns >= Rules.max_turns  # the solution has no turn limit
+    unlimited = "" if exact else " of the game without a turn limit"
+    return f"the exact solution{unlimited}, {table.file.name}", exact, table.for_seats
 
 
-def _learnt(game: Game) -> tuple[str, Value]:
+def _learned(game: Game) -> Source:
     policy = Td()
     policy.check_rules(game.rules)
-    return f"the learnt value {models.name_of('td', game.rules)}, every turn planned exactly", policy.value
+    name = models.name_of("td", game.rules)
+    return f"the learned value {name}, every turn planned exactly", False, policy.value
 
 
-def _made_by_hand(game: Game) -> tuple[str, Value]:
-    return "the hand-made value, every turn planned exactly", hand_made
+def _made_by_hand(game: Game) -> Source:
+    return "the hand-made value, every turn planned exactly", False, hand_made

@@ -1,4 +1,4 @@
-"""Equity of states and actions, regret of decisions, and the definition of errors and blunders."""
+"""Equity of states and actions, regret of decisions, definition of errors and blunders."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
     Raises:
         TypeError: if the table is not a Table.
-        ValueError: if the game has other rules, or another board than the table.
+        ValueError: if the table is for another game.
     """
     check_table(table)
     actions, equity = plan(game, state, table.for_seats)
@@ -71,8 +71,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 
     Raises:
         IllegalActionError: if an action is illegal.
-        TypeError: if the table is not a Table.
-        ValueError: if the game has other rules, or another board than the table.
+        TypeError, ValueError: see `analyze`.
     """
     game.check(state, actions)
     return regret_of(analyze(game, state, table), np.asarray(actions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,18 +35,16 @@ MOST_GAMES = 10_000_000  # each takes about 100 bytes
 
 
 class Grade(NamedTuple):
-    """How well one kind of decision was made."""
+    """The quality of one kind of decision. Errors of estimates are half the width of a 95 % interval."""
 
     kind: str
     decisions: int
     regret: float
     """mean of a decision"""
     regret_error: float
-    """half the width of its 95 % interval"""
     per_game: float
     """mean of the sum over a game of one seat"""
     per_game_error: float
-    """half the width of its 95 % interval"""
     errors: float
     """share of decisions with a regret of at least ERROR; blunders are errors too"""
     blunders: float
@@ -85,7 +84,7 @@ class Blunder(NamedTuple):
         action, best = (game.describe_action(self.state, action) for action in (self.action, self.best))
         dice = show_dice(self.state["dice"][0])
         return (
-            f"{self.regret:.3f} given away with dice {dice}: {action}; best: {best}; "
+            f"regret {self.regret:.3f} with dice {dice}: {action}; best: {best}; "
             f'position: "{position(self.rules, self.state)}"'
         )
 
@@ -124,10 +123,8 @@ class Grades:
             "games": self.games,
             "result": self.result,
             "result_error": _known(self.result_error),
-            "kinds": [
-                {name: _known(value) for name, value in grade._asdict().items()} for grade in self.kinds
-            ],
-            "stages": [_known(float(mean)) for mean in self.stages],
+            "kinds": [{name: _known(x) for name, x in grade._asdict().items()} for grade in self.kinds],
+            "stages": [_known(mean) for mean in self.stages.tolist()],
         }
 
 
@@ -141,14 +138,15 @@ def grade(
     table: Table,
     games: int = 10_000,
     seed: int = 0,
+    *,
     opponent: str | Policy | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
     max_turns: int = 1000,
 ) -> Grades:
-    """Let a policy play and grade each of its decisions.
+    """Play games with a policy and grade each of its decisions.
 
     Args:
-        policy: what to grade, or its name, see `make_policy`.
+        policy: the policy to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
         games: games to play, at most 10,000,000; the policy starts every other one.
         seed: game i has the seed `seed + i`.
@@ -158,42 +156,33 @@ def grade(
 
     Raises:
         TypeError: if the table is not a Table.
-        ValueError: for a wrong number of games, seed or name of a policy, or a policy for other rules.
+        ValueError: for an invalid number of games, seed or policy name, or a policy for other rules.
         IllegalActionError: if a policy chooses an illegal action.
     """
     check_table(table)
-    policy, opponent = make_policy(policy), None if opponent is None else make_policy(opponent)
+    players = [make_policy(player) for player in (policy, opponent) if player is not None]
     games = check_integer("games", games, 1, MOST_GAMES)
     seed = check_integer("seed", seed, 0, 2**64 - games)
     game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
-    players = (policy, opponent) if opponent else (policy,)
     for player in players:
         check_plays(player, game.rules)
-    tally = _Tally(games, 1 if opponent else 2)
+    tally = _Tally(game, games, seed, seats=3 - len(players))
     for first in range(0, games, BLOCK):
-        numbers = np.arange(first, min(first + BLOCK, games))
-        rng = np.random.default_rng([seed, first])
-        _play_block(game, table, players, numbers, seed, rng, tally)
-        if progress:
-            progress(first + len(numbers), games)
-    return tally.grades(table.spaces)
+        block = range(first, min(first + BLOCK, games))
+        _play_block(table, players, block, tally)
+        progress(block.stop, games)
+    return tally.grades()
 
 
-def _play_block(
-    game: Game,
-    table: Table,
-    players: Sequence[Policy],
-    numbers: NDArray[np.int64],
-    seed: int,
-    rng: np.random.Generator,
-    tally: _Tally,
-) -> None:
-    """Play games, given by their numbers, side by side, and grade the first player.
+def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _Tally) -> None:
+    """Play a block of games side by side, and grade the first player.
 
     Seat 0 starts. The first of two players has seat i % 2 in game i; a single player has both seats.
     """
-    state = game.reset(len(numbers), seed=seed + int(numbers[0]))
-    rows = np.arange(len(numbers))
+    game = tally.game
+    state = game.reset(len(block), seed=tally.seed + block.start)
+    rng = np.random.default_rng([tally.seed, block.start])
+    rows, numbers = np.arange(len(block)), np.array(block)
     seat = numbers % len(players)
     seats = (np.arange(2) + seat[:, None]) % len(players)
     history: list[NDArray[np.int16]] = []
@@ -205,21 +194,30 @@ def _play_block(
         judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
         if judged.size:
             analysis = analyze(game, state[judged], table)
-
-            def moves(i: int, judged: NDArray[np.int64] = judged) -> tuple[int, tuple[int, ...]]:
-                return seed + int(numbers[judged[i]]), tuple(int(taken[judged[i]]) for taken in history)
-
-            tally.add(game, state[judged], actions[judged], analysis, numbers[judged], moves)
+            moves = partial(_moves, history, judged)
+            tally.add(state[judged], actions[judged], analysis, numbers[judged], moves)
         history.append(actions.astype(np.int16))
     tally.results[numbers] = game.rewards(state)[rows, seat]
 
 
-class _Tally:
-    """Sums by game and kind of decision."""
+def _moves(history: list[NDArray[np.int16]], judged: NDArray[np.int64], i: int) -> tuple[int, ...]:
+    """Return all earlier actions of the i-th judged game."""
+    return tuple(int(actions[judged[i]]) for actions in history)
 
-    def __init__(self, games: int, seats: int) -> None:
+
+class _Tally:
+    """Sums by game and kind of decision.
+
+    Args:
+        game: the rules.
+        games: number of games.
+        seed: seed of game 0.
+        seats: number of graded seats in each game.
+    """
+
+    def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
         shape = (games, len(GRADED_KINDS))
-        self.seats = seats  # whose decisions are graded
+        self.game, self.seed, self.seats = game, seed, seats
         self.results = np.zeros(games)
         self.decisions = np.zeros(shape)
         self.regret = np.zeros(shape)
@@ -231,47 +229,43 @@ class _Tally:
 
     def add(
         self,
-        game: Game,
         state: States,
         actions: NDArray[np.int64],
         analysis: Analysis,
-        number: NDArray[np.int64],
-        moves: Callable[[int], tuple[int, tuple[int, ...]]],
+        games: NDArray[np.int64],
+        moves: Callable[[int], tuple[int, ...]],
     ) -> None:
-        """Add decisions of games, given by number; `moves(i)` returns the seed and the earlier actions of a game."""
+        """Add decisions in games, given by index; `moves(i)` returns the actions before decision i."""
         regret = regret_of(analysis, actions)
-        kind = kinds(game, state)
-        np.add.at(self.decisions, (number, kind), 1)
-        np.add.at(self.regret, (number, kind), regret)
+        kind = kinds(self.game, state)
+        np.add.at(self.decisions, (games, kind), 1)
+        np.add.at(self.regret, (games, kind), regret)
         self.errors += np.bincount(kind[regret >= ERROR], minlength=len(GRADED_KINDS))
         self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(GRADED_KINDS))
+        rules = self.game.rules
         progress = state["pieces"].sum(axis=(1, 2), dtype=np.int64)
-        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
+        most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
         stage = progress * STAGES // (most + 1)
         self.stage_decisions += np.bincount(stage, minlength=STAGES)
         self.stage_regret += np.bincount(stage, regret, STAGES)
         bar = self.worst[-1].regret if len(self.worst) == WORST else 0
-        for i in np.argsort(-regret, kind="stable")[:WORST]:
+        for i in np.argsort(-regret, kind="stable")[:WORST].tolist():
             if regret[i] > bar and regret[i] >= BLUNDER:
-                one, best = state[i : i + 1].copy(), int(analysis.best[i])
-                self.worst.append(
-                    Blunder(float(regret[i]), one, int(actions[i]), best, game.rules, *moves(int(i)))
-                )
+                one, action, best = state[i : i + 1].copy(), int(actions[i]), int(analysis.best[i])
+                game_seed = self.seed + int(games[i])
+                self.worst.append(Blunder(float(regret[i]), one, action, best, rules, game_seed, moves(i)))
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
-    def grades(self, spaces: int) -> Grades:
+    def grades(self) -> Grades:
         """Return the grades."""
-        columns = [*([k] for k in range(len(GRADED_KINDS))), list(range(len(GRADED_KINDS)))]
-        made = [
-            self._grade(name, column)
-            for name, column in zip([*GRADED_KINDS, "all decisions"], columns, strict=True)
-        ]
+        columns = [[k] for k in range(len(GRADED_KINDS))] + [list(range(len(GRADED_KINDS)))]
+        names = (*GRADED_KINDS, "all decisions")
         with np.errstate(invalid="ignore"):
             stages = self.stage_regret / self.stage_decisions
         return Grades(
-            spaces=spaces,
+            spaces=self.game.rules.spaces,
             games=len(self.results),
-            kinds=tuple(made),
+            kinds=tuple(map(self._grade, names, columns)),
             worst=tuple(self.worst),
             stages=stages,
             result=float(self.results.mean()),

@@ -9,6 +9,7 @@ import numpy as np
 from wotd_env.analysis.equity import GRADED_KINDS
 from wotd_env.analysis.grading import STAGES, Grades
 from wotd_env.extras import needed_for
+from wotd_env.files import save_figure
 
 __all__ = ["picture"]
 
@@ -24,7 +25,6 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
         ImportError: if matplotlib is not installed.
     """
     with needed_for("a picture", "arena"):
-        import matplotlib as mpl
         from matplotlib.figure import Figure
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -42,6 +42,4 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     right.set_ylim(bottom=0)
     right.set_title("by stage of the game")
     left.legend()
-    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
-    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
-        figure.savefig(file, dpi=120, metadata={dated: None} if dated else None)
+    save_figure(figure, file)

@@ -1,4 +1,4 @@
-"""Recorded games: the grades of their decisions, and the luck of their dice."""
+"""Recorded games: grades of the decisions, luck of the dice."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.analysis.advice import Advisor
-from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, analyze, classify, kinds, regret_of
+from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, classify, kinds, regret_of
 from wotd_env.core.game import Game
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
 from wotd_env.notation import RecordedGame
-from wotd_env.solver import Table
-from wotd_env.solver.table import check_table
 
-__all__ = ["Note", "Review", "SeatReview", "annotate", "review"]
+__all__ = ["Note", "Review", "SeatReview", "review"]
 
 
 class Note(NamedTuple):
     """A decision of a recorded game with its grade."""
 
     number: int
-    """of the decision in `RecordedGame.actions`"""
+    """index of the decision in `RecordedGame.actions`"""
     turn: int
     seat: int
     kind: str
@@ -40,9 +38,9 @@ class Note(NamedTuple):
     """the best action in words"""
 
     def __str__(self) -> str:
-        told = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}: {self.words} ({self.equity:+.3f})"
+        text = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}: {self.words} ({self.equity:+.3f})"
         mark = classify(self.regret)
-        return f"{told}  {mark}: -{self.regret:.3f}, best: {self.best_words}" if mark else told
+        return f"{text}  {mark}: -{self.regret:.3f}, best: {self.best_words}" if mark else text
 
 
 class SeatReview(NamedTuple):
@@ -77,20 +75,6 @@ class Review(NamedTuple):
     seats: list[SeatReview]
 
 
-def annotate(recorded: RecordedGame, table: Table) -> list[Note]:
-    """Grade every decision of a recorded game that was not forced.
-
-    Raises:
-        TypeError: if the table is not a Table.
-        ValueError: if the game has other rules, or another board than the table.
-        IllegalActionError: if an action of the game is illegal.
-    """
-    check_table(table)
-    game = Game(recorded.rules, skip_forced=False)
-    asked = _asked(game, recorded)
-    return _notes(game, recorded, asked, analyze(game, recorded.states[asked], table))
-
-
 def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     """Grade every decision of a recorded game that was not forced, and measure the luck of every roll.
 
@@ -100,11 +84,13 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
     Raises:
         IllegalActionError: if an action of the game is illegal.
-        ValueError: for records that are no games of the rules.
+        ValueError: for records that are invalid under the rules.
     """
     game = Game(recorded.rules, skip_forced=False)
     advisor = Advisor(game) if advisor is None else advisor
-    asked = _asked(game, recorded)
+    decided = recorded.states[:-1]
+    game.check(decided, recorded.actions)
+    asked = np.flatnonzero(game.legal_actions(decided).sum(1) > 1)
     rolled, before = _rolls(game, recorded)
     after = recorded.states[rolled]
     # One call, so that all equities come from the same source.
@@ -134,15 +120,8 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     return Review(advisor.source, advisor.exact, notes, luck, seats)
 
 
-def _asked(game: Game, recorded: RecordedGame) -> NDArray[np.int64]:
-    """Return the numbers of the decisions that were not forced."""
-    states = recorded.states[:-1]
-    game.check(states, recorded.actions)
-    return np.flatnonzero(game.legal_actions(states).sum(1) > 1)
-
-
 def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], States]:
-    """Return the numbers of the positions after a roll, (M,), and the states before it, STATE (M,)."""
+    """Return the indices of the positions after a roll, (M,), and the states before the rolls, STATE (M,)."""
     before = recorded.states.copy()
     decided = recorded.states[:-1].copy()
     game.decide(decided, recorded.actions)
@@ -156,7 +135,7 @@ def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], State
 
 
 def _notes(game: Game, recorded: RecordedGame, asked: NDArray[np.int64], analysis: Analysis) -> list[Note]:
-    """Return the notes on decisions, given by their numbers (M,), with the analysis of the positions."""
+    """Return the notes on decisions, given by index (M,), with the analysis of their positions."""
     states, actions = recorded.states[asked], recorded.actions[asked]
     regret, kind = regret_of(analysis, actions), kinds(game, states)
     notes = []

@@ -1,14 +1,16 @@
-"""The arena: tournaments between policies whose results can be trusted.
+"""The arena: tournaments between policies.
 
     from wotd_env.arena import Tournament, run
     results = run(Tournament(("greedy", "random"), games=10_000))
 
-Every game is played from every seat with the same dice, every number comes with its interval, and the same seed gives
-the same results on any number of processes. `wotd arena` is the same on the command line.
+Every game is played from every seat with the same dice, and every estimate has a 95 % interval. The same seed gives the
+same results on any number of processes. `wotd arena` does the same on the command line.
 """
 
-from wotd_env.arena.blocks import BrokenPolicyError, Forfeit, replay, results_dtype
-from wotd_env.arena.results import Estimate, Results, Row
+from wotd_env.arena.asking import BrokenPolicyError
+from wotd_env.arena.blocks import Forfeit, replay, results_dtype
+from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.results import Results, Row
 from wotd_env.arena.run import run
 from wotd_env.arena.tournament import Tournament
 

@@ -2,82 +2,28 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.arena.asking import FORFEITED, Asker, BrokenPolicyError, Failure, own_traceback
 from wotd_env.arena.luck import Equity, luck
 from wotd_env.arena.tournament import Block, Tournament, game_seed, generator, seatings
 from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
-from wotd_env.core.words import describe_action
-from wotd_env.policy import Policy, ask, check_plays, play_out
+from wotd_env.policy import Policy, play_out
 
-__all__ = [
-    "Blamed",
-    "BrokenPolicyError",
-    "Forfeit",
-    "GameResults",
-    "PlayedBlock",
-    "play_block",
-    "replay",
-    "results_dtype",
-]
-
-_NO_ACTION = -1
-
-
-class BrokenPolicyError(RuntimeError):
-    """A policy failed. The message names it and ends with its traceback if it raised."""
-
-
-class Blamed:
-    """A policy whose errors name it.
-
-    Args:
-        name: name of the policy.
-        policy: the policy.
-    """
-
-    def __init__(self, name: str, policy: Policy) -> None:
-        self._name, self._policy = name, policy
-
-    def check_rules(self, rules: Rules) -> None:
-        """Check that the policy plays games with these rules, see `wotd_env.policy.check_plays`."""
-        check_plays(self._policy, rules)
-
-    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the actions of the policy.
-
-        Raises:
-            BrokenPolicyError: if it raises, or does not return actions.
-            IllegalActionError: if it returns illegal ones.
-        """
-        before = state.copy()  # a policy may change its input
-        try:
-            actions = self._policy.act(game, state, rng)
-        except Exception as error:
-            words = f"{type(error).__name__}: {error}{_own_traceback(error)}"
-            raise BrokenPolicyError(f"policy {self._name!r} failed: {words}") from error
-        try:
-            game.check(before, actions)
-        except IllegalActionError as error:
-            words = f"policy {self._name!r} failed: {error}"
-            raise IllegalActionError(error.game, error.action, error.legal, words) from None
-        except (ValueError, TypeError) as error:
-            raise BrokenPolicyError(f"policy {self._name!r} failed: {error}") from None
-        return actions
+__all__ = ["Forfeit", "GameResults", "PlayedBlock", "play_block", "replay", "results_dtype"]
 
 
 class Forfeit(NamedTuple):
-    """A game that a policy forfeited, with the data to show it again with `replay`."""
+    """A game that a policy forfeited, with the arguments of `replay`."""
 
     policy: str
     seats: tuple[str, ...]
@@ -136,18 +82,11 @@ def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
     return state
 
 
-_CALLERS = (__file__, ask.__code__.co_filename)
-"""The files between the arena and a policy, which are left out of its traceback."""
-
-
-class _FatalCallError(Exception):
-    """The next call must not be made, because it is known not to return."""
-
-
 def play_block(
     tournament: Tournament,
     policies: Mapping[str, Policy],
     block: Block,
+    *,
     equity: Equity | None = None,
     fatal_calls: Mapping[int, str] | None = None,
     on_call: Callable[[int], None] = lambda call: None,
@@ -155,7 +94,7 @@ def play_block(
 ) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    If a policy raises, it is asked again game by game. It forfeits the games for which it raises again, and those for
+    A policy that raises is asked again game by game. It forfeits the games for which it raises again, and those for
     which it returns an illegal action. A forfeited game ends at once: the policy is last, the others share the win.
 
     Args:
@@ -163,13 +102,12 @@ def play_block(
         policies: name -> policy, at least those of the matchup.
         block: the block.
         equity: measures the luck of the dice.
-        fatal_calls: call -> why it must not be made: it is known not to return. Calls of `Policy.act` are numbered from
-            1. All games of such a call are forfeited.
-        on_call: called with the number of every call before it is made, and with 0 after it.
+        fatal_calls: see `Asker`; all games of such a call are forfeited.
+        on_call: see `Asker`.
         untried: policies that make their first decision in this block.
 
     Raises:
-        BrokenPolicyError: if an untried policy fails in every game that it is first asked about.
+        BrokenPolicyError: if an untried policy fails in every game of its first call.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -180,131 +118,53 @@ def play_block(
 
     names = sorted(set(matchup))
     sits = np.array([names.index(name) for name in matchup])[places]
-    asker = _Asker(
-        game,
-        [policies[name] for name in names],
-        [generator(tournament.seed, block, name) for name in names],
-        fatal_calls or {},
-        on_call,
-    )
+    generators = [generator(tournament.seed, block, name) for name in names]
+    asker = Asker(game, [policies[name] for name in names], generators, fatal_calls or {}, on_call)
+    failures: dict[int, Failure] = {}  # by game, in order of time
 
-    failed: dict[int, str] = {}  # game -> why
-    raised: dict[int, str] = {}  # the first such game of a policy -> traceback
-
-    def choose(policy: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+    def choose(policy: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ask a policy; end the games that it forfeits."""
         nonlocal untried
-        actions, reasons = asker(policy, state[asked])
-        if names[policy] in untried and len(reasons) == asked.size:
-            raise BrokenPolicyError(
-                f"policy {names[policy]!r} failed in its first decision: {reasons[0]}"
-                + _own_traceback(asker.error)
-            )
-        untried = untried - {names[policy]}
-        failed.update((int(asked[i]), reason) for i, reason in reasons.items())
-        raised.update((int(asked[i]), words) for i, words in asker.tracebacks.items())
-        state["phase"][asked[list(reasons)]] = Phase.OVER
+        actions, failed = asker(policy, state[games])
+        if names[policy] in untried and len(failed) == len(games):
+            reason = f"policy {names[policy]!r} failed in its first decision: {failed[0].reason}"
+            raise BrokenPolicyError(reason + own_traceback(failed[0].error))
+        untried -= {names[policy]}
+        failures.update((int(games[i]), failure) for i, failure in failed.items())
+        state["phase"][games[list(failed)]] = Phase.OVER
         return actions
 
-    moves = [actions.astype(np.int16) for actions in play_out(game, state, sits, choose)]
+    log = np.array([actions.astype(np.int16) for actions in play_out(game, state, sits, choose)]).T
 
     results = np.zeros(len(state), results_dtype(n))
     results["duplicate"], results["place"] = duplicates, places
     results["turns"], results["truncated"] = state["turn"], state["truncated"]
     results["points"] = game.scores(state)
     results["forfeit"] = -1
-    results["forfeit"][list(failed)] = state["player"][list(failed)]
+    results["forfeit"][list(failures)] = state["player"][list(failures)]
     _settle(game, state, results)
-    log = np.array(moves).T
     if equity is not None:
         results["luck"] = luck(rules, equity, first_seed, places.shape, log)
+    traced: dict[str, int] = {}  # policy -> the first game that it forfeits by raising
+    for i, failure in failures.items():
+        if failure.error:
+            traced.setdefault(names[sits[i, state["player"][i]]], i)
     forfeits = []
-    for i, reason in sorted(failed.items()):
-        seats, seat = tuple(names[k] for k in sits[i]), int(state["player"][i])
-        taken = tuple(log[i][log[i] != _NO_ACTION].tolist())
-        seed = game_seed(tournament.seed, matchup, int(duplicates[i]))
-        duplicate, words = int(duplicates[i]), raised.get(i, "")
-        forfeits.append(Forfeit(seats[seat], seats, seat, duplicate, seed, taken, reason, words))
-    return PlayedBlock(results, forfeits)
-
-
-class _Asker:
-    """Asks policies for actions and checks their answers."""
-
-    def __init__(
-        self,
-        game: Game,
-        policies: list[Policy],
-        generators: list[np.random.Generator],
-        fatal_calls: Mapping[int, str],
-        on_call: Callable[[int], None],
-    ) -> None:
-        self.game, self.policies, self.generators = game, policies, generators
-        self.fatal_calls, self.on_call = fatal_calls, on_call
-        self.calls = 0
-        self.error: Exception | None = None  # that was raised when a policy was asked last
-        self.raised: set[int] = set()  # the policies that forfeited a game by raising
-        self.tracebacks: dict[
-            int, str
-        ] = {}  # if the last call was the first to add to these: game -> traceback
-
-    def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, str]]:
-        """Return legal actions, or -1 for forfeited games; and the reasons of these: game -> reason."""
-        self.error = None
-        self.tracebacks = {}
-        try:
-            actions = self._act(policy, state)
-        except _FatalCallError as error:
-            return np.full(len(state), _NO_ACTION), dict.fromkeys(range(len(state)), str(error))
-        except Exception as error:
-            self.error = error
-        if self.error:
-            if len(state) == 1:
-                words = f"{type(self.error).__name__}: {self.error}"
-                if policy not in self.raised:
-                    self.raised.add(policy)
-                    self.tracebacks = {0: _own_traceback(self.error).strip()}
-                return np.array([_NO_ACTION]), {0: f"raised {words[:500]}"}
-            singly, tracebacks = [], {}
-            for one in range(len(state)):
-                singly.append(self(policy, state[one : one + 1]))
-                if self.tracebacks:
-                    tracebacks[one] = self.tracebacks[0]
-            self.tracebacks = tracebacks
-            return (
-                np.concatenate([action for action, _ in singly]),
-                {i: reasons[0] for i, (_, reasons) in enumerate(singly) if reasons},
+    for i, failure in sorted(failures.items()):
+        seats, seat = tuple(names[policy] for policy in sits[i]), int(state["player"][i])
+        forfeits.append(
+            Forfeit(
+                policy=seats[seat],
+                seats=seats,
+                seat=seat,
+                duplicate=int(duplicates[i]),
+                game_seed=game_seed(tournament.seed, matchup, int(duplicates[i])),
+                moves=tuple(log[i][log[i] != FORFEITED].tolist()),
+                reason=failure.reason,
+                traceback=own_traceback(failure.error).strip() if traced.get(seats[seat]) == i else "",
             )
-        known = (actions >= 0) & (actions < self.game.num_actions)
-        legal = self.game.legal_actions(state)[np.arange(len(state)), np.where(known, actions, 0)]
-        wrong = np.flatnonzero(~(known & (legal == 1)))
-        reasons = {}
-        for i in wrong:
-            words = describe_action(int(actions[i]), self.game.rules) if known[i] else "no such action"
-            reasons[int(i)] = f"illegal action {actions[i]} ({words})"
-        actions[wrong] = _NO_ACTION
-        return actions, reasons
-
-    def _act(self, policy: int, state: States) -> NDArray[np.int64]:
-        """Ask the policy, unless the call is known not to return."""
-        self.calls += 1
-        if self.calls in self.fatal_calls:
-            raise _FatalCallError(self.fatal_calls[self.calls])
-        self.on_call(self.calls)
-        try:
-            return ask(self.policies[policy], self.game, state, self.generators[policy])
-        finally:
-            self.on_call(0)
-
-
-def _own_traceback(error: Exception | None) -> str:
-    """Return the traceback of an error from the call of the policy on; empty if the arena raised it."""
-    where = error.__traceback__ if error else None
-    while where is not None and where.tb_frame.f_code.co_filename in _CALLERS:
-        where = where.tb_next
-    if error is None or where is None:
-        return ""
-    return "\n\n" + "".join(traceback.format_exception(error.with_traceback(where))).rstrip()
+        )
+    return PlayedBlock(results, forfeits)
 
 
 def _settle(game: Game, state: States, results: GameResults) -> None:

@@ -1,8 +1,8 @@
-"""Digests of policies: games of earlier runs are used only if nothing has changed that is known to matter.
+"""Digests of policies: games of earlier runs are used only for unchanged policies.
 
 The digest of a policy covers its sources and its files. A policy from another module can declare its state with a
-method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Otherwise the pickled object and the files that it opened
-while it was made are hashed. If it cannot be pickled, its digest is unique, so its games are played again.
+method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Otherwise the digest covers the pickled object and the files
+that it opened while it was made. A policy that cannot be pickled has a unique digest, so its games are played again.
 """
 
 from __future__ import annotations
@@ -69,18 +69,11 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
 
             planned_with = policy.policy if isinstance(policy, Deep) else None
             digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
-        elif (
-            argument
-        ):  # ONNX networks may have a second file of weights, and sb3 may have an encoding before the file
-            _add_files(
-                digest,
-                [
-                    Path(argument),
-                    Path(f"{argument}.data"),
-                    Path(argument, "value.npz"),
-                    Path(argument.partition(":")[2] or argument),
-                ],
-            )
+        elif argument:
+            without_encoding = argument.partition(":")[2] or argument  # as in sb3:ENCODING:FILE
+            weights = f"{argument}.data"  # an ONNX network may have a second file
+            files = [Path(argument), Path(weights), Path(argument, "value.npz"), Path(without_encoding)]
+            _add_files(digest, files)
         else:
             _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
     else:
@@ -108,10 +101,8 @@ def _state(name: str, policy: Policy) -> str:
         return hashlib.sha256(pickle.dumps(policy)).hexdigest()
     except Exception as error:  # the user's class can raise anything
         _log.warning(
-            "policy %s plays all its games again, because nobody can tell whether it has changed: %s. Give it a method "
-            "fingerprint() that returns a digest of its weights to keep games of earlier runs",
-            name,
-            error,
+            f"policy {name} plays all its games again, because its state is unknown: {error}. Give it a method "
+            "fingerprint() that returns a digest of its weights to keep games of earlier runs"
         )
         return uuid.uuid4().hex
 
@@ -124,7 +115,7 @@ def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
 
 
 def _main_file() -> Path | None:
-    """Return the file of the program that runs, None if it has none, as in a notebook."""
+    """Return the file of the running program; None if there is none, as in a notebook."""
     file = getattr(sys.modules["__main__"], "__file__", None)
     return Path(file) if file else None
 

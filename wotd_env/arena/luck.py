@@ -28,7 +28,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
     """Return the method `equity` of a policy, given by name.
 
     Raises:
-        ValueError: if there is no such policy, or it has no such method.
+        ValueError: for an unknown policy or one without this method.
     """
     made = make_policy(policy, trust=trust)
     if not isinstance(made, HasEquity):
@@ -49,14 +49,14 @@ def luck(
         moves: [game, call], the actions taken, -1 if the game had no decision.
 
     Returns:
-        The luck of every seat in every game, float64 `shape`, in shares of the win. The other seats share the opposite
-        of the luck of a roll equally.
+        The luck of every seat in every game, float64 `shape`, in shares of the win. Each of the other seats gets the
+        opposite, divided equally.
     """
     games, seats = shape
-    game = Game(rules, skip_forced=False)  # so that every roll is seen
+    game = Game(rules, skip_forced=False)  # shows every roll
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
     order = np.argsort(moves == -1, axis=1, kind="stable")
-    # Without gaps, and with -1 at the end.
+    # without gaps, and with -1 at the end
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

@@ -1,7 +1,7 @@
-"""From games to estimates: every interval is a 95 % interval, and clustered by the duplicate game.
+"""Results of a tournament: estimates by policy, matchup and seat.
 
-The games of a duplicate share their dice, so they are one observation: an estimate is a mean over duplicates, and its
-error comes from their spread. Tables have dice of their own and are independent of each other.
+The games of a duplicate share their dice, so they count as one observation. Matchups have different dice and are
+independent.
 """
 
 from __future__ import annotations
@@ -10,111 +10,49 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wotd_env.arena.blocks import Forfeit, GameResults
+from wotd_env.arena.estimates import Estimate, Floats, Mean, adjusted_mean, fit_ratings, mean_of, pool
 from wotd_env.arena.tournament import Matchup, Tournament
-from wotd_env.extras import needed_for
-from wotd_env.intervals import LEVEL, Z
 
-# At import, so that a missing package is reported before hours of games and not after them.
-with needed_for("a tournament", "arena"):
-    from scipy.special import expit, stdtrit
-
-    if find_spec("choix") is None:
-        raise ModuleNotFoundError("No module named 'choix'", name="choix")
-
-__all__ = ["Estimate", "Results", "Row", "share_error", "span"]
-
-ELO = 400 / math.log(10)
-"""Rating points for a factor e in the odds of finishing ahead."""
-
-Floats = NDArray[np.float64]
-
-
-class Estimate(NamedTuple):
-    """An estimate with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def error(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
-
-class _Mean(NamedTuple):
-    """A mean of independent observations that lie between two bounds."""
-
-    value: float
-    variance: float  # of the mean
-    df: float
-    low: float
-    high: float
-
-    def estimate(self) -> Estimate:
-        error = float(stdtrit(self.df, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
-        return Estimate(self.value, max(self.low, self.value - error), min(self.high, self.value + error))
-
-
-def _mean(x: Floats, low: float = 0.0, high: float = 1.0) -> _Mean:
-    """Return the mean of independent observations between two bounds.
-
-    The error counts one duplicate at each bound on top (after Agresti and Coull), so that it stays honest where every
-    game was won, or lost, or all duplicates came out alike.
-    """
-    padded = np.append(x, (low, high)) if math.isfinite(low) else x
-    return _Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1, low, high)
-
-
-def _adjusted(x: Floats, luck: Floats) -> _Mean:
-    """Return the mean of shares with luck, whose mean is known to be 0, taken out as a control variate."""
-    spread = float(luck.var())
-    slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
-    return _mean(x - slope * luck)
-
-
-def _pool(means: Sequence[_Mean]) -> _Mean:
-    """Return the mean of the means of independent matchups (Welch's degrees of freedom)."""
-    variances = [mean.variance for mean in means]
-    spread = sum(v * v / mean.df for v, mean in zip(variances, means, strict=True))
-    return means[0]._replace(
-        value=sum(mean.value for mean in means) / len(means),
-        variance=sum(variances) / len(means) ** 2,
-        df=sum(variances) ** 2 / spread if spread else means[0].df,
-    )
+__all__ = ["Results", "Row", "share_error", "span"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """How a policy did: in all matchups or in one, in all seats or in one."""
+    """The estimates for a policy: in all matchups or in one, in all seats or in one."""
 
     policy: str
     matchup: Matchup | None
-    """None: the mean over all matchups that it plays in."""
+    """None: the mean over all matchups of the policy."""
     seat: int | None
     """None: all seats."""
     games: int
     share: Estimate
     """Of the win: 1/w for each of w winners; 1/n is neutral."""
     adjusted: Estimate | None
-    """The same with the luck of the dice taken out, if it was measured."""
+    """The luck-adjusted share, if luck was measured."""
     rank: Estimate
     """1 is best; equals share the mean of their ranks."""
     difference: Estimate
-    """Points, less the mean of the others' points."""
+    """Points minus the mean of the others' points."""
     ties: Estimate
-    """Share of games in which it shared the win, truncated games included."""
+    """Share of games with a shared win, truncated games included."""
     forfeits: int
 
 
 _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
+
+
+class _Part(NamedTuple):
+    """Some games of a policy, with the mean of each measure."""
+
+    games: int
+    forfeits: int
+    means: dict[str, Mean]
 
 
 class _MatchupGames:
@@ -138,21 +76,18 @@ class _MatchupGames:
             "ties": ((share > 0) & (share < 1) & contested).astype(np.float64),
         }
 
-    def means(self, policy: str, seat: int | None) -> tuple[int, int, dict[str, _Mean]]:
-        """Return games, forfeits, and the mean of every measure of a policy, in one seat or all."""
+    def part(self, policy: str, seat: int | None) -> _Part:
+        """Return the games of a policy in one seat or in all seats."""
         here = self.sits == self.names.index(policy)
         if seat is not None:
             here = here & (np.arange(len(self.matchup)) == seat)
         weight = here / here.sum((1, 2), keepdims=True)
         bounds = {"rank": (1.0, float(len(self.matchup))), "difference": (-math.inf, math.inf)}
-        means = {
-            name: _mean((x * weight).sum((1, 2)), *bounds.get(name, (0.0, 1.0)))
-            for name, x in self.values.items()
-        }
+        by_duplicate = {name: (x * weight).sum((1, 2)) for name, x in self.values.items()}
+        means = {name: mean_of(x, *bounds.get(name, (0.0, 1.0))) for name, x in by_duplicate.items()}
         if self.luck is not None:
-            share = (self.values["share"] * weight).sum((1, 2))
-            means["adjusted"] = _adjusted(share, (self.luck * weight).sum((1, 2)))
-        return int(here.any(2).sum()), int((self.forfeits & here).sum()), means
+            means["adjusted"] = adjusted_mean(by_duplicate["share"], (self.luck * weight).sum((1, 2)))
+        return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
         """Return how often `one` finished ahead of `other` in each duplicate, and behind: (D, 2); equals count half."""
@@ -162,29 +97,18 @@ class _MatchupGames:
         return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
 
 
-_Means = dict[Matchup, dict[tuple[str, int | None], tuple[int, int, dict[str, _Mean]]]]
-"""Matchup -> (policy, seat or all) -> games, forfeits, means."""
+_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]
+"""Matchup -> (policy, seat or None for all) -> its games."""
 
 _Ahead = dict[Matchup, dict[tuple[str, str], Floats]]
-"""Matchup -> (policy, other policy), in order -> how often the one was ahead, and behind, in each duplicate: (D, 2)."""
-
-
-def _row(
-    policy: str, matchup: Matchup | None, seat: int | None, games: int, forfeits: int, means: dict[str, _Mean]
-) -> Row:
-    estimates: dict[str, Any] = {"adjusted": None} | {name: mean.estimate() for name, mean in means.items()}
-    return Row(policy=policy, matchup=matchup, seat=seat, games=games, forfeits=forfeits, **estimates)
-
-
-def _total(rows: list[Row], policy: str) -> Row:
-    return next(row for row in rows if row.policy == policy and row.matchup is None and row.seat is None)
+"""Matchup -> (policy, other policy), in order -> `_MatchupGames.ahead`."""
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
-    """Return the largest error of a win share in a matchup, adjusted for luck if it was measured."""
+    """Return the largest error of a win share in a matchup, luck-adjusted if `luck` was measured."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
-    return max(played.means(policy, None)[2][measure].estimate().error for policy in played.names)
+    return max(played.part(policy, None).means[measure].estimate().error for policy in played.names)
 
 
 def span(dates: Iterable[str]) -> str:
@@ -194,18 +118,19 @@ def span(dates: Iterable[str]) -> str:
 
 
 class Results:
-    """What a tournament has shown.
+    """Results of a tournament.
 
     Args:
         tournament: the tournament.
         games: matchup -> the results of its games, `wotd_env.arena.results_dtype`, in order of duplicates.
-        forfeits: all of them.
-        earlier: date -> how many of the games this run found in its file, played on that day.
+        forfeits: all forfeits.
+        earlier: date -> number of games of that day that were already in the file.
 
     Attributes:
-        rows: estimates: of each policy in all matchups, best first; the same by seat; then of each policy in each
+        rows: the estimates for each policy in all matchups, best first; the same by seat; then for each policy in each
             matchup; and those by seat.
-        ahead: (policy, other policy) -> how often it finishes ahead of the other where both play, equals counting half.
+        ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; equals count
+            half.
         ratings: policy -> rating, best first.
     """
 
@@ -218,34 +143,32 @@ class Results:
     ) -> None:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
-        seats = [None, *range(tournament.rules.players)]
-        means: _Means = {}
+        parts: _Parts = {}
         ahead: _Ahead = {}
         # One matchup after the other: as arrays the results take several times the memory.
-        for matchup, of in games.items():
-            arrays = _MatchupGames(matchup, of, tournament.luck is not None)
-            names = arrays.names
-            means[matchup] = {(name, seat): arrays.means(name, seat) for name in names for seat in seats}
-            ahead[matchup] = {
-                (one, other): arrays.ahead(one, other) for one, other in itertools.combinations(names, 2)
+        for matchup, records in games.items():
+            arrays = _MatchupGames(matchup, records, tournament.luck is not None)
+            seats = (None, *range(tournament.rules.players))
+            parts[matchup] = {
+                (name, seat): arrays.part(name, seat) for name in arrays.names for seat in seats
             }
-        self.rows = self._rows(means)
+            ahead[matchup] = {pair: arrays.ahead(*pair) for pair in itertools.combinations(arrays.names, 2)}
+        self.rows = self._rows(parts)
         self.ahead = self._ahead(ahead)
-        self.ratings = self._ratings(ahead)
+        self.ratings = fit_ratings(tournament.policies, ahead.values())
 
-    def _rows(self, means: _Means) -> list[Row]:
-        seats = [None, *range(self.tournament.rules.players)]
+    def _rows(self, parts: _Parts) -> list[Row]:
         rows = []
         for policy in self.tournament.policies:
-            for seat in seats:
-                parts = {matchup: of[policy, seat] for matchup, of in means.items() if policy in matchup}
-                measures = next(iter(parts.values()))[2]
-                pooled = {name: _pool([part[name] for _, _, part in parts.values()]) for name in measures}
-                games = sum(part[0] for part in parts.values())
-                forfeits = sum(part[1] for part in parts.values())
-                rows.append(_row(policy, None, seat, games, forfeits, pooled))
-                rows += [_row(policy, matchup, seat, *part) for matchup, part in parts.items()]
-        best = sorted(self.tournament.policies, key=lambda policy: -_total(rows, policy).share.value)
+            for seat in (None, *range(self.tournament.rules.players)):
+                own = {matchup: each[policy, seat] for matchup, each in parts.items() if policy in matchup}
+                measures = next(iter(own.values())).means
+                pooled = {name: pool([part.means[name] for part in own.values()]) for name in measures}
+                games = sum(part.games for part in own.values())
+                whole = _Part(games, sum(part.forfeits for part in own.values()), pooled)
+                rows += [_row(policy, matchup, seat, part) for matchup, part in [(None, whole), *own.items()]]
+        total = {row.policy: row.share.value for row in rows if row.matchup is None and row.seat is None}
+        best = sorted(total, key=lambda policy: -total[policy])
         return sorted(
             rows,
             key=lambda row: (row.matchup or (), row.seat is not None, best.index(row.policy), row.seat or 0),
@@ -255,53 +178,9 @@ class Results:
         ahead = {}
         for one, other in itertools.combinations(sorted(self.tournament.policies), 2):
             pairs = [of[one, other] for of in counts.values() if (one, other) in of]
-            share = ahead[one, other] = _pool([_mean(n[:, 0] / n.sum(1)) for n in pairs]).estimate()
+            share = ahead[one, other] = pool([mean_of(n[:, 0] / n.sum(1)) for n in pairs]).estimate()
             ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         return ahead
-
-    def _ratings(self, counts: _Ahead) -> dict[str, Estimate]:
-        """Fit Bradley-Terry strengths to who finished ahead of whom, in points of Elo with mean 0.
-
-        Among more than two players the pairs of a finishing order, taken together, estimate the strengths of
-        Plackett and Luce. Each pair is given one drawn game, so that a policy that never lost stays finite. The
-        intervals are those of the sandwich estimator, with duplicates as clusters.
-        """
-        policies = self.tournament.policies
-        k = len(policies)
-        if k == 1:
-            return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-        import choix  # takes a second, which workers need not spend
-
-        wins = np.full((k, k), 0.5) - np.eye(k) / 2
-        for of in counts.values():
-            for (one, other), n in of.items():
-                i, j = policies.index(one), policies.index(other)
-                wins[i, j] += n[:, 0].sum()
-                wins[j, i] += n[:, 1].sum()
-        strength = choix.ilsr_pairwise_dense(wins, max_iter=10_000)
-        strength = strength - strength.mean()
-        expected = expit(strength[:, None] - strength)
-        weight = (wins + wins.T) * expected * (1 - expected)
-        information = np.diag(weight.sum(1)) - weight
-        drawn = (0.5 - expected) ** 2
-        spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
-        for of in counts.values():
-            score = np.zeros((len(next(iter(of.values()))), k))
-            for (one, other), n in of.items():
-                i, j = policies.index(one), policies.index(other)
-                surprise = n[:, 0] - n.sum(1) * expected[i, j]
-                score[:, i] += surprise
-                score[:, j] -= surprise
-            spread += score.T @ score
-        inverse = np.linalg.pinv(information)
-        error = Z * np.sqrt(np.diag(inverse @ spread @ inverse))
-        order = np.argsort(-strength, kind="stable")
-        return {
-            policies[i]: Estimate(
-                *(float(ELO * x) for x in (strength[i], strength[i] - error[i], strength[i] + error[i]))
-            )
-            for i in order
-        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the games in plain types, as for JSON."""
@@ -330,11 +209,13 @@ class Results:
                 "games": row.games,
             }
             for name in _MEASURES:
-                estimate = getattr(row, name)
-                line |= {
-                    name: None if estimate is None else estimate.value,
-                    f"{name}_low": None if estimate is None else estimate.low,
-                    f"{name}_high": None if estimate is None else estimate.high,
-                }
+                values = getattr(row, name) or (None, None, None)
+                line |= zip((name, f"{name}_low", f"{name}_high"), values, strict=True)
             lines.append({**line, "forfeits": row.forfeits})
         return lines
+
+
+def _row(policy: str, matchup: Matchup | None, seat: int | None, part: _Part) -> Row:
+    estimates: dict[str, Any] = {name: mean.estimate() for name, mean in part.means.items()}
+    estimates.setdefault("adjusted", None)
+    return Row(policy, matchup, seat, part.games, forfeits=part.forfeits, **estimates)

@@ -1,4 +1,4 @@
-"""Running a tournament: blocks that the file lacks are played, until every matchup has what it needs."""
+"""Run a tournament: play the blocks that the file lacks, until every matchup has enough games."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Matchup, Tournament
-from wotd_env.arena.workers import Here, Pool, Processes
+from wotd_env.arena.workers import Here, Pool, Processes, make_policies
 from wotd_env.core.arguments import check_integer
-from wotd_env.policies import check_policy, make_policy
+from wotd_env.policies import check_policy
 from wotd_env.policy import Policy, check_plays
 
 __all__ = ["run"]
@@ -37,30 +37,30 @@ def run(
     pool: Pool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
-    """Play a tournament, or what a file lacks of it.
+    """Play a tournament, or the part of it that a file lacks.
 
-    The results depend on the tournament alone: not on the number of workers, nor on interruptions. If games of the file
-    are used, a warning says so at the start, with their dates; `Results.earlier` has them too.
+    The results depend only on the tournament, not on the number of workers or on interruptions. If games of the file
+    are used, a warning at the start names their dates; `Results.earlier` contains them too.
 
     Args:
-        tournament: what to play.
-        file: where played blocks are kept, see `wotd_env.arena.store`; None keeps them in memory.
-        fresh: play everything again. What the file has of this tournament is replaced.
+        tournament: the tournament.
+        file: the file for played blocks, see `wotd_env.arena.store`; None keeps them in memory.
+        fresh: play everything again and replace the blocks of this tournament in the file.
         workers: processes that play. A script that asks for them must do so under `if __name__ == "__main__":`. With 0
             this process plays, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy may take for one call (up to 256 n decisions) in a worker; then it forfeits
-            the games that it was asked about.
-        policies: policies that are not made from their names, by name. A file knows them by name only.
+        time_limit: seconds that a policy in a worker may take for one call (up to 256 n decisions). After that it
+            forfeits the games of the call.
+        policies: policies that are not made from their names, by name. A file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
         pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
-        progress: called with the games that the file had and the most that will be, then after every block with the
-            games there are.
+        progress: called with the number of games so far and the largest possible number, first for the games of the
+            file, then after every block.
 
     Raises:
-        ValueError: for an unknown policy or one that does not play these rules, a wrong option, or a file that is no
-            tournament file or is damaged.
-        BrokenPolicyError: if a policy fails in all games of its first call: it would only collect forfeits.
-        sqlite3.Error: if the file cannot be read or written; what has been written before is kept.
+        ValueError: for an unknown policy or one that does not play these rules, a wrong option, or a damaged or foreign
+            file.
+        BrokenPolicyError: if a policy fails in all games of its first call.
+        sqlite3.Error: if the file cannot be read or written; written blocks are kept.
     """
     check_integer("workers", workers, 0)
     if not time_limit > 0:
@@ -70,9 +70,7 @@ def run(
         raise ValueError(f"policies must be among those of the tournament, got {sorted(unknown)}")
     if given and pool is not None:
         raise ValueError("policies cannot be given together with a pool, which makes them from their names")
-    made = {
-        name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
-    }
+    made = make_policies(tournament, given, trust)
     for policy in made.values():
         check_plays(policy, tournament.rules)
     if pool is None and workers:
@@ -87,37 +85,14 @@ def run(
             part.take_stored(store)
         done, total = _count(parts)
         if done:
-            dates = {date for part in parts for date in part.dates.values()}
+            dates = span(date for part in parts for date in part.dates.values())
             _log.warning(
-                "%s: using %s games of earlier runs (%s); fresh=True, or --fresh, plays them again",
-                file,
-                f"{done:,}",
-                span(dates),
+                f"{file}: using {done:,} games of earlier runs ({dates}); fresh=True, or --fresh, plays them again"
             )
         progress(done, total)
         if _next(parts):
             store.begin()
-        running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
-        first: dict[str, Future[PlayedBlock]] = {}  # policy -> the block in which it makes its first decision
-        while True:
-            while len(running) < 2 * pool.size and (behind := _next(parts)):
-                i = behind.missing.popleft()
-                untried = frozenset(behind.matchup).difference(first)
-                future = pool.submit(tournament.block(behind.matchup, i), untried)
-                running[future] = behind, i
-                first |= dict.fromkeys(untried, future)
-                if future.done():  # keep it before the next one is begun
-                    break
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                part, i = running.pop(future)
-                for name in part.matchup:
-                    first[name].result()  # raises before games that a broken policy has forfeited are kept
-                played = future.result()
-                store.save(tournament.block(part.matchup, i), played)
-                part.add(i, played)
-                progress(*_count(parts))
+        _play(tournament, parts, store, pool, progress)
 
     games: dict[Matchup, GameResults] = {}
     forfeits: list[Forfeit] = []
@@ -132,14 +107,45 @@ def run(
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
 
 
+def _play(
+    tournament: Tournament,
+    parts: list[_Part],
+    store: Store,
+    pool: Pool,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Play and save all missing blocks."""
+    running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
+    first: dict[str, Future[PlayedBlock]] = {}  # policy -> the block in which it makes its first decision
+    while True:
+        while len(running) < 2 * pool.size and (behind := _next(parts)):
+            i = behind.missing.popleft()
+            untried = frozenset(behind.matchup).difference(first)
+            future = pool.submit(tournament.block(behind.matchup, i), untried)
+            running[future] = behind, i
+            first |= dict.fromkeys(untried, future)
+            if future.done():  # save it before the next block starts
+                break
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            part, i = running.pop(future)
+            for name in part.matchup:
+                first[name].result()  # raises before games that a broken policy has forfeited are saved
+            played = future.result()
+            store.save(tournament.block(part.matchup, i), played)
+            part.add(i, played)
+            progress(*_count(parts))
+
+
 class _Part:
-    """The part of a tournament that is one matchup, and how far it has come."""
+    """A matchup of a tournament, with its blocks so far."""
 
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
-        self.missing = deque(range(tournament.num_blocks))  # neither played nor under way
-        self.counted: list[PlayedBlock] = []  # the first blocks: all that counts
-        self.dates: dict[int, str] = {}  # block -> when it was played, if that was in an earlier run
+        self.missing = deque(range(tournament.num_blocks))  # neither played nor being played
+        self.counted: list[PlayedBlock] = []  # the first blocks without a gap; only they count
+        self.dates: dict[int, str] = {}  # block -> its date, for blocks of earlier runs
         self.done = 0  # games
         self.total = tournament.duplicates * len(matchup)
         self._early: dict[int, PlayedBlock] = {}  # blocks that came before an earlier one
@@ -147,7 +153,7 @@ class _Part:
         self._until, self._luck = tournament.until, tournament.luck is not None
 
     def take_stored(self, store: Store) -> None:
-        """Add the blocks that a file has, as far as they are needed."""
+        """Add the blocks of a file, as far as they are needed."""
         for i, played, date in store.stored(self.matchup):
             if self._stopped or i in self.dates:
                 continue
@@ -156,7 +162,7 @@ class _Part:
             self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
-        """Add a block. The rule for stopping looks at blocks in order, so it does not matter which is ready first."""
+        """Add a block. The stopping rule looks at blocks in order, so it does not matter which is ready first."""
         self._early[i] = played
         self.done += len(played.games)
         while not self._stopped and len(self.counted) in self._early:
@@ -171,11 +177,10 @@ class _Part:
 
 
 def _next(parts: list[_Part]) -> _Part | None:
-    """Return the matchup that is furthest behind and has blocks to be played, None if there is none."""
-    unfinished = (part for part in parts if part.missing)
-    return min(unfinished, key=lambda part: part.missing[0], default=None)
+    """Return the unfinished matchup with the fewest blocks, or None."""
+    return min((part for part in parts if part.missing), key=lambda part: part.missing[0], default=None)
 
 
 def _count(parts: list[_Part]) -> tuple[int, int]:
-    """Return games played, and those that will have been played at most."""
+    """Return the number of games so far, and the largest possible number."""
     return sum(part.done for part in parts), sum(max(part.done, part.total) for part in parts)

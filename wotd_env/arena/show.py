@@ -1,4 +1,4 @@
-"""Showing results: tables in the terminal, JSON, CSV and Parquet files, a picture."""
+"""Show results: tables in the terminal, JSON, CSV and Parquet files, a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from wotd_env.arena.results import Estimate, Results, Row, span
+from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.results import Results, Row, span
+from wotd_env.files import save_figure
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,14 +46,14 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     columns: dict[str, Callable[[Row], str]] = {
         "rating": lambda row: number(results.ratings[row.policy], 0),
         "win share": lambda row: percent(row.share),
-        "luck taken out": lambda row: percent(row.adjusted),
+        "luck-adjusted": lambda row: percent(row.adjusted),
         "mean rank": lambda row: f"{row.rank.value:.3f} ±{row.rank.error:.3f}",
         "points ahead": lambda row: number(row.difference, 2),
         "ties": lambda row: percent(row.ties),
         "forfeits": lambda row: f"{row.forfeits:,}",
     }
     shown = {
-        "luck taken out": results.tournament.luck is not None,
+        "luck-adjusted": results.tournament.luck is not None,
         "mean rank": n > 2,  # with two players it adds nothing to the win share
         "forfeits": bool(results.forfeits),
     }
@@ -64,7 +66,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
         [[row.policy, *(cell(row) for cell in columns.values())] for row in overall if row.seat is None],
     )
     pairs = Shown(
-        "How often the row finishes ahead of the column, ties counting half",
+        "How often the row finishes ahead of the column; ties count half",
         ["policy", *names],
         [[one, *(percent(results.ahead.get((one, other))) for other in names)] for one in names],
     )
@@ -81,19 +83,21 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
 
 def tables(results: Results) -> list[RenderableType]:
     """Return the tables of `as_text` for `rich`."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
     made = []
     for shown in as_text(results):
-        table = Table(title=shown.title, title_justify="left")
-        for column, heading in enumerate(shown.columns):
-            table.add_column(heading, justify="right" if column else "left")
+        first, *others = shown.columns
+        table = Table(first, *(Column(name, justify="right") for name in others), title=shown.title)
+        table.title_justify = "left"
         for row in shown.rows:
             table.add_row(*row)
         made.append(table)
     caption = f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
     if results.earlier:
-        caption += f"\n{sum(results.earlier.values()):,} games are of earlier runs ({span(results.earlier)})"
+        caption += (
+            f"\n{sum(results.earlier.values()):,} games are from earlier runs ({span(results.earlier)})"
+        )
     made[0].caption = caption
     return [*made]
 
@@ -102,11 +106,11 @@ def write(results: Results, file: str | Path) -> None:
     """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows).
 
     Raises:
-        ValueError: for another ending.
+        ValueError: for another file name ending.
     """
     file = Path(file)
     if file.suffix not in FORMATS:
-        raise ValueError(f"results are written as {', '.join(FORMATS)}, got {file}")
+        raise ValueError(f"the file of results must end in {', '.join(FORMATS)}, got {file}")
     FORMATS[file.suffix](results, file)
 
 
@@ -144,7 +148,6 @@ def draw(results: Results, file: str | Path, title: str = "") -> None:
         file: the picture, in the format of its ending.
         title: a line above it.
     """
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     names = list(results.ratings)
@@ -167,18 +170,9 @@ def draw(results: Results, file: str | Path, title: str = "") -> None:
             if ahead is not None:
                 cells[i, j] = ahead.value
                 color = "black" if 0.2 < ahead.value < 0.8 else "white"
-                right.text(
-                    j,
-                    i,
-                    f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}",
-                    ha="center",
-                    va="center",
-                    color=color,
-                    fontsize=8,
-                )
+                label = f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}"
+                right.text(j, i, label, ha="center", va="center", color=color, fontsize=8)
     right.imshow(cells, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
     right.set(title="row finishes ahead of column", xticks=range(k), xticklabels=names, ylim=(k - 0.5, -0.5))
     right.tick_params(axis="x", rotation=30)
-    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
-    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
-        figure.savefig(file, dpi=120, metadata={dated: None} if dated else None)
+    save_figure(figure, file)

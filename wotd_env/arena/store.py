@@ -1,11 +1,8 @@
-"""Tournament files: played blocks in SQLite. Each block is one transaction, so a kill loses only unfinished blocks.
+"""Tournament files: played blocks in SQLite, one transaction each, so a kill loses only unfinished blocks.
 
-A file is a collection of blocks, not one tournament. The key of a block is everything that its games depend on: rules,
-seed, policies with their digests (`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share
-a file, also at the same time, and a changed tournament finds the blocks that are still valid. A warning at the start
-names the number of games from earlier runs.
-
-Every block has a checksum. A damaged block is played again.
+The key of a block is everything that its games depend on: rules, seed, policies with their digests
+(`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share a file, also at the same time, and
+a changed tournament finds the blocks that are still valid. Every block has a checksum. A damaged block is played again.
 """
 
 from __future__ import annotations
@@ -20,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +28,7 @@ from wotd_env.core.compilation import source_digest
 
 __all__ = ["Store"]
 
-_APPLICATION = 0x776F7464  # "wotd": tells our files from other SQLite files
+_APPLICATION = 0x776F7464  # "wotd", marks our files
 _VERSION = 2
 _SCHEMA = (
     """
@@ -51,7 +46,7 @@ CREATE TABLE IF NOT EXISTS block (
     games BLOB NOT NULL,               -- zlib: size * n records, see results_dtype
     forfeits TEXT NOT NULL,            -- JSON
     written TEXT NOT NULL,             -- UTC, ISO 8601
-    checksum BLOB NOT NULL,            -- of all of these
+    checksum BLOB NOT NULL,            -- of all other columns
     PRIMARY KEY (setting, policies, first, size)
 )
 """,
@@ -66,7 +61,7 @@ _SYSTEM = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
-"""Failures that are not the file's fault."""
+"""Failures that do not mean damage."""
 
 _log = logging.getLogger("wotd_env")
 
@@ -75,14 +70,14 @@ class Store:
     """The blocks of a tournament in a file.
 
     Args:
-        tournament: whose blocks.
-        file: the file, made if it is not there; None keeps them in memory.
+        tournament: the tournament.
+        file: the file, created if it does not exist; None keeps the blocks in memory.
         digests: digest of each policy, see `wotd_env.arena.fingerprints`; needed only with a file.
         fresh: use no block of the file; the first block that is saved replaces all blocks of the tournament.
 
     Raises:
-        ValueError: if the file is there and is no tournament file, or is damaged; it has not been changed.
-        sqlite3.Error: if it cannot be read.
+        ValueError: if the file is not a tournament file, or is damaged; the file is unchanged.
+        sqlite3.Error: if the file cannot be read.
     """
 
     def __init__(
@@ -93,7 +88,7 @@ class Store:
         fresh: bool = False,
     ) -> None:
         self._tournament, self._file, self._fresh = tournament, file, fresh
-        self._replace = fresh  # until it has been done
+        self._replace = fresh  # until the first save
         self._digests = digests or {}
         self._description = json.dumps(
             {
@@ -119,13 +114,15 @@ class Store:
             raise
 
     def _check(self) -> None:
-        """Find out whether the file is ours."""
-        # tables first: another process may be making them and their marks, in one transaction
+        """Check that the file is ours.
+
+        The tables come first: another process may create them and their marks in one transaction.
+        """
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if tables and application != _APPLICATION:
-            raise ValueError(f"{self._file} is no tournament file: it is a database of something else")
+            raise ValueError(f"{self._file} is not a tournament file: it is another database")
         if tables and version != _VERSION:
             raise ValueError(
                 f"{self._file} has format {version}, this version of wotd-env reads {_VERSION}; use another file"
@@ -134,20 +131,17 @@ class Store:
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
-        """Name the file, and say what to do, when SQLite fails to have it read or written."""
+        """Turn SQLite's errors into errors that name the file and the cure."""
         try:
             yield
-        except (
-            sqlite3.Error,
-            UnicodeDecodeError,
-        ) as error:  # even SQLite's messages may hold what is damaged
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages may quote damaged text
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without the details
             if code in _SYSTEM:
                 raise sqlite3.OperationalError(
-                    f"the tournament file {self._file} cannot be {done}: {error}. What is written is kept"
+                    f"the tournament file {self._file} cannot be {done}: {error}. Written blocks are kept"
                 ) from error
             if code == sqlite3.SQLITE_NOTADB:
-                raise ValueError(f"{self._file} is no tournament file: {error}") from error
+                raise ValueError(f"{self._file} is not a tournament file: {error}") from error
             raise ValueError(
                 f"the tournament file {self._file} is damaged ({error}). Delete it, or use another file: "
                 "the same seed plays the same games again"
@@ -156,13 +150,11 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._connection.close()
 
     def stored(self, matchup: Matchup) -> Iterator[tuple[int, PlayedBlock, str]]:
-        """Yield the blocks of a matchup that the file has: number, results, the day when it was played."""
+        """Yield number, results and date of each block of a matchup in the file."""
         if self._empty or self._fresh:
             return
         policies = self._policies(matchup)
@@ -181,19 +173,14 @@ class Store:
                     raise ValueError("the checksum is wrong")
                 played = _unpack(block, games, forfeits)
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
-                _log.warning(
-                    "%s is damaged: games %d to %d of %s are played again (%s)",
-                    self._file,
-                    first * len(matchup),
-                    (first + size) * len(matchup) - 1,
-                    " against ".join(matchup),
-                    error,
-                )
+                games = f"games {first * len(matchup)} to {(first + size) * len(matchup) - 1}"
+                names = " against ".join(matchup)
+                _log.warning(f"{self._file} is damaged: {games} of {names} are played again ({error})")
                 continue
             yield first // BLOCK, played, written[:10]
 
     def begin(self) -> None:
-        """Make sure that blocks can be saved, before any is played.
+        """Prepare the file before the first block is played.
 
         Raises:
             sqlite3.Error: if the file cannot be written.
@@ -203,14 +190,14 @@ class Store:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes, even where nothing is new
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even if nothing is new
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:
-        """Keep the results of a block.
+        """Save the results of a block.
 
         Raises:
-            sqlite3.Error: if the file cannot be written; it is as it was.
+            sqlite3.Error: if the file cannot be written; the file is unchanged.
         """
         policies = self._policies(block.matchup)
         games = zlib.compress(played.games.tobytes(), 1)
@@ -242,17 +229,14 @@ class Store:
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Return what a row of the file holds; raises errors of many kinds if it is not what we wrote."""
+    """Return the block in a row of the file. A row that we did not write raises errors of many kinds."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)
     if records.nbytes != size:
-        raise ValueError("it has another number of games")
-    entries: list[dict[str, Any]] = json.loads(forfeits)
-    return PlayedBlock(
-        records,
-        [
-            Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
-            for entry in entries
-        ],
-    )
+        raise ValueError("the number of games is wrong")
+    entries = [
+        Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
+        for entry in json.loads(forfeits)
+    ]
+    return PlayedBlock(records, entries)

@@ -1,11 +1,11 @@
-"""What a tournament is: its matchups, the games of each, and the blocks in which they are played.
+"""Tournaments: the matchups, their games, and the blocks in which the games are played.
 
-    matchup    the policies that meet: as many as there are seats
-    duplicate  one game (the same stream of dice) played once from every seat: n games of n players
-    block      up to 256 duplicates of one matchup; policies see them as batches and draw from generators of their own
+    matchup    the policies that meet, one for each seat
+    duplicate  one stream of dice, played once from every seat: n games of n players
+    block      up to 256 duplicates of one matchup; each policy has its own random generator in a block
 
-Everything random follows from the tournament's seed, the matchup's policies and the block, and a block is the same
-whoever plays it: results cannot depend on the number of workers, on the order of work, or on interruptions.
+The tournament's seed, the matchup and the block determine everything random. The results therefore do not depend on the
+number of workers, the order of work, or interruptions.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 BLOCK = 256
-"""Duplicates in a block. It is fixed: what a randomised policy draws depends on the batch that it is asked about."""
+"""Duplicates in a block. It is fixed, because the random numbers of a policy depend on its batches."""
 
 MAX_SEED = 2**63 - 1
 
 MAX_GAMES = 20_000_000
-"""Games of a tournament, of all matchups together: they are held in memory."""
+"""Limit of the games of all matchups together, which are held in memory."""
 
 Matchup = tuple[str, ...]
 """The policies that meet, sorted."""
@@ -45,20 +45,19 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Tournament:
-    """Which policies meet under which rules, and how often.
+    """A tournament between policies.
 
-    With at least as many policies as seats, every choice of n policies is a matchup. With fewer, every way to fill the
-    seats in which each policy plays is one, so that two policies can also meet in games of five players.
+    With at least as many policies as seats, every choice of n policies is a matchup. With fewer policies, every way to
+    fill the seats with all of them is a matchup.
 
     Attributes:
         policies: names that `make_policy` takes, all different.
-        rules: the rules of all games. No game knows of an earlier one: under `start="loser"` most dragons start.
-        games: games of each matchup, rounded up to whole duplicates, of which there are at least two; of all matchups
-            together at most 20,000,000, because they are held in memory.
-        seed: from it follow all dice and all that policies draw, 0 to 2**63 - 1.
+        rules: the rules of all games. Games are independent, so `start="loser"` means most dragons.
+        games: games of each matchup, rounded up to whole duplicates, at least two; at most 20,000,000 in all.
+        seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
         until: stop a matchup as soon as the 95 % interval of every win share in it is at most plus or minus this;
-            `games` is then the most that are played.
-        luck: name of a value of positions that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
+            `games` is then the limit.
+        luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
     """
 
     policies: tuple[str, ...]
@@ -100,12 +99,12 @@ class Tournament:
 
     @property
     def duplicates(self) -> int:
-        """Duplicates of each matchup at most."""
+        """Largest number of duplicates of each matchup."""
         return max(2, math.ceil(self.games / self.rules.players))
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of each matchup at most."""
+        """Largest number of blocks of each matchup."""
         return math.ceil(self.duplicates / BLOCK)
 
     def block(self, matchup: Matchup, i: int) -> Block:
@@ -114,13 +113,13 @@ class Tournament:
 
 
 def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
-    """Return the seed with which `Game.reset` starts a duplicate: 64 bits that differ from matchup to matchup."""
+    """Return the seed of a duplicate for `Game.reset`: 64 bits that differ from matchup to matchup."""
     first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
 
 def generator(seed: int, block: Block, policy: str) -> np.random.Generator:
-    """Return the generator that a policy draws from in a block."""
+    """Return the random generator of a policy in a block."""
     key = (block.first, block.matchup.index(policy))
     return np.random.default_rng(np.random.SeedSequence(_entropy(seed, block.matchup), spawn_key=key))
 
@@ -132,8 +131,8 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
     """Return the place in the matchup of the policy in each seat, int8 [duplicate, game, seat].
 
-    The games of a duplicate are the rotations of one order round the board, so that everyone sits once in every seat.
-    The orders, which differ in who sits next to whom, take turns from duplicate to duplicate.
+    The games of a duplicate are the rotations of one order round the board, so each policy has every seat once. The
+    order changes from duplicate to duplicate, so neighbors change too.
     """
     orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
     order = orders[np.asarray(duplicates) % len(orders)]

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any, Protocol
 
 from wotd_env.arena.blocks import PlayedBlock, play_block
@@ -22,11 +21,18 @@ from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
-__all__ = ["Here", "Pool", "Processes", "Worker"]
+__all__ = ["Here", "Pool", "Processes", "Worker", "make_policies"]
 
 _POLL = 0.05  # seconds between two checks of the current call of a worker
 _STARTING = -1  # the number of the call until the process runs our code
 _DEATHS = 3  # number of deaths outside any policy, in one block, after which a worker is given up
+
+
+def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
+    """Return the policies of a tournament by name: the given ones, the others made from their names."""
+    return {
+        name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
+    }
 
 
 class Pool(Protocol):
@@ -61,10 +67,14 @@ class Here:
     def __exit__(self, *error: Any) -> None:
         pass
 
+    def play(self, block: Block, **options: Any) -> PlayedBlock:
+        """Play a block, see `play_block` for the options."""
+        return play_block(self._tournament, self._policies, block, equity=self._equity, **options)
+
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Play a block at once."""
         future: Future[PlayedBlock] = Future()
-        future.set_result(play_block(self._tournament, self._policies, block, self._equity, untried=untried))
+        future.set_result(self.play(block, untried=untried))
         return future
 
 
@@ -108,9 +118,7 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         for worker in self._workers:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
@@ -141,11 +149,11 @@ class Worker:
         policies: Mapping[str, Policy] | None = None,
         trust: bool = False,
     ) -> None:
-        self._tournament, self._time_limit, self._trust = tournament, time_limit, trust
-        self._policies = dict(policies or {})
+        self._time_limit = time_limit
+        self._arguments = tournament, dict(policies or {}), trust
         self._context = multiprocessing.get_context("spawn")
         self._current_call: Any = self._context.RawValue(ctypes.c_int64, 0)
-        self._process: Any = None
+        self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
         self._closed = False
 
@@ -188,7 +196,7 @@ class Worker:
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
-            pipe.send((block, fatal_calls, untried))
+            pipe.send((block, {"fatal_calls": fatal_calls, "untried": untried}))
             while not pipe.poll(_POLL):
                 call = self._current_call.value
                 if call != watched:
@@ -204,7 +212,7 @@ class Worker:
             code = process.exitcode if process else None
             if call == _STARTING and code is not None and code > 0:  # not killed, so it raised
                 return RuntimeError(
-                    f"a worker process cannot start (exit code {code}); what it wrote above says why. A script that "
+                    f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '
                     "imports the script"
                 )
@@ -214,11 +222,8 @@ class Worker:
         if self._pipe is None:
             self._current_call.value = _STARTING
             self._pipe, theirs = self._context.Pipe()
-            process = self._context.Process(
-                target=_serve,
-                args=(self._tournament, self._policies, self._trust, theirs, self._current_call),
-                daemon=True,
-            )
+            arguments = (*self._arguments, theirs, self._current_call)
+            process = self._context.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             self._process = process  # set after the start, so a process that did not start is not stopped
             theirs.close()
@@ -246,23 +251,15 @@ def _serve(
     def note(call: int) -> None:
         current_call.value = call
 
-    policies: dict[str, Policy] | None = None
-    equity = None
+    here: Here | None = None
     while True:
         try:
-            block, fatal_calls, untried = pipe.recv()
+            block, options = pipe.recv()
         except EOFError:
             return
         try:
-            if policies is None:
-                policies = {
-                    name: given[name] if name in given else make_policy(name, trust=trust)
-                    for name in tournament.policies
-                }
-                equity = make_equity(tournament.luck, trust) if tournament.luck else None
-            outcome: PlayedBlock | Exception = play_block(
-                tournament, policies, block, equity, fatal_calls, note, untried
-            )
+            here = here or Here(tournament, make_policies(tournament, given, trust), trust)
+            outcome: PlayedBlock | Exception = here.play(block, on_call=note, **options)
         except Exception as error:
             outcome = error
         pipe.send(outcome)

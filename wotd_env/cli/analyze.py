@@ -1,4 +1,4 @@
-"""`wotd analyze`: policies, recorded games and positions held against the exact solution."""
+"""`wotd analyze`: grade policies, recorded games and positions against the exact solution."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
-from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies, replacing
+from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing
 from wotd_env.cli.options import Quiet, Seed, Trust
+from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES
@@ -40,7 +41,7 @@ def command(
         Path | None,
         typer.Option(
             help="The table of `wotd solve`.",
-            show_default="in the cache folder; 0 and 1 spaces: made in seconds",
+            show_default="in the cache folder; created in seconds for 0 and 1 spaces",
         ),
     ] = None,
     games: Annotated[int, typer.Option(help="Games that each policy plays.")] = 10_000,
@@ -48,7 +49,7 @@ def command(
     against: Annotated[
         str | None, typer.Option(help="The opponent.", show_default="the policy itself")
     ] = None,
-    blunders: Annotated[int, typer.Option(help="How many of the worst decisions to list, 0 to 20.")] = 5,
+    blunders: Annotated[int, typer.Option(help="Number of the worst decisions to list, 0 to 20.")] = 5,
     out: Annotated[Path | None, typer.Option(help="Write the grades, .json.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw regret by kind and stage: .png, .svg or .pdf.")
@@ -58,25 +59,24 @@ def command(
 ) -> None:
     """Grade decisions of the two-player basic game against its exact solution.
 
-    Regret is what a decision gives away against the best one, in results: 2 is the way from a sure win to a sure loss.
+    Regret is the lost equity of a decision against the best one. It is 2 from a certain win to a certain loss.
     """
     from wotd_env import analysis, solver
-    from wotd_env.arena.blocks import Blamed
+    from wotd_env.arena.asking import Blamed
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
     alone = [name for name in what if name.endswith(".txt") or (" " in name and not _is_policy(name))]
     if alone:
         if len(what) > 1:
-            raise ValueError(f"give policies, or one recorded game or position alone, got {', '.join(what)}")
+            raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")
         for option in sorted(set(context.params) - {"what", "table", "quiet"}):
             source = context.get_parameter_source(option)
             if source and source.name == "COMMANDLINE":
                 kind = "recorded game" if what[0].endswith(".txt") else "position"
                 raise ValueError(f"--{option} is for grading policies, and {what[0]} is a {kind}")
-        for line in (
-            _analysed_game(what[0], table) if what[0].endswith(".txt") else _analysed_position(what[0], table)
-        ):
+        lines = _game_lines if what[0].endswith(".txt") else _position_lines
+        for line in lines(what[0], table):
             typer.echo(line)
         return
 
@@ -92,47 +92,50 @@ def command(
     else:
         solution = Oracle().table(Game(Rules(spaces=7 if spaces is None else spaces)))
     graded_rules = Rules(spaces=solution.spaces)
-    players = {
-        name: Blamed(name, policy) for name, policy in ready_policies(what, trust, graded_rules).items()
-    }
-    opponent = Blamed(against, ready_policies([against], trust, graded_rules)[against]) if against else None
+    names = [*what, against] if against else what
+    ready = ready_policies(names, trust, graded_rules)
+    players = {name: Blamed(name, policy) for name, policy in ready.items()}
+    opponent = players[against] if against else None
     grades = {}
-    for name, player in players.items():
+    for name in what:
         with progress_bar(f"games of {name}", quiet) as progress:
-            grades[name] = analysis.grade(player, solution, games, seed, opponent, progress)
+            grades[name] = analysis.grade(
+                players[name], solution, games, seed, opponent=opponent, progress=progress
+            )
     console = Console(markup=False)
     for name, graded in grades.items():
         console.print(_grades(name, graded))
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     if out:
-        told = json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1)
+        text = json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1)
         with replacing(out) as part:
-            part.write_text(told + "\n")
+            part.write_text(text + "\n")
     if plot:
         with replacing(plot) as part:
             analysis.picture(grades, part)
 
 
 def _is_policy(name: str) -> bool:
-    """Return whether a name with spaces in it is that of a policy with a file, or of a run folder."""
+    """Return whether a text with spaces names a policy with a file, or a run folder."""
     return name.partition(":")[0] in POLICIES or Path(name).is_dir()
 
 
-def _analysed_game(file: str, table: Path | None) -> Iterator[str]:
-    """Yield what there is to say about the decisions of a recorded game."""
+def _game_lines(file: str, table: Path | None) -> Iterator[str]:
+    """Yield the notes on the decisions of a recorded game."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 
     recorded = notation.read_game(file)
-    solution = Oracle(table).table(Game(recorded.rules))
-    notes = analysis.annotate(recorded, solution)
+    game = Game(recorded.rules)
+    solution = Oracle(table).table(game)
+    reviewed = analysis.review(recorded, analysis.Advisor(game, solution))
     yield f"{file}: {recorded.rules.spaces} plain spaces, graded by {solution.file}"
-    yield from map(str, notes)
+    yield from map(str, reviewed.notes)
 
 
-def _analysed_position(line: str, table: Path | None) -> Iterator[str]:
-    """Yield what a position is worth, and each of its legal actions, the best first."""
+def _position_lines(line: str, table: Path | None) -> Iterator[str]:
+    """Yield the equity of a position, and of each legal action, the best first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 
@@ -152,10 +155,10 @@ def _grades(name: str, grades: Grades) -> Table:
     """Return the grades of a policy as a table."""
     played = f"{grades.games:,} games on {grades.spaces} plain spaces"
     result = f"mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
-    table = Table(title=f"{name}, {played}, {result}", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("decision")
-    for heading in ("decisions", "regret", "regret a game", "errors", "blunders"):
-        table.add_column(heading, justify="right")
+    headings = ("decisions", "regret", "regret per game", "errors", "blunders")
+    numbers = (Column(heading, justify="right") for heading in headings)
+    table = Table("decision", *numbers, title=f"{name}, {played}, {result}", box=SIMPLE_HEAD)
+    table.title_justify = "left"
     for grade in grades.kinds:
         table.add_row(
             grade.kind,

@@ -14,11 +14,11 @@ from wotd_env.cli.common import (
     check_writable,
     cores,
     explained,
-    progress_bar,
     ready_policies,
     replacing,
 )
 from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
+from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -35,24 +35,24 @@ def command(
     until: Annotated[
         float | None,
         typer.Option(
-            help="Stop a matchup once all its win shares are known to plus or minus this, such as 0.005."
+            help="Stop a matchup once the error of all its win shares is at most this, such as 0.005."
         ),
     ] = None,
     luck: Annotated[
         str | None,
         typer.Option(
-            help="Take the luck of the dice out, as measured by a policy that knows equities: planner."
+            help="Also show luck-adjusted shares; this policy with equities, such as planner, measures luck."
         ),
     ] = None,
     file: Annotated[
-        Path, typer.Option(help="Where games are kept; the same command goes on from there.")
+        Path, typer.Option(help="The file of the games; run the same command again to continue.")
     ] = Path("arena.sqlite"),
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Play everything anew; the games that are kept are replaced.")
+        bool, typer.Option("--fresh", help="Play everything again and replace the games in the file.")
     ] = False,
     trust: Trust = False,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that play.", show_default="one for each core")
+        int | None, typer.Option(help="Number of processes.", show_default="one per core")
     ] = None,
     ray: Annotated[
         str | None, typer.Option(help="Play on a Ray cluster instead: its address, or auto.")
@@ -72,16 +72,16 @@ def command(
     *,
     rules: dict[str, Any],
 ) -> None:
-    """Let policies play a tournament.
+    """Play a tournament between policies.
 
-    With at least as many policies as seats every choice of them is a matchup; with fewer they share the seats in every
-    way. Every game is played from all seats with the same dice, and intervals take that into account. The same
-    seed gives the same results, on any number of workers.
+    With at least as many policies as seats, every choice of policies is a matchup. With fewer, a matchup is every way
+    to fill the seats with all of them. Every game is played from all seats with the same dice. The same seed gives the
+    same results, on any number of workers.
 
-    A policy is a name (see `wotd policies`), a file (onnx:FILE), or MODULE:OBJECT of your own.
+    A policy is a name (see `wotd policies`), a file (onnx:FILE), or your own MODULE:OBJECT.
     """
-    goes_on = "the same command without --fresh goes on" if fresh else "the same command goes on"
-    with explained(f"What is done is kept in {file}: {goes_on}."):
+    again = "the same command without --fresh" if fresh else "the same command"
+    with explained(f"Finished games are saved in {file}; run {again} to continue."):
         from wotd_env.arena import Tournament, run, show
 
         tournament = Tournament(tuple(policies), Rules(**rules), games, seed, until, luck)
@@ -91,7 +91,7 @@ def command(
         if plot:
             check_writable(plot, *PICTURES)
         if file.resolve() in {target.resolve() for target in (*(out or []), plot) if target}:
-            raise ValueError(f"{file} is where games are kept: results must be written to another file")
+            raise ValueError(f"{file} is the file of the games: write results to another file")
 
         pool = None
         if ray:
@@ -124,15 +124,15 @@ def command(
 
 
 def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
-    """Say which games were forfeited, how to see the first of them again, and where the first policy raised."""
+    """Return the forfeited games, the first one's position, and the first traceback of a policy, as text."""
     from wotd_env.arena import replay
     from wotd_env.notation import position
 
     lines = [f"{len(forfeits)} games were forfeited:", *(f"  {forfeit}" for forfeit in forfeits[:most])]
     if len(forfeits) > most:
-        lines.append(f"  ... and {len(forfeits) - most} more, all of them in a JSON file (--out)")
+        lines.append(f"  ... and {len(forfeits) - most} more; --out writes all to a JSON file")
     first = forfeits[0]
     where = position(rules, replay(rules, first.game_seed, first.moves))
-    lines.append(f'The first, to be read by wotd_env.notation.parse_position: "{where}"')
+    lines.append(f'Position of the first, for wotd_env.notation.parse_position: "{where}"')
     lines += [forfeit.traceback for forfeit in forfeits if forfeit.traceback][:1]
     return "\n".join(lines)

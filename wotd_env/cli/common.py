@@ -1,4 +1,4 @@
-"""Shared by the subcommands: exit codes, error messages, progress bars, checks before long work."""
+"""Shared by the subcommands: exit codes, error messages, policies, checks before long work."""
 
 from __future__ import annotations
 
@@ -9,31 +9,17 @@ import sqlite3
 import sys
 import tempfile
 import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TimeRemainingColumn,
-)
-from rich.table import Column
-from rich.text import Text
 
 from wotd_env import files
 
 if TYPE_CHECKING:
-    from wotd_env.core.game import Game
     from wotd_env.core.rules import Rules
-    from wotd_env.core.state import States
     from wotd_env.policy import Policy
 
 __all__ = [
@@ -48,8 +34,6 @@ __all__ = [
     "cores",
     "explained",
     "fail",
-    "narrate",
-    "progress_bar",
     "ready_policies",
     "replacing",
     "say",
@@ -88,7 +72,7 @@ def _wrapped(line: str, width: int) -> str:
 
 @contextmanager
 def explained(kept: str = "") -> Iterator[None]:
-    """Turn user errors into a message and an exit code. `kept` is added to the message of an interruption."""
+    """Turn errors into a message and an exit code. `kept` is added to the message of an interruption."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -109,10 +93,9 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
     """Return policies by name.
 
     Args:
-        names: of the policies.
+        names: names of the policies.
         trust: see `wotd_env.make_policy`.
-        rules: of the games to play. With them, unsuitable policies and a missing table of `oracle` are found before
-            the first game.
+        rules: the rules of the games; then unsuitable policies and a missing table of `oracle` are errors.
 
     Raises:
         ValueError: for any exception in a user's own module.
@@ -136,73 +119,12 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
             except ValueError:
                 raise
             except Exception as error:
-                told = f"cannot be asked for its rules: {type(error).__name__}: {error}"
-                raise ValueError(f"policy {name!r} {told}") from error
+                raise ValueError(
+                    f"policy {name!r} cannot check its rules: {type(error).__name__}: {error}"
+                ) from error
             if isinstance(policy, Oracle):
                 policy.table(Game(rules))
     return made
-
-
-@contextmanager
-def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yield the function f(done, total) that updates it."""
-    columns = (
-        BarColumn(None, table_column=Column(min_width=8, ratio=1)),
-        MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # 80 characters in all
-        TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
-        task = bar.add_task("", total=None, rate="")
-        first: list[float] = []  # done and time at the first call; earlier work does not count for the rate
-
-        def move(done: int, total: int) -> None:
-            now = time.monotonic()
-            if not first:
-                first[:] = done, now
-            rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
-            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate >= 1 else "")
-
-        yield move
-
-
-class _Rate(ProgressColumn):
-    """Unit and mean rate, followed by `left` or `took` for the time in the next column."""
-
-    def __init__(self, unit: str, column: Column) -> None:
-        super().__init__(column)
-        self._unit = unit
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")
-
-
-def narrate(game: Game, names: Sequence[str], steps: Iterable[tuple[States, int | None]]) -> Iterator[str]:
-    """Yield a game in words, turn by turn.
-
-    Args:
-        game: the rules, with forced decisions.
-        names: of the players, by seat.
-        steps: the positions, STATE (1,), with the decision taken in each; None in the last one.
-    """
-    from wotd_env.core.position import SEATS
-    from wotd_env.core.words import show_dice
-    from wotd_env.notation import position
-    from wotd_env.rendering.text import render_text, seat_names
-
-    names = seat_names(names, game.rules.players)
-    lines: list[str] = []
-    turn = -1
-    for state, action in steps:
-        if state["turn"][0] != turn or action is None:
-            if lines:
-                yield "\n".join([*lines, ""])
-            turn = int(state["turn"][0])
-            lines = [render_text(game, state, names=names), position(game.rules, state), ""]
-        if action is not None:
-            seat, dice = int(state["player"][0]), show_dice(state["dice"][0])
-            lines.append(f"{names[seat]} ({SEATS[seat]}), {dice}: {game.describe_action(state, action)}")
-    yield "\n".join(lines).rstrip()
 
 
 def check_writable(file: Path, *endings: str) -> None:
@@ -236,11 +158,7 @@ def check_writable(file: Path, *endings: str) -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Yield a temporary path whose file replaces another file, see `wotd_env.files.replacing`.
-
-    Raises:
-        OSError: saying that the file cannot be written, and why; an older file is unchanged.
-    """
+    """Yield a temporary path, see `wotd_env.files.replacing`; errors say that the file cannot be written."""
     try:
         with files.replacing(file) as part:
             yield part

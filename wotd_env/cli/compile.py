@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from wotd_env.cli.common import cores, explained, progress_bar
+from wotd_env.cli.common import cores, explained
+from wotd_env.cli.progress import progress_bar
 
 __all__ = ["PARTS", "command", "compile_all"]
 
 
 def command() -> None:
-    """Compile all kernels in advance, so that no first use has to wait.
+    """Compile all kernels in advance, so that no first use waits.
 
     This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
@@ -153,4 +154,4 @@ PARTS: dict[str, Callable[[], None]] = {
     "tree search": _search,
     "tournaments": _tournaments,
 }
-"""The functions that are compiled together, slowest first."""
+"""Functions that use kernels, by part, slowest first."""

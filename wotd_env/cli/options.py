@@ -18,7 +18,7 @@ Seed = Annotated[int, typer.Option(help="Seed of all dice and of all random poli
 Position = Annotated[
     str | None,
     typer.Option(
-        help="Start from this position: a line as `wotd watch` prints below the board; it contains the rules."
+        help="Start from this position, a line that `wotd watch` prints below the board; it contains the rules."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Hide the progress bar.")]

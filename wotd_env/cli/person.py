@@ -115,26 +115,24 @@ class Decision:
         Raises:
             ValueError: for invalid input; the message lists valid input.
         """
-        line = _plain(text)
+        line = _normalized(text)
         if self.is_hold:
             return self._read_hold(text.strip(), line)
         found = self._listed(line)
-        if found is None:
-            found = self._by_words(text.strip(), line)
-        return found
+        return self._by_words(text.strip(), line) if found is None else found
 
     def _listed(self, line: str) -> int | None:
         """Return the action with this short word, description, or number in the list; None for other input."""
         for choice in self.choices:
-            if line in (choice.notation.lower(), _plain(choice.words)):
+            if line in (choice.notation.lower(), _normalized(choice.words)):
                 return choice.action
         if line.isdecimal() and line.isascii():
-            number = int(line) if len(line) < 5 else 0
-            if not 1 <= number <= len(self.choices):
+            index = int(line) - 1 if len(line) < 5 else -1
+            if not 0 <= index < len(self.choices):
                 raise ValueError(
                     f"the number of a choice must be from 1 to {len(self.choices)}, got {line[:20]}"
                 )
-            return self.choices[number - 1].action
+            return self.choices[index].action
         return None
 
     # ---------------------------------------------------------------------------------------------- moves
@@ -149,13 +147,10 @@ class Decision:
                 found.append(choice)
         if len(found) == 1:
             return found[0].action
-        what = (
-            f"{_quoted(text)} is ambiguous; it fits"
-            if found
-            else f"unknown choice {_quoted(text)}; legal are"
-        )
-        told = "; ".join(f"{choice.notation} ({choice.words})" for choice in found or self.choices)
-        raise ValueError(f"{what} {told}")
+        fitting = "; ".join(f"{choice.notation} ({choice.words})" for choice in found or self.choices)
+        if found:
+            raise ValueError(f"{_quoted(text)} is ambiguous; it fits {fitting}")
+        raise ValueError(f"unknown choice {_quoted(text)}; legal are {fitting}")
 
     # ---------------------------------------------------------------------------------------------- holds
 
@@ -182,7 +177,7 @@ class Decision:
             return self._hold_of[() if line == "none" else self._named(text, line.split())]
         rest = " ".join(word for word in what[1].split() if word not in ("dice", "die", "and"))
         if rest.replace(" ", "").isdecimal():
-            self._change(rest.replace(" ", ""), keep is not None)
+            self._change(rest.replace(" ", ""), keep=keep is not None)
             return None
         if rest == "all":
             return self._hold_of[self._faces(range(DICE) if keep else ())]
@@ -191,7 +186,7 @@ class Decision:
             faces = tuple(sorted((Counter(self.dice) - Counter(faces)).elements()))
         return self._hold_of[faces]
 
-    def _change(self, numbers: str, keep: bool) -> None:
+    def _change(self, numbers: str, *, keep: bool) -> None:
         """Add dice to the hold, or remove them."""
         if not set(numbers) <= set("12345"):
             raise ValueError(f"the number of a die must be from 1 to 5, got {', '.join(numbers[:20])}")
@@ -222,7 +217,7 @@ class Decision:
         return tuple(sorted(faces))
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return a line in lower case, without commas and extra spaces."""
     return " ".join(text.lower().replace(",", " ").split())
 
@@ -231,7 +226,7 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
-# --------------------------------------------------------------------------------------------------- what is told
+# --------------------------------------------------------------------------------------------------- output
 
 
 def question(decision: Decision) -> str:
@@ -266,9 +261,6 @@ def numbered(decision: Decision) -> Iterator[str]:
         yield f"{number:>3}  {choice.notation:<16} {choice.words}"
 
 
-# ------------------------------------------------------------------------------------------------- what it is worth
-
-
 def hint(decision: Decision, advisor: Advisor) -> list[str]:
     """Return the two best choices, the difference of their equities, and the source, as lines."""
     ranked, equity = _ranked(decision, advisor)
@@ -291,8 +283,8 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> l
         chance = ((players - 1) * value + 1) / players  # by the rewards of R10
         less = float(equity[ranked[0].action]) - value
         lines.append(f"{value:+.3f}  {chance:6.1%}  {less:.3f}  {choice.notation:<16} {choice.words}")
-    if len(ranked) > len(lines) - 1:
-        lines.append(f"and {len(ranked) - len(lines) + 1} more: equity all")
+    if most is not None and len(ranked) > most:
+        lines.append(f"and {len(ranked) - most} more: equity all")
     return [*lines, f"by {advisor.source}"]
 
 

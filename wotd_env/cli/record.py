@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from wotd_env.cli.common import check_writable, explained, progress_bar, ready_policies
+from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
+from wotd_env.cli.progress import progress_bar
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, progress_bar, say
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, say
 from wotd_env.cli.options import Quiet
+from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.watch import narrate
 
 
 @explained()

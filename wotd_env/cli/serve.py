@@ -28,11 +28,10 @@ def command(
         Path | None, typer.Option(help="File of the tables.", show_default="in the user's data folder")
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="One more agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
+        list[str] | None, typer.Option(help="Another agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
     ] = None,
     name: Annotated[
-        list[str] | None,
-        typer.Option(help="An allowed host name, beside IP addresses and localhost."),
+        list[str] | None, typer.Option(help="An allowed host name, besides IP addresses and localhost.")
     ] = None,
     trust: Trust = False,
 ) -> None:
@@ -71,7 +70,7 @@ def command(
     typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
     if not _is_local(host):
         typer.echo(
-            "Everybody who reaches this address can play here. See docs/serve.md before you open it to the world."
+            "Everybody who reaches this address can play here. See docs/serve.md before you open it to the internet."
         )
     log.set_up()
     # A name means a proxy on this machine, which knows the addresses of the clients.

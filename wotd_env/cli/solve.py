@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import FAILED, cores, explained, fail, progress_bar
+from wotd_env.cli.common import FAILED, cores, explained, fail
 from wotd_env.cli.options import Quiet
+from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
 _RESIDUAL = 1e-6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, narrate, ready_policies, say
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies, say
 from wotd_env.cli.options import Position, Seed, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
@@ -29,17 +29,14 @@ def command(
     seed: Seed = 0,
     position: Position = None,
     delay: Annotated[float, typer.Option(help="Pause after each turn, in seconds.")] = 0.0,
-    record: Annotated[
-        Path | None,
-        typer.Option(help="Also write the game to this .txt file."),
-    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Also write the game to this .txt file.")] = None,
     trust: Trust = False,
     *,
     rules: dict[str, Any],
 ) -> None:
     """Show a game between policies, move by move."""
     from wotd_env import Game, notation
-    from wotd_env.arena.blocks import Blamed
+    from wotd_env.arena.asking import Blamed
     from wotd_env.core.game import check_seed
     from wotd_env.rendering import roll_off_text
 
@@ -55,9 +52,8 @@ def command(
     seats = game_rules.players
     if len(policies) not in (1, seats):
         raise ValueError(f"give 1 or {seats} policies for {seats} seats, got {len(policies)}")
-    made: dict[str, Policy] = {
-        name: Blamed(name, policy) for name, policy in ready_policies(policies, trust, game_rules).items()
-    }
+    ready = ready_policies(policies, trust, game_rules)
+    made = {name: Blamed(name, policy) for name, policy in ready.items()}
     if record:
         check_writable(record, ".txt")
     game = Game(game_rules, skip_forced=False)
@@ -67,43 +63,73 @@ def command(
         state["rng"] = game.reset(1, seed=seed)["rng"]
     game.roll(state)
     names = policies * (seats // len(policies))
-    states: list[States] = []
-    actions: list[int] = []
+    steps: list[Step] = []
     if position is None:
         for line in roll_off_text(game.roll_off(seed)):
             say(line)
     try:
-        for turn in narrate(game, names, _play(game, names, made, state, seed, states, actions)):
+        for turn in narrate(
+            game, names, _log(steps, _play(game, [made[name] for name in names], state, seed))
+        ):
             say(turn)
             time.sleep(delay)
     finally:  # also record an interrupted game
-        if record and states:
-            decided = np.array(actions[: len(states) - 1], np.int64)
+        if record and steps:
+            states, actions = zip(*steps, strict=True)
+            decided = np.array(actions[:-1], np.int64)
             given = None if position else seed
             played = notation.RecordedGame(game_rules, np.concatenate(states), decided, tuple(names), given)
             notation.write_game(record, played)
 
 
-def _play(
-    game: Game,
-    names: list[str],
-    players: dict[str, Policy],
-    state: States,
-    seed: int,
-    states: list[States],
-    actions: list[int],
-) -> Iterator[tuple[States, int | None]]:
-    """Play a game to the end; append its positions and decisions to the lists and yield them."""
+Step = tuple["States", int | None]
+"""A position, STATE (1,), with the decision in it; None in the last position."""
+
+
+def _play(game: Game, players: Sequence[Policy], state: States, seed: int) -> Iterator[Step]:
+    """Play a game to the end, in place; yield its positions and decisions."""
     from wotd_env.policy import ask, play_out
 
     rng = np.random.default_rng(seed)
 
     def choose(seat: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask(players[names[seat]], game, state, rng)
+        return ask(players[seat], game, state, rng)
 
     for chosen in play_out(game, state, np.arange(game.rules.players)[None], choose):
-        states.append(state.copy())
-        actions.append(int(chosen[0]))
-        yield states[-1], actions[-1]
-    states.append(state.copy())
-    yield states[-1], None
+        yield state.copy(), int(chosen[0])
+    yield state.copy(), None
+
+
+def _log(steps: list[Step], played: Iterator[Step]) -> Iterator[Step]:
+    """Yield steps, and append each one to a list before."""
+    for step in played:
+        steps.append(step)
+        yield step
+
+
+def narrate(game: Game, names: Sequence[str], steps: Iterable[Step]) -> Iterator[str]:
+    """Yield a game in words, turn by turn.
+
+    Args:
+        game: the rules, with forced decisions.
+        names: names of the players, by seat.
+        steps: positions and decisions.
+    """
+    from wotd_env.core.position import SEATS
+    from wotd_env.core.words import show_dice
+    from wotd_env.notation import position
+    from wotd_env.rendering.text import render_text, seat_names
+
+    names = seat_names(names, game.rules.players)
+    lines: list[str] = []
+    turn = -1
+    for state, action in steps:
+        if state["turn"][0] != turn or action is None:
+            if lines:
+                yield "\n".join([*lines, ""])
+            turn = int(state["turn"][0])
+            lines = [render_text(game, state, names=names), position(game.rules, state), ""]
+        if action is not None:
+            seat, dice = int(state["player"][0]), show_dice(state["dice"][0])
+            lines.append(f"{names[seat]} ({SEATS[seat]}), {dice}: {game.describe_action(state, action)}")
+    yield "\n".join(lines).rstrip()

@@ -1,4 +1,4 @@
-"""`deep` and `deep:NAME`: plan two turns exactly where the plan of one turn is close."""
+"""`deep` and `deep:NAME`: plan two turns exactly if the plan of one turn is close."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Deep(Planner):
     """Plays the best action of the exact plan of its turn; if that is close, of a plan of two turns.
 
     Args:
-        name: a policy with a value: a name such as `planner` or `td`, the file of a learned value, the run folder that
-            contains it, or `module:object`. The default is the bundled learned value for the rules.
+        name: a policy with a value: a name such as `planner` or `td`, the file or run folder of a learned value, or
+            `module:object`. The default is the bundled learned value for the rules.
 
     Attributes:
         policy: the policy whose value is used.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if there is no such policy, it has no value, or the file is damaged.
+        FileNotFoundError: if the file does not exist.
+        ValueError: for an unknown policy, one without a value, or a damaged file.
     """
 
     def __init__(self, name: str | Path = "td") -> None:
@@ -69,11 +69,7 @@ class Deep(Planner):
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the policy whose value is used plays games with these rules.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """Check that the value fits games with these rules, see `wotd_env.policy.RulesBound`."""
         check_plays(self.policy, rules)
 
 

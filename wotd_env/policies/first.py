@@ -1,4 +1,4 @@
-"""`first`: the legal action with the lowest number, a weak player to compare others with."""
+"""`first`: the legal action with the lowest number, a weak baseline."""
 
 from __future__ import annotations
 

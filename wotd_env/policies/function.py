@@ -1,4 +1,4 @@
-"""A policy made of a function that chooses by what it sees: an observation and an action mask."""
+"""A policy from a function of an observation and an action mask."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["FunctionPolicy"]
 
 
 class FunctionPolicy:
-    """Plays what a function answers.
+    """Plays the actions that a function returns.
 
     Args:
-        choose: `choose(observation, mask)` is given int8 (D,) and (A,), and returns an action; with `batched` it is
-            given (N, D) and (N, A), and returns integers (N,).
-        batched: whether it takes all games at once.
-        encoding: of the observations that it is given, whatever the games that it plays are shown in.
+        choose: `choose(observation, mask)` takes int8 (D,) and (A,), and returns an action. With `batched` it takes
+            (N, D) and (N, A), and returns integers (N,).
+        batched: call the function once for all games.
+        encoding: encoding of its observations, independent of the encoding of the games.
 
     Raises:
         ValueError: for an unknown encoding.
@@ -48,5 +48,5 @@ class FunctionPolicy:
             answer = self._choose(observation, mask)
         else:
             answer = [self._choose(*seen) for seen in zip(observation, mask, strict=True)]
-        actions: NDArray[np.int64] = np.asarray(answer)  # whoever asks checks what they are
+        actions: NDArray[np.int64] = np.asarray(answer)  # the caller checks them
         return actions.reshape(-1) if actions.size == len(state) else actions

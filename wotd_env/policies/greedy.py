@@ -1,9 +1,9 @@
-"""`greedy`: a sensible player made by hand. It neither draws nor searches, and does not look at the others' next turn.
+"""`greedy`: a deterministic heuristic without search.
 
-It collects the dice of its best path: the one with the most dice or, of equals, with the foremost piece. It stops early
-if an equilibrium or a swap gains at least an average move. Then it takes the action after which its *lead* is largest,
-which is the worth of its own pieces less that of the best opponent's. Every space is worth 2 and every number 3, but
-number 1 no more than the space before it. A power must gain an average move. An end of the game outweighs everything.
+It collects the dice of its best path: the path with the most dice or, among equals, with the foremost piece. It stops
+early if an equilibrium or a swap gains at least an average move. Then it maximizes its *lead*: the value of its own
+pieces minus the value of the best opponent's pieces. A space counts 2 and a number 3, except number 1, which counts as
+the last space. A power must gain an average move. The end of the game outweighs everything.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
 from wotd_env.core.state import Record, Records, States, scratch
 
-SPACE = 2  # the worth of a space
-NUMBER = 3  # the worth of every number after the first
-TURN = 6  # the worth of an average move: the price of a power, and the gain for which the rolling ends
+SPACE = 2  # value of a space
+NUMBER = 3  # value of every number after the first
+TURN = 6  # value of an average move: the price of a power, and the gain that stops the rolling
 POOR = 2  # the largest gain for which the tiger is used
 END_OF_GAME = 1000
 
 
 class Greedy:
-    """Collects the dice of its best path and takes the move that leaves it the largest lead."""
+    """Collects the dice of its best path, then maximizes its lead."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; equal states get equal actions."""
@@ -48,7 +48,7 @@ def choose_all(states: Records, config: Configs, scratch: Records, out: Any) -> 
 
 @kernel
 def choose(s: Record, rules: Config, scratch: Records) -> Any:
-    """Return the action of the seat to act; `s` stays as it is, `scratch` (STATE (2,)) does not."""
+    """Return the action of the seat to act; only `scratch`, STATE (2,), is changed."""
     if s.phase == Phase.KEEP:
         return np.int64(hold(s, rules, scratch))
     if s.phase == Phase.MOVE:
@@ -91,7 +91,7 @@ def hold(s: Record, rules: Config, scratch: Records) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, scratch: Records) -> Any:
-    """Return the best action of phase MOVE and how much it gains."""
+    """Return the best action of phase MOVE and its gain."""
     after = scratch[1]
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
@@ -115,7 +115,7 @@ def best_move(s: Record, rules: Config, scratch: Records) -> Any:
 
 @kernel
 def lead(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the lead of a seat over the best of the others, in terms of worth, or of the result once that is known."""
+    """Return the lead of a seat over the best of the others, by value or, in a finished game, by result."""
     over = s.phase == Phase.OVER and engine.finished(s, rules)
     best = -1
     for other in range(rules.players):
@@ -129,7 +129,7 @@ def lead(s: Record, rules: Config, seat: Any) -> Any:
 
 @kernel
 def worth(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the worth of a seat's pieces."""
+    """Return the value of a seat's pieces."""
     total = np.int64(0)
     for path in range(PATHS):
         space = np.int64(s.pieces[seat, path])

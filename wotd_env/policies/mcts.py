@@ -1,11 +1,11 @@
 """`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
 
-It is UCT over states. A node of the tree is a decision. The dice after an action are drawn, and the resulting state is
-looked up: every outcome of the dice has its own node, and transpositions share a node. A playout descends to the first
-new state, where `greedy` finishes the turn. Its value is the hand-made value of `planner`, or the reward if the game is
-over. Every seat maximizes its own value (max^n). The most visited action is played.
+It is UCT over states. Nodes are decisions; each outcome of the dice has its own node, and transpositions share a node.
+A playout descends to the first new state, where `greedy` finishes the turn. Its value is the hand-made value of
+`planner`, or the reward if the game is over. Every seat maximizes its own value (max^n). The most visited action is
+played.
 
-It is a weak player, because the dice leave few visits to each node (docs/policies.md has figures).
+It is weak, because the dice leave few visits to each node (docs/policies.md has figures).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
 MOST_PLAYOUTS = 100_000
-"""They take several hundred megabytes."""
+"""The tree then takes several hundred megabytes."""
 EXPLORATION = 0.1
 
 
@@ -36,7 +36,7 @@ class Mcts:
     """Plays the most visited action of a tree search.
 
     Args:
-        playouts: playouts for each decision, also as text.
+        playouts: number of playouts for each decision, also as text.
 
     Raises:
         ValueError: unless it is an integer from 1 to 100,000.

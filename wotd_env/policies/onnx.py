@@ -1,9 +1,9 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
-The network has the input `observation` (N, D), and may have `action_mask` (N, A). Both can be of any integer type, of
-bool, or of float with 16, 32 or 64 bits. Its logits (N, A) are the output `logits` or, without that, its first output.
-N is free. The metadata may say what rules the network is for (`wotd_rules`, the fields of `Rules` as JSON) and in which
-encoding it takes observations (`wotd_encoding`, such as `features`; without it, `one_hot`), as `agents.export` does.
+The network has the input `observation` (N, D) and optionally `action_mask` (N, A), of any integer, bool or float type.
+Its logits (N, A) are the output `logits` or else its first output. The metadata may contain the rules (`wotd_rules`,
+the fields of `Rules` as JSON) and the encoding of observations (`wotd_encoding`, default `one_hot`), as `agents.export`
+writes them.
 """
 
 from __future__ import annotations
@@ -23,25 +23,14 @@ from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
 RULES = "wotd_rules"
-"""The entry of the metadata that holds the rules, as JSON."""
+"""The metadata entry of the rules, as JSON."""
 ENCODING = "wotd_encoding"
-"""The entry of the metadata that holds the name of the encoding."""
+"""The metadata entry of the encoding."""
 
-_DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
-    "tensor(int8)": np.int8,
-    "tensor(int16)": np.int16,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(uint8)": np.uint8,
-    "tensor(uint16)": np.uint16,
-    "tensor(uint32)": np.uint32,
-    "tensor(uint64)": np.uint64,
-    "tensor(bool)": np.bool_,
-}
-"""Types of inputs that onnxruntime knows by these names."""
+_INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
+_DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
+"""Types of inputs by the names that onnxruntime uses."""
 
 
 class Onnx:
@@ -53,7 +42,7 @@ class Onnx:
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no network, or one with other inputs.
+        ValueError: if it contains no network, or one with other inputs.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -64,7 +53,7 @@ class Onnx:
             raise FileNotFoundError(f"no ONNX file {self.file}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # tournaments run one game block on each core
-        options.log_severity_level = 4  # what goes wrong is raised
+        options.log_severity_level = 4  # errors are raised, not logged
         try:
             self._session = onnxruntime.InferenceSession(
                 str(self.file), options, providers=["CPUExecutionProvider"], enable_fallback=0
@@ -72,7 +61,7 @@ class Onnx:
             self._inputs = {entry.name: entry for entry in self._session.get_inputs()}
             outputs = [entry.name for entry in self._session.get_outputs()]
         except Exception as error:  # onnxruntime's own classes share no other base
-            raise ValueError(f"{self.file} holds no network that onnxruntime can read: {error}") from error
+            raise ValueError(f"{self.file} contains no network that onnxruntime can read: {error}") from error
         if "observation" not in self._inputs or not self._inputs.keys() <= {"observation", "action_mask"}:
             raise ValueError(
                 f"the network of {self.file} must have the inputs observation and action_mask, "
@@ -82,7 +71,7 @@ class Onnx:
             raise ValueError(f"the network of {self.file} has no output")
         for entry in self._inputs.values():
             if entry.type not in _DTYPES or len(entry.shape) != 2:
-                known = ", ".join(sorted(np.dtype(dtype).name for dtype in _DTYPES.values()))
+                known = ", ".join(sorted(dtype.name for dtype in _DTYPES.values()))
                 raise ValueError(
                     f"the input {entry.name} of the network of {self.file} must be a matrix of one of {known}; "
                     f"got {entry.type} with the shape {entry.shape}"
@@ -92,11 +81,11 @@ class Onnx:
         try:
             self._rules = Rules.from_dict(json.loads(metadata[RULES])) if RULES in metadata else None
         except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the network of {file} has {RULES} that are none: {error}") from error
+            raise ValueError(f"the network of {file} has invalid {RULES}: {error}") from error
         try:
             self._encoding: str = check_choice(ENCODING, metadata.get(ENCODING, ENCODINGS[0]), ENCODINGS)
         except ValueError as error:
-            raise ValueError(f"the network of {file} cannot be asked: {error}") from None
+            raise ValueError(f"the network of {file} cannot be used: {error}") from None
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def __reduce__(self) -> tuple[type[Onnx], tuple[Path]]:
@@ -128,17 +117,17 @@ class Onnx:
         legal = np.where(mask, logits, -np.inf)
         if not (finite := np.isfinite(legal.max(1))).all():
             raise ValueError(
-                f"the network of {self.file} returns, for the legal actions of game {finite.argmin()}, a largest logit "
-                "that is no finite number"
+                f"the network of {self.file} must return a finite largest logit of the legal actions, got another one "
+                f"for game {finite.argmin()}"
             )
         actions: NDArray[np.int64] = legal.argmax(1)
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Make sure that the network is for some rules, as far as it says.
+        """Check that the network fits some rules, by its metadata and sizes.
 
         Raises:
-            ValueError: if it is not.
+            ValueError: if it does not.
         """
         if rules is self._checked:
             return
@@ -151,6 +140,6 @@ class Onnx:
             if isinstance(width, int) and width != sizes[name]:
                 raise ValueError(
                     f"the network of {self.file} takes {name} of size {width}, these rules have "
-                    f"{sizes[name]} ({self._encoding}): it was made for other rules than {rules}"
+                    f"{sizes[name]} ({self._encoding}): it does not fit {rules}"
                 )
         self._checked = rules

@@ -1,4 +1,4 @@
-"""The files that policies of other modules open while they are imported and made, such as weights."""
+"""The files, such as weights, that policies of other modules open while they are imported and made."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import Any
 
 __all__ = ["opened_by", "watch"]
 
-_opened: dict[str, set[str]] = defaultdict(
-    set
-)  # module -> paths; grows only with the modules that are imported
+_opened: dict[str, set[str]] = defaultdict(set)  # module -> paths
 _current = threading.local()
 _install = threading.Lock()
 _installed = False
@@ -23,7 +21,7 @@ _installed = False
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Note the files that this thread opens for reading, under the name of a module."""
+    """Record the files that this thread opens for reading, under the name of a module."""
     global _installed  # an audit hook cannot be removed, so there is one for the process
     with _install:
         if not _installed:
@@ -37,7 +35,7 @@ def watch(module: str) -> Iterator[None]:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the files noted for a module: data files that still exist, without code."""
+    """Return the recorded data files of a module that still exist, without code."""
     installed = {sys.prefix, sys.base_prefix}
     files = {Path(name).absolute() for name in _opened[module]}
     return sorted(

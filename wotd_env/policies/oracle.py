@@ -1,4 +1,4 @@
-"""`oracle`: plays the two-player basic game perfectly, from a table that `wotd solve` has made."""
+"""`oracle`: plays the two-player basic game perfectly, with a table of `wotd solve`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from wotd_env.solver.table import check_rules, describe_missing
 __all__ = ["Oracle"]
 
 AT_ONCE = 1
-"""Boards of up to this many plain spaces are solved when they are first needed: it takes seconds."""
+"""Boards with at most this number of plain spaces are solved at first use, in seconds."""
 
 
 class Oracle:
-    """Plays perfectly; a table gives the value of every position, the turn planner what to do for it.
+    """Plays perfectly, by exact plans with the values of a table.
 
     Args:
-        file: the table, or None for that of the game's board in the cache folder. There the tables for 0 and 1 plain
-            spaces are made when they are needed; if another process is making one, it is waited for.
+        file: the table; None for the table in the cache folder. Tables for 0 and 1 plain spaces are created there at
+            first use; if another process is creating one, this process waits.
 
     Raises:
-        FileNotFoundError, TableError: if `file` is no table, see `wotd_env.solver.load`.
+        FileNotFoundError, TableError: if `file` is not a table, see `wotd_env.solver.load`.
     """
 
     def __init__(self, file: str | Path | None = None) -> None:
@@ -40,8 +40,8 @@ class Oracle:
 
         Raises:
             ValueError: if the game is not the basic game of two players.
-            FileNotFoundError: if there is no table for its board; the message says how to make it.
-            TableError: if the table is damaged or outdated; the message says what to do.
+            FileNotFoundError: if there is no table for its board; the message contains the command that creates it.
+            TableError: if the table is damaged or outdated; the message names the cure.
         """
         self.check_rules(game.rules)
         if self._table is not None:
@@ -56,7 +56,7 @@ class Oracle:
 
         Raises:
             ValueError: for other rules, or if the table is for another board.
-            FileNotFoundError: if there is no table; the message says how to make it.
+            FileNotFoundError: if there is no table; the message contains the command that creates it.
         """
         check_rules(rules)
         if self._table is not None:
@@ -65,14 +65,10 @@ class Oracle:
             raise FileNotFoundError(describe_missing(rules.spaces, file))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; of equally good ones the lowest.
-
-        Raises:
-            ValueError, FileNotFoundError: as `table` does; also if the table is for another board.
-        """
+        """Choose actions, see `Policy.act`; of equally good ones the lowest."""
         actions: NDArray[np.int64] = plan(game, state, self.table(game).for_seats)[0].argmax(1)
         return actions
 
     def equity(self, game: Game, state: States) -> NDArray[np.float32]:
-        """Return what states are worth to the seats to act, float32 (N,); the arena measures luck by it."""
+        """Return the value of states to the seats to act, float32 (N,), see `wotd_env.policy.HasEquity`."""
         return plan(game, state, self.table(game).for_seats)[1]

@@ -15,19 +15,14 @@ from wotd_env.policies.onnx import Onnx
 
 __all__ = ["Ppo"]
 
-load_model = functools.cache(Onnx)  # keyed by file, so it holds at most one network for each bundled file
+load_model = functools.cache(Onnx)  # at most one network for each bundled file
 
 
 class Ppo:
     """Plays the best action of the bundled network for the rules of the game."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`.
-
-        Raises:
-            ImportError: if onnxruntime is not installed.
-            ValueError: if there is no network for these rules.
-        """
+        """Choose actions, see `Policy.act`."""
         return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:
@@ -35,6 +30,6 @@ class Ppo:
 
         Raises:
             ImportError: if onnxruntime is not installed.
-            ValueError: if there is none.
+            ValueError: if there is none; the available models are named.
         """
         load_model(models.find("ppo", rules)).check_rules(rules)

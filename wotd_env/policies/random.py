@@ -17,10 +17,10 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
 ONES = BYTES.sum(1, dtype=np.uint64)
-"""uint64 (256,): how many bits of a byte are set."""
+"""uint64 (256,): the number of set bits of a byte."""
 
 PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
-"""uint64 (256, 8): the places of a byte's set bits, ascending, then those of the others."""
+"""uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits."""
 
 
 class Random:
@@ -36,7 +36,7 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return a legal action that 64 random bits (uint64) select, 0 where there is none: a roll is due."""
+    """Return the legal action that 64 random bits (uint64) select; 0 if there is none, before a roll."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
@@ -51,17 +51,17 @@ def choose(s: Record, rules: Config, bits: Any) -> Any:
 
 @kernel
 def count(bits: Bits) -> Any:
-    """Return how many bits are set."""
-    number = np.uint64(0)
+    """Return the number of set bits."""
+    total = np.uint64(0)
     while bits:
-        number += ONES[bits & np.uint64(255)]
+        total += ONES[bits & np.uint64(255)]
         bits >>= np.uint64(8)
-    return number
+    return total
 
 
 @kernel
 def place(bits: Bits, n: Any) -> Any:
-    """Return the place of the n-th bit that is set, the lowest being the 0th."""
+    """Return the position of the n-th set bit; the lowest one is the 0th."""
     at = np.uint64(0)
     while n >= ONES[bits & np.uint64(255)]:
         n -= ONES[bits & np.uint64(255)]

@@ -26,11 +26,11 @@ __all__ = ["Trained", "load"]
 
 
 class Trained:
-    """Plays the most likely action of a network of MaskablePPO, or with `sample` a random one by its probability.
+    """Plays the most likely action of a network of MaskablePPO, or with `sample` a random one.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
-        sample: draw actions.
+        sample: draw actions by their probabilities.
         name: name of the network in errors.
         encoding: encoding of its observations; None for the first encoding in which they have its size.
 
@@ -50,11 +50,7 @@ class Trained:
         self._checked: Rules | None = None
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`.
-
-        Raises:
-            ValueError: if the network was made for other rules.
-        """
+        """Choose actions, see `Policy.act`."""
         self.check_rules(game.rules)
         assert self.encoding is not None
         game = seen_in(self.encoding, game)
@@ -77,7 +73,7 @@ class Trained:
         return drawn
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, as far as it is known. A network of train.py has rules.
+        """Check that the network fits games with these rules, by its sizes and by its attribute `rules`, if any.
 
         Raises:
             ValueError: if it does not.
@@ -106,7 +102,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
 
     Args:
         file: the zip file, or `ENCODING:FILE`. Without an encoding, the size of the observations decides.
-        trust: consent to run the code that such a file may contain: it holds pickled objects.
+        trust: consent to run the code that such a file, which contains pickled objects, may contain.
 
     Raises:
         ImportError: if sb3-contrib is not installed.

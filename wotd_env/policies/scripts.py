@@ -1,4 +1,4 @@
-"""The policies that compiled loops can play, such as the vector environment for the seats that do not learn."""
+"""The policies for compiled loops, such as the opponents in the vector environment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wotd_env.policies import Script, greedy, random
 __all__ = ["choose"]
 
 
-# Compiled code cannot look a function up in a table, so each script has its branch here.
+# Compiled code has no table of functions, so each script has a branch here.
 @inlined
 def choose(script: Any, s: Record, rules: Config, scratch: Records, bits: Any) -> Any:
     """Return the action of the seat to act.
 
     Args:
         script: a `Script`, but not OUTSIDE.
-        s: the game; it stays as it is.
+        s: the game; not changed.
         rules: its rules.
-        scratch: STATE (2,), memory to work in.
+        scratch: STATE (2,), working memory.
         bits: 64 random bits (uint64).
     """
     if script == Script.GREEDY:

@@ -18,9 +18,7 @@ from wotd_env.policies.planner import Planner
 
 __all__ = ["BundledValue", "Td"]
 
-load_model = functools.cache(
-    learned.load
-)  # keyed by file, so it holds at most one network for each bundled file
+load_model = functools.cache(learned.load)  # at most one network for each bundled file
 
 
 class BundledValue:
@@ -43,11 +41,7 @@ class BundledValue:
         return self.for_rules(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a learned value for some rules.
-
-        Raises:
-            ValueError: if there is none.
-        """
+        """Check that there is a learned value for some rules, see `for_rules`."""
         self.for_rules(rules)
 
 
@@ -61,8 +55,8 @@ class Td(Planner):
         value: the learned value.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if the file is damaged or contains something else.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file is not a learned value or is damaged.
     """
 
     value: BundledValue | LearnedValue
@@ -75,10 +69,6 @@ class Td(Planner):
             super().__init__(learned.load(file / "value.npz" if file.is_dir() else file))
 
     def learned(self, rules: Rules) -> LearnedValue:
-        """Return the learned value for some rules.
-
-        Raises:
-            ValueError: if there is none.
-        """
+        """Return the learned value for some rules, after checking them."""
         self.check_rules(rules)
         return self.value.for_rules(rules) if isinstance(self.value, BundledValue) else self.value

@@ -1,0 +1,147 @@
+"""Ask policies for actions: errors name the policy, and a policy that breaks the rules forfeits its games."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.rules import Rules
+from wotd_env.core.state import States
+from wotd_env.core.words import describe_action
+from wotd_env.policy import Policy, ask, check_plays
+
+__all__ = ["FORFEITED", "Asker", "Blamed", "BrokenPolicyError", "Failure", "own_traceback"]
+
+FORFEITED = -1
+"""Action of a game that is forfeited or over."""
+
+
+class BrokenPolicyError(RuntimeError):
+    """A policy failed. The message names the policy and ends with its traceback if it raised."""
+
+
+class Blamed:
+    """A policy whose errors name it.
+
+    Args:
+        name: name of the policy.
+        policy: the policy.
+    """
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self._name, self._policy = name, policy
+
+    def check_rules(self, rules: Rules) -> None:
+        """Check that the policy plays games with these rules, see `wotd_env.policy.check_plays`."""
+        check_plays(self._policy, rules)
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the actions of the policy.
+
+        Raises:
+            BrokenPolicyError: if it raises, or does not return actions.
+            IllegalActionError: if it returns illegal actions.
+        """
+        before = state.copy()  # a policy may change its input
+        failed = f"policy {self._name!r} failed"
+        try:
+            actions = self._policy.act(game, state, rng)
+        except Exception as error:
+            message = f"{failed}: {type(error).__name__}: {error}{own_traceback(error)}"
+            raise BrokenPolicyError(message) from error
+        try:
+            game.check(before, actions)
+        except IllegalActionError as error:
+            raise IllegalActionError(error.game, error.action, error.legal, f"{failed}: {error}") from None
+        except (ValueError, TypeError) as error:
+            raise BrokenPolicyError(f"{failed}: {error}") from None
+        return actions
+
+
+class Failure(NamedTuple):
+    """The reason why a policy forfeits a game."""
+
+    reason: str
+    error: Exception | None = None
+    """The exception of the policy, if it raised."""
+
+
+class _FatalCallError(Exception):
+    """The next call is known not to return, so it must not be made."""
+
+
+@dataclass
+class Asker:
+    """Asks policies for actions and checks the answers.
+
+    Attributes:
+        game: the rules.
+        policies: the policies, known by index.
+        generators: a generator of random numbers for each policy.
+        fatal_calls: call -> why it is known not to return. Calls of `Policy.act` are numbered from 1.
+        on_call: called with the number of every call before it is made, and with 0 after it.
+        calls: number of calls so far.
+    """
+
+    game: Game
+    policies: Sequence[Policy]
+    generators: Sequence[np.random.Generator]
+    fatal_calls: Mapping[int, str]
+    on_call: Callable[[int], None]
+    calls: int = 0
+
+    def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
+        """Ask a policy about games. If it raises, it is asked again game by game.
+
+        Returns:
+            Legal actions, int64 (N,), FORFEITED for forfeited games; and the failures by game.
+        """
+        try:
+            actions = self._call(policy, state)
+        except _FatalCallError as error:
+            return np.full(len(state), FORFEITED), dict.fromkeys(range(len(state)), Failure(str(error)))
+        except Exception as error:
+            if len(state) == 1:
+                reason = f"raised {f'{type(error).__name__}: {error}'[:500]}"
+                return np.array([FORFEITED]), {0: Failure(reason, error)}
+            single = [self(policy, state[i : i + 1]) for i in range(len(state))]
+            failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
+            return np.concatenate([action for action, _ in single]), failures
+        known = (actions >= 0) & (actions < self.game.num_actions)
+        legal = self.game.legal_actions(state)[np.arange(len(state)), np.where(known, actions, 0)]
+        failures = {}
+        for i in np.flatnonzero(~known | (legal == 0)).tolist():
+            words = describe_action(int(actions[i]), self.game.rules) if known[i] else "no such action"
+            failures[i] = Failure(f"illegal action {actions[i]} ({words})")
+        actions[list(failures)] = FORFEITED
+        return actions, failures
+
+    def _call(self, policy: int, state: States) -> NDArray[np.int64]:
+        self.calls += 1
+        if self.calls in self.fatal_calls:
+            raise _FatalCallError(self.fatal_calls[self.calls])
+        self.on_call(self.calls)
+        try:
+            return ask(self.policies[policy], self.game, state, self.generators[policy])
+        finally:
+            self.on_call(0)
+
+
+_CALLERS = (__file__, ask.__code__.co_filename)
+"""The files between the arena and a policy."""
+
+
+def own_traceback(error: Exception | None) -> str:
+    """Return the traceback of an error below the call of the policy; empty if the policy did not raise it."""
+    frame = error.__traceback__ if error else None
+    while frame is not None and frame.tb_frame.f_code.co_filename in _CALLERS:
+        frame = frame.tb_next
+    if error is None or frame is None:
+        return ""
+    return "\n\n" + "".join(traceback.format_exception(error.with_traceback(frame))).rstrip()

@@ -1,0 +1,136 @@
+"""Estimates with 95 % intervals: means of independent observations, and ratings from paired comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.extras import needed_for
+from wotd_env.intervals import LEVEL, Z
+
+# At import, so that a missing package is reported before hours of games and not after them.
+with needed_for("a tournament", "arena"):
+    from scipy.special import expit, stdtrit
+
+    if find_spec("choix") is None:
+        raise ModuleNotFoundError("No module named 'choix'", name="choix")
+
+__all__ = ["Estimate", "Floats", "Mean", "adjusted_mean", "fit_ratings", "mean_of", "pool"]
+
+ELO = 400 / math.log(10)
+"""Rating points for a factor e in the odds of finishing ahead."""
+
+Floats = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+class Mean(NamedTuple):
+    """A mean of independent observations that lie between two bounds."""
+
+    value: float
+    variance: float
+    """of the mean"""
+    df: float
+    low: float
+    high: float
+
+    def estimate(self) -> Estimate:
+        """Return the mean with its interval by Student's t distribution."""
+        error = float(stdtrit(self.df, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
+        return Estimate(self.value, max(self.low, self.value - error), min(self.high, self.value + error))
+
+
+def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
+    """Return the mean of independent observations between two bounds.
+
+    For the error one more observation counts at each bound (after Agresti and Coull). The interval therefore has a
+    width even if all observations are equal.
+    """
+    padded = np.append(x, (low, high)) if math.isfinite(low) else x
+    return Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1, low, high)
+
+
+def adjusted_mean(x: Floats, luck: Floats) -> Mean:
+    """Return the mean of shares with luck, whose expected value is 0, as a control variate."""
+    spread = float(luck.var())
+    slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
+    return mean_of(x - slope * luck)
+
+
+def pool(means: Sequence[Mean]) -> Mean:
+    """Return the mean of independent means, with Welch's degrees of freedom."""
+    variances = [mean.variance for mean in means]
+    spread = sum(v * v / mean.df for v, mean in zip(variances, means, strict=True))
+    return means[0]._replace(
+        value=sum(mean.value for mean in means) / len(means),
+        variance=sum(variances) / len(means) ** 2,
+        df=sum(variances) ** 2 / spread if spread else means[0].df,
+    )
+
+
+def fit_ratings(
+    policies: Sequence[str], counts: Iterable[Mapping[tuple[str, str], Floats]]
+) -> dict[str, Estimate]:
+    """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
+
+    With more than two players, the pairs of a finishing order together estimate the strengths of Plackett and Luce. One
+    drawn game is added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
+    sandwich estimator with duplicates as clusters.
+
+    Args:
+        policies: the policies to rate.
+        counts: for each matchup (policy, other policy) -> how often the first finished ahead of the other, and behind,
+            in each duplicate: (D, 2).
+
+    Returns:
+        policy -> rating, best first.
+    """
+    k = len(policies)
+    if k == 1:
+        return {policies[0]: Estimate(0.0, 0.0, 0.0)}
+    import choix  # takes a second, which workers need not spend
+
+    matchups = [
+        {(policies.index(one), policies.index(other)): n for (one, other), n in pairs.items()}
+        for pairs in counts
+    ]
+    wins = np.full((k, k), 0.5) - np.eye(k) / 2
+    for pairs in matchups:
+        for (i, j), n in pairs.items():
+            wins[i, j] += n[:, 0].sum()
+            wins[j, i] += n[:, 1].sum()
+    strength = choix.ilsr_pairwise_dense(wins, max_iter=10_000)
+    strength = strength - strength.mean()
+    expected = expit(strength[:, None] - strength)
+    weight = (wins + wins.T) * expected * (1 - expected)
+    information = np.diag(weight.sum(1)) - weight
+    drawn = (0.5 - expected) ** 2
+    spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
+    for pairs in matchups:
+        score = np.zeros((len(next(iter(pairs.values()))), k))
+        for (i, j), n in pairs.items():
+            surprise = n[:, 0] - n.sum(1) * expected[i, j]
+            score[:, i] += surprise
+            score[:, j] -= surprise
+        spread += score.T @ score
+    inverse = np.linalg.pinv(information)
+    error = Z * np.sqrt(np.diag(inverse @ spread @ inverse))
+    bounds = ELO * np.stack([strength, strength - error, strength + error], 1)
+    return {policies[i]: Estimate(*bounds[i].tolist()) for i in np.argsort(-strength, kind="stable")}
