@@ -373,15 +373,19 @@ def damaged(old: str, new: str) -> str:
         ),
         ('[A "', '[B "', "line 4: B must be given once, got it here and in line 3"),
         ('[A "', '[C "', "line 3: a seat must be one of A, B, got 'C'"),
-        ('[A "p0"]', '[A "p0""]', "line 3: A must be quoted as JSON quotes it"),
+        ('[A "p0"]', '[A "p0""]', "line 3: A must be a JSON string"),
         ('[A "p0"]', "[A p0]", "line 3: a line of the header must be"),
         ('[A "p0"]', f'[A "{"x" * 2000}"]', "line 3: a line of the header must be"),
-        ("(meo) 1 ", "(meo) 2 ", "line 2: Seed must be that of a game that begins with"),
+        ("(meo) 1 ", "(meo) 2 ", "line 2: Seed must be the seed of a game with the first position"),
         ("(meo) 1 ", "(meo) x ", "line 1: turn must be a number"),
-        ('[Seed "4"]', '[Seed "5"]', "line 2: Seed must be that of a game that begins with .*, got '5'"),
+        (
+            '[Seed "4"]',
+            '[Seed "5"]',
+            "line 2: Seed must be the seed of a game with the first position .*, got '5'",
+        ),
         ('[Seed "4"]', '[Seed "-4"]', r"line 2: Seed must be a number from 0 to 2\*\*64 - 1, got '-4'"),
         ('[Seed "4"]', f'[Seed "{2**64}"]', "line 2: Seed must be an integer from 0 to"),
-        ('[Result "', '[Result "1-', "line 5: Result must be .*, which is what the game comes to"),
+        ('[Result "', '[Result "1-', "line 5: Result must be .*, by the last position"),
         ('[Points "', '[Points "1', "line 6: Points must be"),
         ("\n2. ", "\n3. ", "line 9: the beginning of a turn must be 2., got '3.'"),
         ("\n1. ", "\n", "line 8: the beginning of a turn must be 1., got"),
@@ -402,21 +406,19 @@ def test_dice_that_do_not_follow_are_named():
     text = str(random_game(Rules(), 4, most=2))
     last = text.rstrip()[-7:]
     other = "[wwwww]" if last != "[wwwww]" else "[fffff]"
-    with pytest.raises(
-        ValueError, match=rf"a roll must be \{last[:-1]}\], which follows from the seed or stream"
-    ):
+    with pytest.raises(ValueError, match=rf"a roll must be \{last[:-1]}\], by the seed or stream"):
         notation.parse_game(text.replace(last, other))
     game = '[Position ".|...../.|...../.|...../.|...../.|..... wf(meo) 1 A keep 2 wwwfd"]\n1. A www '
     for roll, message in (
-        ("[wwfff]", "line 2: a roll must be such that it has the kept dice, www"),
-        ("ww", r"line 2: what follows must be a roll, as in \[wfmmd\], got 'ww'"),
-        ("[wwwff] [wwwff]", "line 2: a roll must be where one is due"),
+        ("[wwfff]", "line 2: a roll must be one with the kept dice, www"),
+        ("ww", r"line 2: the next word must be a roll, as in \[wfmmd\], got 'ww'"),
+        ("[wwwff] [wwwff]", "line 2: a roll must be due"),
         ("[wwwxx]", "line 2: a roll must be 5 letters out of w, f, m, e, o, d, got 'wwwxx'"),
     ):
         with pytest.raises(ValueError, match=message):
             notation.parse_game(game + roll)
     with pytest.raises(
-        ValueError, match=r"line 2: a roll must be \[wwwfd\], as the position says, got '\[wwffd\]'"
+        ValueError, match=r"line 2: a roll must be \[wwwfd\], as in the position, got '\[wwffd\]'"
     ):
         notation.parse_game(game.replace("www ", "[wwffd]"))
     assert notation.parse_game(game + "[wwwww]").states["dice"][-1].tolist() == [0] * 5
@@ -449,9 +451,7 @@ def test_any_other_text_is_refused_with_an_error_of_its_own_or_is_a_game(
 
 def test_nothing_may_follow_the_end():
     text = str(random_game(Rules(spaces=0), 3, most=10_000))
-    with pytest.raises(
-        ValueError, match="what follows must be nothing, because the game is over, got 'pass'"
-    ):
+    with pytest.raises(ValueError, match="the next word must be none, because the game is over, got 'pass'"):
         notation.parse_game(text + "pass")
 
 
@@ -460,7 +460,9 @@ def test_games_that_are_none_are_not_written():
     other = played.states.copy()
     other["used"][-1] = 1
     last = len(other) - 1
-    with pytest.raises(ValueError, match=f"position {last} of the game must be what action {last - 1} leads"):
+    with pytest.raises(
+        ValueError, match=f"position {last} of the game must be the result of action {last - 1}"
+    ):
         str(played._replace(states=other))
     with pytest.raises(
         ValueError, match="a game must have one position more than actions, and 2 players, got 2, "
@@ -482,9 +484,9 @@ def test_games_that_are_none_are_not_written():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "a game must begin with the position that it begins in"),
+        (b"", "a game must begin with its first position"),
         (b"\xff\xfe", "must be a game as text, in UTF-8"),
-        (b"PK\x03\x04", "a game must begin with the position"),
+        (b"PK\x03\x04", "a game must begin with its first position"),
         (b"[" * 100_000, "line 1: a line of the header must be"),
         (b"\n" * 10_000_001, "a game must be a text of at most 10,000,000 characters"),
     ],

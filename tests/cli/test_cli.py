@@ -283,7 +283,7 @@ def test_analyze_grades_policies(table):
         ("solve --verify notes.txt", "notes.txt is not a table"),
         ("analyze greedy --table missing.wotd", "missing.wotd"),
         ("analyze missing.txt", "missing.txt"),
-        ("analyze notes.txt", "notes.txt: a game must begin with the position"),
+        ("analyze notes.txt", "notes.txt: a game must begin with its first position"),
     ],
 )
 def test_mistakes_are_explained_in_a_line(arguments, message):

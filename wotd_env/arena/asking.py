@@ -102,6 +102,7 @@ class Asker:
         Returns:
             Legal actions, int64 (N,), FORFEITED for forfeited games; and the failures by game.
         """
+        actions: NDArray[np.int64] | None
         try:
             actions = self._call(policy, state)
         except _FatalCallError as error:
@@ -110,6 +111,8 @@ class Asker:
             if len(state) == 1:
                 reason = f"raised {f'{type(error).__name__}: {error}'[:500]}"
                 return np.array([FORFEITED]), {0: Failure(reason, error)}
+            actions = None
+        if actions is None:  # outside of the handler, so that later errors are not chained to this one
             single = [self(policy, state[i : i + 1]) for i in range(len(state))]
             failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
             return np.concatenate([action for action, _ in single]), failures

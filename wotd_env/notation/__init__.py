@@ -1,0 +1,32 @@
+"""Notation: positions as lines, decisions as short words, games as text. docs/notation.md describes it for readers.
+
+[Position "A......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wfmmd"]
+[Seed "7"]
+[A "planner"]
+[B "greedy"]
+[Result "*"]
+[Points "0-0"]
+
+1. A [wfmmd] mm [mmmeo] mmm [wmmme] m3
+2. B [wweod]
+"""
+
+from wotd_env.core.position import parse_position, position
+from wotd_env.notation.games import RecordedGame, record_game, write_game
+from wotd_env.notation.parsing import MOST_TEXT, parse_game, read_game
+from wotd_env.notation.words import FIXED_WORDS, action_text, legal_words, parse_action
+
+__all__ = [
+    "FIXED_WORDS",
+    "MOST_TEXT",
+    "RecordedGame",
+    "action_text",
+    "legal_words",
+    "parse_action",
+    "parse_game",
+    "parse_position",
+    "position",
+    "read_game",
+    "record_game",
+    "write_game",
+]

@@ -1,0 +1,121 @@
+"""Decisions as short words, which are read and written with the legal actions of a game."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from wotd_env.core.actions import PAIRS, Action, pairs, power_of
+from wotd_env.core.checks import check_one
+from wotd_env.core.game import Game
+from wotd_env.core.position import FACES, SEATS, letters, wrong
+from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
+from wotd_env.core.state import States
+
+__all__ = ["FIXED_WORDS", "action_text", "legal_words", "parse_action", "word"]
+
+FIXED_WORDS: dict[int, str] = {
+    Action.STOP_ROLLING: "stop",
+    Action.EQUILIBRIUM: "equilibrium",
+    Action.WOOD_EQUILIBRIUM: "equilibrium+wood",
+    Action.EARTH_EQUILIBRIUM: "equilibrium+earth",
+    Action.PASS: "pass",
+    Action.NO_MOVE_BY_FEAR: "fear",
+    Action.END_TURN: "end",
+    Action.PERFECTION_TURN: "perfection",
+    Action.REBIRTH_TURN: "rebirth",
+}
+"""Words of the actions that have the same word in every position."""
+
+
+def action_text(game: Game, state: States, action: int) -> str:
+    """Return a legal action as a short word, such as `mm`, `m3` or `pass`.
+
+    Args:
+        game: the rules.
+        state: STATE (1,), the position of the action.
+        action: number of the action.
+
+    Raises:
+        IllegalActionError: if the action is not legal.
+        ValueError: for a record that is invalid under these rules, or several records.
+    """
+    check_one(state)
+    after = state.copy()
+    game.decide(after, [action])
+    return word(game.rules, state[0], after[0], int(action))
+
+
+def legal_words(game: Game, state: States) -> dict[str, int]:
+    """Return the words of all legal actions of a position, STATE (1,), with their numbers, ascending.
+
+    The result is empty if the game is over or a roll is due.
+
+    Raises:
+        ValueError: for a record that is invalid under these rules, or several records.
+    """
+    check_one(state)
+    legal = np.flatnonzero(game.legal_actions(state)[0])
+    if state["phase"][0] == Phase.OVER or not len(legal):
+        return {}
+    if state["phase"][0] == Phase.KEEP:
+        holds = _hold_words(state[0])
+        return {holds[action]: action for action in legal.tolist()}
+    before = np.repeat(state, len(legal))
+    after = before.copy()
+    game.decide(after, legal)
+    return {word(game.rules, *each): each[2] for each in zip(before, after, legal.tolist(), strict=True)}
+
+
+def parse_action(game: Game, state: States, text: str) -> int:
+    """Return the number of the action that a word stands for in a position, STATE (1,).
+
+    Raises:
+        ValueError: if it stands for no legal action; the message lists the legal words.
+    """
+    words = legal_words(game, state)
+    if not words:
+        over = state["phase"][0] == Phase.OVER
+        raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)
+    kept, *power = text.split("+")
+    if kept and set(kept) <= set(FACES):  # dice may come in any order
+        text = "+".join(["".join(sorted(kept, key=FACES.index)), *power])
+    if text not in words:
+        raise wrong("action", f"one of {', '.join(words)}", text)
+    return words[text]
+
+
+def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
+    """Return the word of an action, given the positions before and after it."""
+    if before["phase"] == Phase.KEEP:
+        return _hold_words(before)[action]
+    if action in FIXED_WORDS:
+        return FIXED_WORDS[action]
+    if action >= Action.FIRST_SWAP:
+        path, pair = divmod(action - Action.FIRST_SWAP, pairs(rules.players))
+        one, other = sorted((before["player"] + PAIRS[rules.players, pair]) % rules.players)
+        return f"{FACES[path]}{SEATS[one]}-{SEATS[other]}"
+    path = (action - Action.MOVE_ON) % len(ELEMENTS)
+    space = int(after["pieces"][before["player"], path])
+    number = space - rules.spaces
+    power = power_of(action)
+    return f"{FACES[path]}{f'|{number}' if number > 0 else space}{'' if power is None else _with(power)}"
+
+
+def _with(power: Power) -> str:
+    """Return the end of the word of an action that uses a power."""
+    return f"+{ELEMENTS[power]}"
+
+
+def _hold_words(record: np.void) -> list[str]:
+    """Return the words of all holds, legal or not, by their numbers; without free re-rolls they use the tiger (R12)."""
+    return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else _with(Power.TIGER))
+
+
+@functools.cache
+def _holds(dice: bytes, power: str) -> list[str]:
+    faces = np.frombuffer(dice, np.int8)
+    kept = [letters(faces[die] for die in range(DICE) if hold >> die & 1) for hold in range(1 << DICE)]
+    rerolls = [(dice_kept or "none") + power for dice_kept in kept[: Action.STOP_ROLLING]]
+    return [*rerolls, FIXED_WORDS[Action.STOP_ROLLING]]
