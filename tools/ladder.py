@@ -1,7 +1,7 @@
-"""`make ladder`: play the tournaments behind docs/ladder.md and write the page, its pictures and the shipped ratings.
+"""`make ladder`: play the tournaments of docs/ladder.md and write the page, its pictures and the bundled ratings.
 
-What has been played is kept in runs/ladder.sqlite: after an interruption the same command goes on, and after a change
-of a policy only its own matchups are played again.
+Games are saved in runs/ladder.sqlite. The same command continues after an interruption, and plays only the matchups of
+changed policies again.
 """
 
 from __future__ import annotations
@@ -27,35 +27,33 @@ from wotd_env.core.arguments import check_integer
 ROOT = Path(__file__).parent.parent
 STORE = ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
-LEARNT = ("td", "ppo")
-"""Policies that play where the package has a model of theirs for the rules."""
+LEARNED = ("td", "ppo")
+"""Policies that play only if the package has a model for the rules."""
 KINDS = {
     "basic game": Rules(),
     "powers": Rules(powers="own", colors="random"),
 }
 GAMES = 12_800
-"""Games of a matchup: shares of wins are known to half a point then."""
+"""Games of a matchup; the error of win shares is then half a point."""
 
 SEED = 2026
 WHOLE = ("games", "players", "policies")
-"""Options of which the page that is shipped has the defaults."""
+"""Options with default values in the published page."""
 
 HEAD = """# The ladder
 
-How strong the policies are that ship with the package. Made by `make ladder` on {date},
-with {versions}; seed {seed}.
-The same seed gives the same numbers on machines of the same kind; on others `planner`, `td` and `ppo` may round
-differently.
+The strength of the bundled policies. Made by `make ladder` on {date}, with {versions}; seed {seed}. The same seed
+gives the same numbers on machines of the same kind; on others, `planner`, `td` and `ppo` may round differently.
 
-- A *matchup* is a choice of policies, one for each seat; where there are fewer policies than seats, some have several.
+- A *matchup* is a choice of policies, one for each seat; with fewer policies than seats, some play several seats.
   Every game is played from all seats with the same dice.
-- ± is half the width of a 95 % interval, in which the games with the same dice count as one observation.
-- The *rating* is that of Bradley and Terry, from who finishes ahead of whom, in Elo points with mean 0: 400 points are
-  odds of ten to one. Ratings of different numbers of players, or different rules, are not comparable.
-- With more than two players all places count for the rating. A policy that plays for the first place alone, as `td`
-  does, can have a larger win share than one that is rated above it.
-- `td` and `ppo` play where the package has [a network](models.md) for the number of players and the powers.
-- With *powers* each seat has the power of its colour once, and colours are drawn anew for every game.
+- ± is half the width of a 95 % interval. Games with the same dice count as one observation.
+- The *rating* is a Bradley-Terry strength in Elo points with mean 0: 400 points are odds of ten to one. Ratings of
+  different numbers of players, or different rules, are not comparable.
+- With more than two players all places count for the rating. A policy such as `td`, which plays only for the first
+  place, can have a larger win share than a policy with a higher rating.
+- `td` and `ppo` play if the package has [a network](models.md) for the number of players and the powers.
+- With *powers* each seat has the power of its color once, and every game draws new colors.
 """
 
 
@@ -64,17 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--games",
-        type=int,
-        default=GAMES,
-        help=f"games of each matchup (default {GAMES})",
-    )
+    parser.add_argument("--games", type=int, default=GAMES, help=f"games of each matchup (default {GAMES})")
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), help=f"default {' '.join(POLICIES)}")
     parser.add_argument("--players", nargs="+", type=int, default=[2, 3, 4, 5], help="default 2 3 4 5")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count(), help="processes (default: one for each core)"
+        "--workers", type=int, default=os.cpu_count(), help="number of processes (default: one per core)"
     )
     parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
     options = parser.parse_args(arguments)
@@ -89,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tried = [f"--{name}" for name in WHOLE if getattr(options, name) != parser.get_default(name)]
     if tried and not options.into:
         parser.error(
-            f"{' and '.join(tried)} makes another page than the one that is shipped: say by --into FOLDER where it goes"
+            f"{' and '.join(tried)} makes another page than the published one: name a folder for it with --into FOLDER"
         )
 
     folder = options.into or ROOT / "docs"
@@ -104,12 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kind, rules in KINDS.items():
             title = f"{players} players, {kind}"
             rules = replace(rules, players=players)
-            tournament = Tournament(
-                tuple(name for name in options.policies if plays(name, rules)),
-                rules,
-                options.games,
-                options.seed,
-            )
+            names = tuple(name for name in options.policies if plays(name, rules))
+            tournament = Tournament(names, rules, options.games, options.seed)
             with progress_bar(f"games of {title}") as progress:
                 results = run(tournament, file, workers=options.workers, progress=progress)
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
@@ -131,8 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def plays(policy: str, rules: Rules) -> bool:
-    """Return whether a policy can play by some rules: a learnt one needs a model for them."""
-    if policy not in LEARNT:
+    """Return whether a policy plays some rules; a learned one needs a model for them."""
+    if policy not in LEARNED:
         return True
     try:
         models.find(policy, rules)

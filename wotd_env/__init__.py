@@ -49,26 +49,20 @@ if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
         "aec", "wotd_env/way_of_the_dragon_v0", entry_point="wotd_env.way_of_the_dragon_v0:env"
     )
 
-# What needs compiled kernels is imported when first used, so that `import wotd_env` stays cheap.
+# Names that need compiled kernels are imported at first use, so that `import wotd_env` stays cheap.
 _LAZY = {
-    "Game": "wotd_env.core.game",
-    "GameSpec": "wotd_env.core.game",
-    "IllegalActionError": "wotd_env.core.game",
+    **dict.fromkeys(("Game", "GameSpec", "IllegalActionError"), "wotd_env.core.game"),
     "Policy": "wotd_env.policy",
     "make_policy": "wotd_env.policies",
 }
-_LAZY_MODULES = {
-    "notation": "wotd_env.notation",
-    "symmetry": "wotd_env.symmetry",
-    "way_of_the_dragon_v0": "wotd_env.way_of_the_dragon_v0",
-}
+_LAZY_MODULES = ("notation", "symmetry", "way_of_the_dragon_v0")
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     if name in _LAZY_MODULES:
-        return importlib.import_module(_LAZY_MODULES[name])
+        return importlib.import_module(f"wotd_env.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

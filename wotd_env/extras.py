@@ -11,7 +11,7 @@ __all__ = ["MissingExtraError", "needed_for"]
 
 
 class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
-    """A package of an extra is not installed. It is also the error that Gymnasium's tools expect for this."""
+    """A package of an extra is not installed. Gymnasium's tools expect DependencyNotInstalled."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def needed_for(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        # Correct before wotd-env is published, too: pip reads the extras of an installed package from its metadata.
+        # pip reads the extras of an installed package from its metadata, so this works before publication too.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

@@ -1,4 +1,4 @@
-"""95 % intervals of what is measured, or counted, in independent games."""
+"""95 % intervals of means and proportions of independent games."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 __all__ = ["LEVEL", "Z", "margin_of_error", "proportion_confint"]
 
 LEVEL = 0.95
-"""The probability with which an interval holds the true value."""
+"""The probability that an interval contains the true value."""
 
 Z = 1.959963984540054
 """The quantile of the normal distribution at (1 + LEVEL) / 2."""
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval of a mean, by the normal distribution; infinite for fewer than two values.
+    """Return half the width of the interval of a mean by the normal distribution; infinity for less than two values.
 
     Args:
         sample: independent values (N,).
@@ -28,11 +28,11 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
 
 
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
-    """Return the interval of a proportion, after Wilson: where it begins and ends.
+    """Return the bounds of the Wilson interval of a proportion.
 
     Args:
-        count: successes; a half may stand for a tie.
-        nobs: trials, at least one.
+        count: number of successes; a tie may count half.
+        nobs: number of trials, at least one.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

@@ -1,4 +1,4 @@
-"""The interface of a policy, its optional parts, and the only way to ask one: without the dice to come."""
+"""The interface of a policy, its optional parts, and `ask`, which hides the future dice from a policy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Policy(Protocol):
         Args:
             game: the rules of the games.
             state: STATE (N,), games at their decisions; must not be changed. Their random streams are replaced, so no
-                policy can know the dice to come.
+                policy can know the future dice.
             rng: the only source of randomness.
 
         Returns:
@@ -50,10 +50,10 @@ class RulesBound(Protocol):
     """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that games with these rules can be played.
+        """Check that the object fits games with these rules.
 
         Raises:
-            ValueError: if they cannot; the error names both rules, or the rules that are possible.
+            ValueError: if it does not; the error names both rules, or the possible rules.
         """
         ...
 
@@ -72,7 +72,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy that states its own version. The arena reuses stored games only if the fingerprint is unchanged."""
+    """A policy with its own version. The arena reuses stored games only if the fingerprint is unchanged."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -128,8 +128,8 @@ def seen_in(encoding: str, game: Game) -> Game:
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the actions that a policy chooses, legal or not, int64 (N,).
 
-    The policy gets a copy of the games with streams drawn from `rng`, 64 bits a game. It can neither know the dice to
-    come nor change a game.
+    The policy gets a copy of the games with random streams from `rng`, 64 bits per game. It can neither know the future
+    dice nor change a game.
 
     Raises:
         ValueError: unless the policy returns an integer for every game.

@@ -61,14 +61,11 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 
 
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
-    """Return the dice of permuted games.
+    """Return the dice of permuted games: faces in ascending order and then -1, int8 (N, 5).
 
     Args:
         dice: faces (N, 5), -1 for a die to be rolled.
         permutation: as for `permute_states`.
-
-    Returns:
-        Faces in ascending order and then -1, int8 (N, 5).
 
     Raises:
         ValueError: for invalid dice or an invalid permutation.
@@ -85,16 +82,13 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the actions of permuted games that correspond to the given ones.
+    """Return the actions of permuted games, int64 (N,), that correspond to the given ones.
 
     Args:
         rules: the rules of all games.
         states: STATE (N,), the games before the permutation; they determine the dice of a hold.
         actions: integers (N,); legal actions stay legal.
         permutation: as for `permute_states`.
-
-    Returns:
-        Actions, int64 (N,).
 
     Raises:
         ValueError: for invalid records, actions, or an invalid permutation.
@@ -105,12 +99,12 @@ def permute_actions(
     last = num_actions(rules.players) - 1
     if given.size and not (given.min() >= 0 and given.max() <= last):
         raise ValueError(f"actions must be from 0 to {last}, got {given.min()} to {given.max()}")
-    numbers = _action_numbers(rules, states, _checked(rules, states, permutation))
-    return np.take_along_axis(numbers, given[:, None].astype(np.int64), 1)[:, 0]
+    permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
+    return np.take_along_axis(permuted, given[:, None].astype(np.int64), 1)[:, 0]
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
-    """Return action masks, or other arrays with a number per action, of permuted games.
+    """Return action masks, or other arrays with a number per action, of permuted games, in the type of `masks`.
 
     Args:
         rules: the rules of all games.
@@ -118,32 +112,26 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
         masks: any type (N, A).
         permutation: as for `permute_states`.
 
-    Returns:
-        The same type (N, A).
-
     Raises:
         ValueError: for invalid records, a wrong shape, or an invalid permutation.
     """
     given = _rows("masks", masks, states.shape, num_actions(rules.players))
     permuted = np.empty_like(given)
-    numbers = _action_numbers(rules, states, _checked(rules, states, permutation))
-    np.put_along_axis(permuted, numbers, given, 1)
+    actions = _permuted_actions(rules, states, _checked(rules, states, permutation))
+    np.put_along_axis(permuted, actions, given, 1)
     return permuted
 
 
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return the observations of the same seats in permuted games.
+    """Return the observations of the same seats in permuted games, in the type of `observations`.
 
     Args:
         rules: the rules of all games.
         observations: any type (N, D).
         permutation: as for `permute_states`, but not checked against the colors in play.
-        encoding: of the observations.
-
-    Returns:
-        The same type (N, D).
+        encoding: encoding of the observations.
 
     Raises:
         ValueError: for a wrong shape, an unknown encoding, or an invalid permutation.
@@ -253,17 +241,15 @@ def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
-def _action_numbers(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of every action in the permuted games, int64 (N, A)."""
+def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the corresponding action in the permuted games for every action, int64 (N, A)."""
     # A stable sort keeps dice of one face in order, so that the smallest of equal holds stays the smallest.
     places = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << places[:, None]).sum(2)
     moves = [first + moved_to for first in (Action.MOVE_ON, Action.WOOD_ON, Action.JUMP_ON)]
-    others = np.broadcast_to(
-        np.arange(Action.EQUILIBRIUM, Action.FIRST_SWAP),
-        (len(states), Action.FIRST_SWAP - Action.EQUILIBRIUM),
-    )
+    fixed = np.arange(Action.EQUILIBRIUM, Action.FIRST_SWAP)
+    others = np.broadcast_to(fixed, (len(states), len(fixed)))
     count = pairs(rules.players)
     swaps = Action.FIRST_SWAP + moved_to[:, :, None] * count + np.arange(count)
     return np.concatenate([holds, *moves, others, swaps.reshape(len(states), PATHS * count)], 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from tests.helpers.arena_policies import Gambler, Lowest
 from tests.helpers.learned import some_value
-from tests.helpers.tournaments import OWN, QUICK, wotd
+from tests.helpers.tournaments import OWN, QUICK
 from wotd_env import Policy, Rules
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.fingerprints import policy_digest
@@ -96,21 +95,19 @@ class Player:
     ],
     ids=["constructor", "module", "no pickle", "fingerprint"],
 )
-def test_changed_weights_are_played_again(tmp_path: Path, module: str, constructor: str, method: str):
+def test_changed_weights_are_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, constructor: str, method: str
+):
     source = WEIGHTS.format(module=module, constructor=constructor, method=method)
     (tmp_path / "weighted.py").write_text(source)
     weights = tmp_path / "weights.pickle"
+    monkeypatch.syspath_prepend(tmp_path)
+    tournament = Tournament(("weighted:Player", "first"), QUICK, games=20)
 
     def games_used(weight: float) -> int:
         weights.write_bytes(pickle.dumps(weight))
-        command = wotd(
-            *("arena", "weighted:Player", "first", "--spaces", 0, "--games", 20, "--workers", 0, "--quiet"),
-            *("--file", tmp_path / "games.sqlite", "--out", tmp_path / "out.json"),
-            cwd=tmp_path,
-        )
-        _, errors = command.communicate()
-        assert command.returncode == 0, errors
-        return sum(json.loads((tmp_path / "out.json").read_text())["earlier"].values())
+        monkeypatch.delitem(sys.modules, "weighted", raising=False)  # as in a new process
+        return sum(run(tournament, tmp_path / "games.sqlite").earlier.values())
 
     doubtful = "self.act" in constructor and not method
     assert games_used(1.0) == 0
@@ -129,9 +126,7 @@ def test_objects_are_known_by_their_state(tmp_path: Path, caplog: pytest.LogCapt
 
     assert [games_used(policy) for policy in (Lowest(), Lowest(), Gambler(), Lowest())] == [0, 20, 0, 20]
     assert [games_used(policy) for policy in (Local(), Local())] == [0, 0]
-    assert (
-        "policy mine plays all its games again, because nobody can tell whether it has changed" in caplog.text
-    )
+    assert "policy mine plays all its games again, because its state is unknown" in caplog.text
 
 
 def test_deep_has_the_digest_of_the_policy_it_plans_with(tmp_path: Path):

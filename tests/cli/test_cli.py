@@ -385,7 +385,8 @@ def test_without_its_extra_the_command_says_what_to_install():
     )
 
 
-def test_bench_measures_every_interface():
+def test_bench_measures_every_interface(monkeypatch):
+    monkeypatch.setattr("wotd_env.cli.bench.CHUNK", 256)
     result = wotd("bench", "--seconds", 0.01, "--batch", 64, "--players", 3, "--powers", "own")
     assert result.exit_code == 0, result.output
     rows = [

@@ -1,8 +1,7 @@
 """`wotd bench`: measure the speed of every interface with uniformly random decisions.
 
-A loop function returns `chunk`, a function that plays for some milliseconds and reads observation and action mask at
-every decision. `chunk` returns the number of decisions and the seconds of wall-clock time inside the environment,
-without the choice of actions.
+The function of an interface returns a `Chunk`: a function that plays for some milliseconds, and reads observation and
+action mask at every decision.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ __all__ = [
 ]
 
 Chunk = Callable[[], tuple[int, float]]
+"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing actions."""
 
 CHUNK = 1 << 16  # decisions
 SEED = 0
@@ -108,18 +108,20 @@ def game(
     }
     filled: dict[str, Any] = {name: arrays[name] for name in fill}
     policy, rng = make_policy("random"), np.random.default_rng(SEED)
+
+    def step() -> float:
+        actions = policy.act(game, state, rng)
+        start = perf_counter()
+        game.step_autoreset(state, actions, validate=validate, **filled)
+        return perf_counter() - start
+
+    return _repeated(step, batch)
+
+
+def _repeated(step: Callable[[], float], batch: int) -> Chunk:
+    """Return a chunk of batched steps; `step` returns the seconds inside the environment."""
     rounds = max(1, CHUNK // batch)
-
-    def chunk() -> tuple[int, float]:
-        inside = 0.0
-        for _ in range(rounds):
-            actions = policy.act(game, state, rng)
-            start = perf_counter()
-            game.step_autoreset(state, actions, validate=validate, **filled)
-            inside += perf_counter() - start
-        return rounds * batch, inside
-
-    return chunk
+    return lambda: (rounds * batch, sum(step() for _ in range(rounds)))
 
 
 def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
@@ -163,19 +165,15 @@ def vector(batch: int, players: int, threads: int, powers: str = "none", opponen
     )
     _, info = env.reset(seed=SEED)
     choose = chooser(SEED)
-    rounds = max(1, CHUNK // batch)
 
-    def chunk() -> tuple[int, float]:
+    def step() -> float:
         nonlocal info
-        inside = 0.0
-        for _ in range(rounds):
-            actions = choose(info["action_mask"])
-            start = perf_counter()
-            info = env.step(actions)[-1]
-            inside += perf_counter() - start
-        return rounds * batch, inside
+        actions = choose(info["action_mask"])
+        start = perf_counter()
+        info = env.step(actions)[-1]
+        return perf_counter() - start
 
-    return chunk
+    return _repeated(step, batch)
 
 
 def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: bool = False) -> Chunk:

@@ -12,7 +12,7 @@ import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
 
-__all__ = ["Position", "Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
+__all__ = ["Delay", "Policies", "Position", "Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
 
 Seed = Annotated[int, typer.Option(help="Seed of all dice and of all random policies.")]
 Position = Annotated[
@@ -21,6 +21,8 @@ Position = Annotated[
         help="Start from this position, a line that `wotd watch` prints below the board; it contains the rules."
     ),
 ]
+Policies = Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")]
+Delay = Annotated[float, typer.Option(help="Pause after each turn, in seconds.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Hide the progress bar.")]
 Trust = Annotated[
     bool,

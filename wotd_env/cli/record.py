@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wotd_env.cli.common import check_writable, explained, ready_policies
-from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
+from wotd_env.cli.options import Policies, Quiet, Seed, Trust, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
@@ -16,7 +16,7 @@ from wotd_env.core.rules import Rules
 
 @rules_options(players="one for each policy, at least 2")
 def command(
-    policies: Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")],
+    policies: Policies,
     games: Annotated[int, typer.Option(help="Number of games.")] = 1000,
     out: Annotated[Path, typer.Option(help="The .parquet file to write.")] = Path("games.parquet"),
     table: Annotated[

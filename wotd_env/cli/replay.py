@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, say
-from wotd_env.cli.options import Quiet
+from wotd_env.cli.options import Delay, Quiet
 from wotd_env.cli.progress import progress_bar
 from wotd_env.cli.watch import narrate
 
@@ -20,7 +20,7 @@ def command(
     game: Annotated[
         int | None, typer.Option(help="Number of the game in a .parquet file, from 0.", show_default="all")
     ] = None,
-    delay: Annotated[float, typer.Option(help="Pause after each turn, in seconds.")] = 0.0,
+    delay: Delay = 0.0,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the game to this file instead of showing it: .txt, .html, .gif or .mp4."),

@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies, say
-from wotd_env.cli.options import Position, Seed, Trust, check_no_rules, rules_options
+from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @rules_options(players="one for each policy, at least 2")
 def command(
     context: typer.Context,
-    policies: Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")],
+    policies: Policies,
     seed: Seed = 0,
     position: Position = None,
-    delay: Annotated[float, typer.Option(help="Pause after each turn, in seconds.")] = 0.0,
+    delay: Delay = 0.0,
     record: Annotated[Path | None, typer.Option(help="Also write the game to this .txt file.")] = None,
     trust: Trust = False,
     *,
