@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Chunk = Callable[[], tuple[int, float]]
-"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing actions."""
+"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing."""
 
 CHUNK = 1 << 16  # decisions
 SEED = 0

@@ -27,6 +27,7 @@ __all__ = [
     "FORFEITS",
     "HOUR",
     "INTERRUPTED",
+    "PERSON",
     "PICTURES",
     "WRONG_USE",
     "check_range",
@@ -34,6 +35,7 @@ __all__ = [
     "cores",
     "explained",
     "fail",
+    "is_person",
     "ready_policies",
     "replacing",
     "say",
@@ -41,6 +43,9 @@ __all__ = [
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
+
+PERSON = "me"
+"""Name of a seat that a person plays; `me:Anna` gives the person a name."""
 
 HOUR = 3600  # seconds
 
@@ -164,6 +169,11 @@ def replacing(file: Path) -> Iterator[Path]:
             yield part
     except OSError as error:
         raise OSError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def is_person(name: str) -> bool:
+    """Return whether a person plays the seat with this name."""
+    return name.partition(":")[0] == PERSON
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:

@@ -17,8 +17,7 @@ from rich.table import Column, Table
 from wotd_env import notation
 from wotd_env.analysis import ERROR, Advisor, Review, define_errors, review
 from wotd_env.cli import person
-from wotd_env.cli.common import FAILED, fail, say
-from wotd_env.cli.play import is_person
+from wotd_env.cli.common import FAILED, fail, is_person, say
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
 from wotd_env.core.state import States

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wotd_env.cli.common import check_writable, explained, ready_policies
+from wotd_env.cli.common import PERSON, check_writable, explained, is_person, ready_policies
 from wotd_env.cli.options import Position, Trust, check_no_rules, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
     from wotd_env.notation import RecordedGame
-
-PERSON = "me"
-"""Name of a seat that a person plays; `me:Anna` gives the person a name."""
 
 LONGEST = 500
 """Characters of a seat's name as JSON; the notation limits the length of a line."""
@@ -76,11 +73,6 @@ def command(
         match = Match(recorded, resume or _free(file), players)
     with explained(match.kept):
         match.play()
-
-
-def is_person(name: str) -> bool:
-    """Return whether a person plays the seat with this name."""
-    return name.partition(":")[0] == PERSON
 
 
 def _new(
