@@ -15,7 +15,7 @@ from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import Value, plan
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
-from wotd_env.policy import check_plays
+from wotd_env.policy import Policy, check_plays
 
 __all__ = ["CLOSE", "Deep", "HasValue", "base_name"]
 
@@ -24,14 +24,10 @@ CLOSE = 0.01
 
 
 @runtime_checkable
-class HasValue(Protocol):
+class HasValue(Policy, Protocol):
     """A policy that plans with a value of positions, such as `planner` and `td`."""
 
     value: Value
-
-    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
-        ...
 
 
 class Deep(Planner):
