@@ -50,7 +50,7 @@ def test_a_trial_of_the_ladder_does_not_replace_the_one_that_is_shipped(monkeypa
     with pytest.raises(SystemExit) as stopped:
         ladder.main(option.split())
     assert stopped.value.code == 2
-    told = f"{option.split()[0]} makes another page than the one that is shipped: say by --into FOLDER"
+    told = f"{option.split()[0]} makes another page than the published one: name a folder for it with --into FOLDER"
     assert told in capsys.readouterr().err
 
 
