@@ -15,16 +15,8 @@ from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase
-from wotd_env.envs.common import (
-    Format,
-    OneGame,
-    action_space,
-    as_integer,
-    begin,
-    final_rewards,
-    rules_for,
-    take_action,
-)
+from wotd_env.core.state import States
+from wotd_env.envs.common import Format, OneGame, as_integer, final_rewards, rules_for, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["env", "raw_env"]
@@ -33,13 +25,13 @@ ILLEGAL_REWARD = -1.0
 """Reward of the agent that ends a game by an illegal action, as in PettingZoo's classic games."""
 
 
-def env(**arguments: Any) -> _OrderEnforcing:  # an AECEnv; PettingZoo has no types, and would make it Any
+def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped and would make it Any
     """Return the environment with the wrappers of PettingZoo's classic games.
 
     An illegal action ends the game. Its agent gets -1, all others 0: these rewards do not sum to 0.
 
     Args:
-        **arguments: those of `raw_env`.
+        **arguments: the arguments of `raw_env`.
     """
     return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments))))
 
@@ -72,6 +64,9 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         ValueError: for an invalid value.
     """
 
+    # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are PettingZoo's interface for authors
+    # of environments, documented in "Environment Creation".
+
     metadata = {  # noqa: RUF012  # as PettingZoo has it
         "name": "way_of_the_dragon_v0",
         "render_modes": RENDER_MODES,
@@ -96,10 +91,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_spaces = {agent: self._format.space() for agent in self.possible_agents}
-        self.action_spaces = {agent: action_space(self.game) for agent in self.possible_agents}
+        self.action_spaces = {agent: Discrete(self.game.num_actions) for agent in self.possible_agents}
         self.state_space = self._format.flat_space()
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self._state: NDArray[np.void] | None = None
+        self._state: States | None = None
         self._loser: int | None = None  # the seat that lost by an illegal action
 
     def observation_space(self, agent: str) -> Space[Any]:
@@ -114,17 +109,17 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """Start a game.
 
         Args:
-            seed: the game's dice, those of `Game.reset(1, seed=seed)`. Without it the dice go on from the last game,
-                in the first game from a random seed.
-            options: `"starting_player"`: the seat that begins; or `"state"`: a game to go on from, such as `record`
-                was, with its own dice unless `seed` is given.
+            seed: the seed of the dice, those of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game
+                continue; the first game gets a random seed.
+            options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
+                unless `seed` is given.
 
         Raises:
-            ValueError: for a wrong seed or option; the running game goes on.
+            ValueError: for an invalid seed or option; the running game continues.
         """
-        # All seats learn. The one that lost by an illegal action may begin (R1).
-        lost, learner = self._loser is not None, self._loser or 0
-        self._state, _ = begin(self.game, self._state, seed, options, learner, learner, lost)
+        # All seats learn. The seat that lost by an illegal action may start (R1).
+        seat = self._loser or 0
+        self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -190,7 +185,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents. The first one takes the first of the steps after the end."""
+        """End the game for all agents. The first agent takes the first of the steps after the end."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -230,10 +225,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Reads the attributes that every agent loop needs from the environment itself.
+    """Reads the attributes that every agent loop needs directly from the environment.
 
-    PettingZoo's wrappers pass each of them down by name, which takes three times as long as the game. Before the first
-    reset these properties raise AttributeError, and the wrappers answer.
+    PettingZoo's wrappers pass each attribute down by name, which takes three times as long as the game. Before the
+    first reset the properties raise AttributeError; Python then asks `__getattr__`, which raises the wrapper's error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
@@ -255,7 +250,7 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
 class _TerminateIllegal(_Direct):
     """Ends the game at an illegal action, as PettingZoo's `TerminateIllegalWrapper` does.
 
-    That one reads the action mask and changes private attributes. This one asks the environment.
+    PettingZoo's own wrapper observes before every step and changes private attributes of the environment.
     """
 
     def step(self, action: Any) -> None:

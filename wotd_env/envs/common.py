@@ -1,4 +1,4 @@
-"""The shared parts of the standard interfaces: arguments, spaces, and the start of games."""
+"""The shared parts of the environments: arguments, the format of observations, and a single game."""
 
 from __future__ import annotations
 
@@ -6,54 +6,25 @@ import dataclasses
 import difflib
 import inspect
 import operator
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict
 from numpy.typing import DTypeLike, NDArray
 
-from wotd_env.core import batch, engine
-from wotd_env.core.arguments import check_choice, check_integer
-from wotd_env.core.checks import check_states
-from wotd_env.core.compilation import kernel
-from wotd_env.core.config import LOSER, Config, Configs
+from wotd_env.core import batch
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
-from wotd_env.core.rules import Phase, Rules
-from wotd_env.core.state import STATE, Record, Records
+from wotd_env.core.rules import Rules
+from wotd_env.core.state import States
+from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
 
-__all__ = [
-    "ANY_SEAT",
-    "Format",
-    "OneGame",
-    "action_space",
-    "begin",
-    "fixed_seat",
-    "next_game",
-    "next_games",
-    "read_options",
-    "rules_for",
-    "take_action",
-]
-
-ANY_SEAT = -1  # the learner's seat is drawn for every game
-
-
-def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the learner's seat from the option of an environment, ANY_SEAT for `"random"`.
-
-    Raises:
-        ValueError: for a seat that does not play.
-    """
-    if isinstance(seat, str) and seat == "random":
-        return ANY_SEAT
-    return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
-
+__all__ = ["Format", "OneGame", "as_integer", "final_rewards", "rules_for", "take_action", "warn_of_illegal"]
 
 OBSERVATION_DTYPES = ("int8", "float32")
 MASK_DTYPES = ("int8", "bool")
@@ -100,11 +71,9 @@ class Format:
 
     def flat_space(self) -> Box:
         """Return a new space of observations without a mask, `observation_dtype` (D,)."""
-        high = np.concatenate(
-            [part.highest for part in parts(self._game.rules, self._game.encoding).values()]
-        ).astype(self.dtype)
+        layout = parts(self._game.rules, self._game.encoding).values()
         # Some numbers of tokens are always 0, and Gymnasium warns about empty ranges.
-        high = np.maximum(high, 1)
+        high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
     def space(self) -> Box | Dict:
@@ -123,11 +92,12 @@ class Format:
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
     def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
-        """Return the observation of each game, from int8 (N, D) and int8 (N, A)."""
+        """Return the observation of each game, from int8 (N, D) and int8 (N, A). The rows are views."""
         shown = self.show(observation, mask)
         if self.mask_in == "info":
             return iter(shown)
-        return (dict(zip(shown, rows, strict=True)) for rows in zip(*shown.values(), strict=True))
+        rows = zip(shown["observation"], shown["action_mask"], strict=True)
+        return ({"observation": row, "action_mask": row_mask} for row, row_mask in rows)
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
         """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
@@ -143,66 +113,47 @@ def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}") from None
 
 
-def action_space(game: Game) -> Discrete:
-    """Return a new space of A actions."""
-    return Discrete(game.num_actions)
-
-
-def read_options(
-    rules: Rules, options: Mapping[str, Any] | None, *more: str
-) -> tuple[Any, NDArray[np.void] | None]:
-    """Read `reset(options=...)`: return the starting seat, and a copy of the game to continue, STATE (1,), or None.
-
-    Args:
-        rules: the rules.
-        options: has the keys `"starting_player"` and `"state"`, a record or a batch of one. Other keys get a warning.
-        *more: keys that the caller reads.
-
-    Raises:
-        ValueError: if the state is not a running game of these rules, or if both keys are given.
-    """
-    options = options or {}
-    known = ("starting_player", "state", *more)
-    for key in options:
-        if key not in known:
-            names = ", ".join(map(repr, known))
-            gymnasium.logger.warn("reset() ignores options[%r]; the options are %s", key, names)
-    starter, given = options.get("starting_player"), options.get("state")
-    if given is None:
-        return starter, None
-    if starter is not None:
-        raise ValueError(
-            "options must not have both 'state' and 'starting_player': a state knows who is to act"
-        )
-    if not isinstance(given, np.ndarray | np.void) or given.dtype != STATE or given.size != 1:
-        raise ValueError(f"options['state'] must be one record of wotd_env.STATE, got {given!r}")
-    state = np.array(given, STATE).reshape(1)
-    try:
-        check_states(rules, state)
-    except ValueError as error:
-        raise ValueError(f"options['state']: {error}") from None
-    if state["phase"][0] == Phase.OVER:
-        raise ValueError("options['state'] must be a running game, got a finished one")
-    return None, state
-
-
 class OneGame:
-    """The shared part of environments with a single game: its record and its pictures."""
+    """The shared part of environments with a single game: its start, its record and its pictures."""
 
+    game: Game
     render_mode: str | None
-    _state: NDArray[np.void] | None  # STATE (1,), None before the first reset
+    _state: States | None  # STATE (1,), None before the first reset
     _viewer: Viewer
 
     @property
-    def record(self) -> NDArray[np.void]:
+    def record(self) -> States:
         """Return a copy of the game, STATE (1,), with the dice to come; the reset option `state` continues it."""
         return self._started("record").copy()
 
-    def _started(self, what: str) -> NDArray[np.void]:
+    def _started(self, what: str) -> States:
         """Return the game, STATE (1,)."""
         if self._state is None:
             raise ResetNeeded(f"no game has begun: call reset() before {what}")
         return self._state
+
+    def _next_game(
+        self, seed: int | None, options: Mapping[str, Any] | None, learner: int, seat: int, lost: bool
+    ) -> tuple[States, int]:
+        """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
+
+        Args:
+            seed: the seed or None.
+            options: the options of the reset.
+            learner: the learner's seat in the last game.
+            seat: the setting of its seat, see `next_games`.
+            lost: whether the learner lost the last game by an illegal action.
+
+        Raises:
+            ValueError: for an invalid seed or option.
+        """
+        last = None
+        if self._state is not None:
+            last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
+        seeds = read_seeds(None if seed is None else check_seed(seed), 1)
+        chosen = read_options(self.game.rules, options)
+        state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
+        return state, int(seats[0])
 
     def render(self) -> Any:
         """Return a picture of the position, or show it. Without a render mode, warn and return None."""
@@ -217,50 +168,7 @@ class OneGame:
         self._viewer.close()
 
 
-def begin(
-    game: Game,
-    last: NDArray[np.void] | None,
-    seed: int | None,
-    options: Mapping[str, Any] | None,
-    learner: int,
-    seat: int,
-    lost: bool,
-) -> tuple[NDArray[np.void], int]:
-    """Start the next game of an environment with a single game.
-
-    Args:
-        game: the rules.
-        last: the environment's last game, STATE (1,), None if there was none.
-        seed: the game gets the dice of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game continue; a
-            first game gets a random seed.
-        options: see `read_options`. A given state has its own dice, unless there is a seed.
-        learner: the learner's seat in the last game.
-        seat: its seat in the next one, or ANY_SEAT.
-        lost: whether the learner lost the last game by an illegal action.
-
-    Returns:
-        The game at its first decision, STATE (1,), another array than `last`; and the learner's seat.
-
-    Raises:
-        ValueError: for a wrong seed or option.
-    """
-    everywhere = np.ones(1, np.bool_)
-    starter, given = read_options(game.rules, options)
-    goes_on = seed is None and last is not None
-    state = last.copy() if last is not None and goes_on else np.zeros(1, STATE)
-    if not goes_on:
-        batch.seed(state, everywhere, check_seed(secrets.randbits(63) if seed is None else seed))
-    if given is not None:
-        if seed is not None:
-            given["rng"] = state["rng"]
-        state = given
-    starters, learners = game.starters(starter, 1), np.array([learner], np.int8)
-    arguments = (everywhere, starters, learners, seat, np.array([lost and goes_on]), given is None)
-    game.apply(next_games, state, *arguments, validate=False)
-    return state, int(learners[0])
-
-
-def take_action(game: Game, state: NDArray[np.void], action: Any) -> int:
+def take_action(game: Game, state: States, action: Any) -> int:
     """Take an action in a game, STATE (1,), and play to the next decision. Return the result of `batch.step_one`.
 
     Raises:
@@ -285,7 +193,7 @@ def as_integer(action: Any) -> int:
     raise TypeError(f"action must be an integer, got {action!r}")
 
 
-def final_rewards(game: Game, state: NDArray[np.void]) -> list[float]:
+def final_rewards(game: Game, state: States) -> list[float]:
     """Return every seat's reward of a finished game, STATE (1,), in double precision (R10)."""
     rewards = np.empty((1, game.rules.players))
     batch.rewards(state, game.config, rewards)
@@ -298,51 +206,3 @@ def warn_of_illegal(explanation: str) -> None:
         "a game is lost by an illegal action; there is no warning of further ones: choose by the action mask. %s",
         explanation,
     )
-
-
-@kernel
-def next_games(
-    states: Records,
-    config: Configs,
-    where: Any,
-    starters: Any,
-    learners: Any,
-    seat: Any,
-    lost: Any,
-    anew: Any,
-) -> None:
-    """Start the next games of the learners in `where`, or without `anew` continue the games in the records.
-
-    The games are played to their first decisions. `learners` are the seats in the last games, replaced by the next.
-    """
-    for i in range(states.shape[0]):
-        if where[i]:
-            s, rules = states[i], config[0]
-            if anew:
-                learners[i] = next_game(s, rules, starters[i], learners[i], seat, lost[i])
-            else:
-                learners[i] = choose_seat(s, rules, seat)
-                engine.run(s, rules, engine.shown(s), True)
-
-
-@kernel
-def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
-    """Start a learner's next game in the record of its last one, up to the first decision. Return its new seat.
-
-    The order of the other players does not change. A learner that lost the last game by an illegal action is last in
-    it (R1).
-    """
-    chosen = choose_seat(s, rules, seat)
-    if starter == LOSER and lost:
-        starter = chosen
-    elif starter == LOSER:
-        engine.move_seats(s, rules, (chosen - learner) % rules.players)
-    engine.new_game(s, rules, starter)
-    engine.run(s, rules, engine.shown(s), True)
-    return chosen
-
-
-@kernel
-def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a learner's seat: the given one, or one drawn from the game's stream without advancing it."""
-    return np.int64(engine.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -1,17 +1,17 @@
-"""The other seats of a learner's game: scripted players inside the compiled loops, all others in batches outside.
+"""The policies of the seats that do not learn.
 
-Scripted players are those of `wotd_env.policies.Script`: `random` and `greedy`. What `random` draws is derived from the
-game's stream without advancing it. So a game gets the same moves in any batch, process or interface, and the same
-dice whichever policies play. Other policies draw from the generator they are given. They see games with other streams,
-so they cannot know the dice to come.
+The policies `random` and `greedy` are scripts: compiled loops play them. Other policies are asked in batches outside of
+compiled code. The draws of `random` are derived from the game's stream without advancing it. So a game has the same
+moves in any batch, process or interface, and the same dice whichever policies play. Other policies draw from a given
+generator. They see games with replaced streams, so they cannot know the dice to come.
 
-"Relative seats" count from the learner's: 1 is the next in turn order.
+Relative seats count from the learner's seat: 1 is the next in turn order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,22 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import MAX_PLAYERS, Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.policies import Script, make_policy, script_of
 from wotd_env.policies.scripts import choose
 from wotd_env.policy import Policy, ask, check_plays
 
-__all__ = ["Opponents"]
+__all__ = ["Opponents", "Scripts", "play_scripts"]
 
-BITS = (len(Script) - 1).bit_length()  # of a script
+
+class Scripts(NamedTuple):
+    """The `Script` of each relative seat, OUTSIDE for seats that do not play."""
+
+    seat_1: int
+    seat_2: int
+    seat_3: int
+    seat_4: int
 
 
 class Opponents:
@@ -40,8 +47,8 @@ class Opponents:
 
     Attributes:
         policies: those of the relative seats 1 to n - 1.
-        scripts: the same for compiled loops: the script of relative seat k starts at bit 2 (k - 1).
-        outside: whether some of them are not scripts.
+        scripts: the scripts of these policies, for compiled loops.
+        outside: whether some of these policies are not scripts.
 
     Raises:
         ValueError: for an unknown policy, a policy of other rules, or a list of another length.
@@ -60,7 +67,8 @@ class Opponents:
         for policy in self.policies:
             check_plays(policy, game.rules)
         scripts = [script_of(policy) for policy in self.policies]
-        self.scripts = sum(script << BITS * i for i, script in enumerate(scripts))
+        unused = [Script.OUTSIDE] * (MAX_PLAYERS - 1 - others)
+        self.scripts = Scripts(*map(int, [*scripts, *unused]))
         self.outside = Script.OUTSIDE in scripts
         self._players = list({id(policy): policy for policy in self.policies}.values())
         # [relative seat] -> player; -1 for the learner in seat 0
@@ -124,7 +132,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
-        script = scripts >> BITS * (relative - 1) & (1 << BITS) - 1
+        script = scripts[relative - 1]
         if script == Script.OUTSIDE:
             return False
         engine.step(s, rules, choose(script, s, rules, scratch, draw(s, s.phase)))

@@ -8,31 +8,31 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase
+from wotd_env.core.state import States
 from wotd_env.envs.common import (
     Format,
     OneGame,
-    action_space,
     as_integer,
-    begin,
     final_rewards,
-    fixed_seat,
     rules_for,
     take_action,
     warn_of_illegal,
 )
 from wotd_env.envs.opponents import Opponents
+from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 __all__ = ["WayOfTheDragonEnv"]
 
-# A number: a comparison with an enumeration takes a tenth of a step.
+# An int: a comparison with an enumeration takes a tenth of a step.
 _OVER = int(Phase.OVER)
 
 Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
@@ -96,10 +96,10 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._viewer = Viewer(self.game, render_mode)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_space = self._format.space()
-        self.action_space = action_space(self.game)
+        self.action_space = Discrete(self.game.num_actions)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
         self._seat = 0
-        self._state: NDArray[np.void] | None = None
+        self._state: States | None = None
         self._ended = True
         self._lost = False  # by an illegal action
         self._warned = False  # of illegal actions
@@ -116,36 +116,36 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         """Start a game and let the others play up to the learner's first decision.
 
         Args:
-            seed: the game's dice, those of `Game.reset(1, seed=seed)`, and the opponents' draws. Without it both go on
-                from the last game, in the first game from a random seed.
-            options: `"starting_player"`: the seat that begins; or `"state"`: a game to go on from, such as `record`
-                was, with its own dice unless `seed` is given.
+            seed: the seed of the dice, those of `Game.reset(1, seed=seed)`, and of the opponents' draws. Without a
+                seed both continue from the last game; the first game gets a random seed.
+            options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
+                unless `seed` is given.
 
         Returns:
             The observation and the info.
 
         Raises:
-            ValueError: for a wrong seed or option; the running game goes on.
+            ValueError: for an invalid seed or option; the running game continues.
         """
-        seed = None if seed is None else int(check_seed(seed))  # Gymnasium takes no number of NumPy
-        state, chosen = begin(self.game, self._state, seed, options, self._seat, self._fixed_seat, self._lost)
+        seed = None if seed is None else int(check_seed(seed))  # Gymnasium takes no NumPy integers
+        state, self._seat = self._next_game(seed, options, self._seat, self._fixed_seat, self._lost)
         super().reset(seed=seed)
-        self._state, self._seat, self._lost = state, chosen, False
+        self._state, self._lost = state, False
         self._let_others_play(state)
         self._ended = False
         self._render_for_human()
         return self._look(state)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the learner's action, then let the others play up to its next decision or the end.
+        """Take the learner's action. The others play until its next decision or the end.
 
         Returns:
-            The observation, reward, whether the game has ended, whether it was truncated, the info.
+            Observation, reward, terminated, truncated, info.
 
         Raises:
             ResetNeeded: before the first reset and after the end of a game.
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
-            TypeError: for an action that is no integer; nothing has changed.
+            TypeError: for an action that is not an integer; nothing has changed.
         """
         if self._ended:
             raise ResetNeeded("no game is running: call reset() before step()")
@@ -173,14 +173,14 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._render_for_human()
         return observation, reward, terminated, truncated, info
 
-    def _let_others_play(self, state: NDArray[np.void]) -> None:
+    def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, np.array([self._seat], np.int8), self.np_random)
-        except BaseException:  # a policy failed, or Ctrl-C: nobody knows whose turn it is
+        except BaseException:  # a policy failed, or Ctrl-C: the others have played only in part
             self._ended = True
             raise
 
-    def _look(self, state: NDArray[np.void]) -> tuple[Any, dict[str, Any]]:
+    def _look(self, state: States) -> tuple[Any, dict[str, Any]]:
         """Return the learner's observation and the info, new arrays."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)

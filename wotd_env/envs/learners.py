@@ -1,0 +1,136 @@
+"""The compiled part of the vector environment: one learner in each game, policies in the other seats.
+
+A step calls `advance` until no learner is waiting. Between two calls, policies outside of compiled code decide in the
+games that wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core import engine
+from wotd_env.core.batch import view
+from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Config, Configs
+from wotd_env.core.rules import MAX_PLAYERS, Phase
+from wotd_env.core.state import Record, Records
+from wotd_env.envs.opponents import Scripts, play_scripts
+from wotd_env.envs.starts import next_game
+
+__all__ = ["LEARNER", "Settings", "Step", "advance", "find_illegal", "view_learners"]
+
+LEARNER = np.dtype(
+    [
+        ("seat", "i1"),
+        ("steps", "i4"),  # actions in this game
+        ("waiting", "?"),  # within a step: the other seats are to play
+        ("ended", "?"),  # the next step starts another game
+        ("lost", "?"),  # ... because of an illegal action
+    ]
+)
+"""The learner of one environment."""
+
+
+class Settings(NamedTuple):
+    """Settings that all environments share."""
+
+    scripts: Scripts
+    seat: int  # the learner's seat in every game, or ANY_SEAT
+    step_limit: int  # 0: no limit
+    same_step: bool  # the step that ends a game starts the next one
+
+
+class Step(NamedTuple):
+    """The arrays of a step. The final ones show the games that ended in it; they are empty without `same_step`."""
+
+    acting: bool  # first take the actions
+    actions: NDArray[np.int64]  # (N,)
+    illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
+    observation: NDArray[np.int8]  # (N, D)
+    mask: NDArray[np.int8]  # (N, A)
+    reward: NDArray[np.float64]  # (N,)
+    terminated: NDArray[np.bool_]  # (N,)
+    truncated: NDArray[np.bool_]  # (N,)
+    final_observation: NDArray[np.int8]  # (N, D), or (N, 0)
+    final_mask: NDArray[np.int8]  # (N, A), or (N, 0)
+
+
+@kernel
+def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
+    """Write which actions the masks forbid, bool (N,), and return whether there are any.
+
+    Every action is accepted in a game that is over or has ended.
+    """
+    found = False
+    for i in range(states.shape[0]):
+        action = actions[i]
+        legal = 0 <= action < mask.shape[1] and mask[i, action] != 0
+        illegal[i] = not (legal or learners[i].ended or states[i].phase == Phase.OVER)
+        found |= illegal[i]
+    return found
+
+
+@kernel
+def advance(
+    states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
+) -> None:
+    """Take the learners' actions, then play the games that wait. Write the results of those that wait no more.
+
+    A game waits until its learner is to decide or the game has ended. It still waits after the call if a policy outside
+    of compiled code is to decide.
+    """
+    rules = config[0]
+    rewards = np.empty(MAX_PLAYERS)
+    for i in range(states.shape[0]):
+        s, learner = states[i], learners[i]
+        if step.acting:
+            if learner.ended:
+                restart(s, rules, learner, settings.seat)
+            else:
+                learner.steps += 1
+                learner.waiting = True
+                learner.lost = step.illegal[i]
+                if not learner.lost and s.phase != Phase.OVER:
+                    engine.step(s, rules, step.actions[i])
+        if not learner.waiting:
+            continue
+        while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch):
+            learner.waiting = False
+            if learner.steps == 0:
+                break  # a game that is over before the learner's first decision ends in the next step
+            if learner.lost:
+                step.reward[i] = engine.loss(rules)
+                step.terminated[i] = True
+            elif s.phase == Phase.OVER:
+                engine.rewards(s, rules, rewards)
+                step.reward[i] = rewards[learner.seat]
+                step.terminated[i] = not s.truncated
+                step.truncated[i] = s.truncated
+            if learner.steps == settings.step_limit:
+                step.truncated[i] = True
+            learner.ended = step.terminated[i] or step.truncated[i]
+            if learner.ended and settings.same_step:
+                view(s, rules, learner.seat, learner.lost, step.final_observation[i], step.final_mask[i])
+                restart(s, rules, learner, settings.seat)
+        if not learner.waiting:
+            view(s, rules, learner.seat, learner.lost, step.observation[i], step.mask[i])
+
+
+@kernel
+def restart(s: Record, rules: Config, learner: Any, seat: Any) -> None:
+    """Start the next game of an environment, in which the other seats may be the first to play."""
+    learner.seat = next_game(s, rules, rules.start, learner.seat, seat, learner.lost)
+    learner.steps = 0
+    learner.waiting = True
+    learner.ended = False
+    learner.lost = False
+
+
+@kernel
+def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
+    """Write every learner's observation, int8 (N, D), and mask, int8 (N, A)."""
+    for i in range(states.shape[0]):
+        view(states[i], config[0], learners[i].seat, learners[i].lost, observation[i], mask[i])
