@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from wotd_env import Game, Rules
-from wotd_env.adapters import parquet
+from wotd_env import Game, Rules, recording
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.envs.single import WayOfTheDragonEnv
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(autouse=True)
 def own_datasets(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    monkeypatch.setattr(parquet, "BLOCK", 8)
+    monkeypatch.setattr("wotd_env.recording.writing.BLOCK", 8)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def own_datasets(tmp_path, monkeypatch):
 def test_an_episode_is_what_the_environment_gives(tmp_path, rules, encoding):
     names = ["greedy", "first", "greedy"][: rules.players]  # none of them draws
     file = tmp_path / "games.parquet"
-    parquet.record(names, file, 20, rules, seed=4)
+    recording.record(names, file, 20, rules, seed=4)
     episodes = write(file, "wotd/first-v0", "first", encoding)
     dataset = minari.load_dataset("wotd/first-v0")
     assert dataset.total_episodes == episodes > 0
@@ -74,13 +73,13 @@ def test_an_episode_is_what_the_environment_gives(tmp_path, rules, encoding):
         assert np.array_equal(observation, episode.observations[-1])
         assert np.array_equal(info["action_mask"], episode.infos["action_mask"][-1])
         told += len(episode.actions)
-    assert told == dataset.total_steps == (np.array(names)[parquet.load(file).policy] == "first").sum()
+    assert told == dataset.total_steps == (np.array(names)[recording.load(file).policy] == "first").sum()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_environment_of_a_dataset_can_be_made_again(tmp_path, encoding):
     file = tmp_path / "games.parquet"
-    parquet.record(["random", "first", "greedy"], file, 9, Rules(players=3, spaces=0))
+    recording.record(["random", "first", "greedy"], file, 9, Rules(players=3, spaces=0))
     write(file, "wotd/random-v0", "first", encoding)
     dataset = minari.load_dataset("wotd/random-v0")
     env = dataset.recover_environment()
@@ -97,7 +96,7 @@ def test_the_environment_of_a_dataset_can_be_made_again(tmp_path, encoding):
 
 def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     file = tmp_path / "games.parquet"
-    parquet.record(["first"], file, 9, Rules(spaces=0))
+    recording.record(["first"], file, 9, Rules(spaces=0))
     with pytest.raises(ValueError, match="policy must be one of first, got 'greedy'"):
         write(file, "wotd/first-v0", "greedy")
     with pytest.raises(FileNotFoundError):

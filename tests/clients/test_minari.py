@@ -10,8 +10,7 @@ pytest.importorskip("h5py")
 
 import minari
 
-from wotd_env import Rules
-from wotd_env.adapters import parquet
+from wotd_env import Rules, recording
 from wotd_env.adapters.minari import write
 
 pytestmark = pytest.mark.filterwarnings(
@@ -26,7 +25,7 @@ def own_datasets(tmp_path, monkeypatch):
 
 @pytest.mark.client("Minari", "minari", "wotd record greedy --minari ID")
 def test_datasets_of_recorded_games_give_episodes_and_the_environment(tmp_path):
-    parquet.record(["greedy"], tmp_path / "games.parquet", 8, Rules(spaces=0))
+    recording.record(["greedy"], tmp_path / "games.parquet", 8, Rules(spaces=0))
     write(tmp_path / "games.parquet", "wotd/greedy-v0", "greedy")
     dataset = minari.load_dataset("wotd/greedy-v0")
     env = dataset.recover_environment()

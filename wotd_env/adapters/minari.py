@@ -1,6 +1,6 @@
 """Recorded games as a Minari dataset (extra `minari`): one policy's view, as a learner in the Gymnasium environment.
 
-    record(["planner", "greedy"], "games.parquet", games=1000)  # of wotd_env.adapters.parquet
+    record(["planner", "greedy"], "games.parquet", games=1000)  # of wotd_env.recording
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
@@ -20,11 +20,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from wotd_env.adapters.parquet import Decisions, blocks
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.extras import needed_for
 from wotd_env.policies import POLICIES
+from wotd_env.recording import Decisions, blocks
 
 with needed_for("a Minari dataset", "minari"):
     import h5py  # noqa: F401 - what Minari writes with
@@ -64,7 +64,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
     """Write the view of a policy in all games of a file as a dataset.
 
     Args:
-        file: that `wotd_env.adapters.parquet.record` has written.
+        file: that `wotd_env.recording.record` has written.
         dataset_id: such as `"wotd/planner-v0"`; there must be none of it yet.
         policy: the name of the policy.
         encoding: of the observations.
@@ -104,7 +104,7 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
     """Yield the episodes of a policy, one for each seat that it has in each game.
 
     Args:
-        decisions: of whole games, such as `wotd_env.adapters.parquet.blocks` yields.
+        decisions: of whole games, such as `wotd_env.recording.blocks` yields.
         policy: its name.
         encoding: of the observations.
     """

@@ -45,8 +45,7 @@ def command(
     The policies change seats from game to game. The same seed gives the same games.
     """
     with explained(f"Finished games are in {out}.parts; run the same command to continue."):
-        from wotd_env import solver
-        from wotd_env.adapters import parquet
+        from wotd_env import recording, solver
 
         if encoding and not minari:
             raise ValueError(f"--encoding {encoding} needs --minari")
@@ -61,7 +60,9 @@ def command(
             check(minari, game_rules, policies, policies[0], encoding)
         solution = solver.load(table) if table else None
         with progress_bar("games", quiet) as progress:
-            decisions = parquet.record(policies, out, games, game_rules, seed, solution, trust, progress)
+            decisions = recording.record(
+                policies, out, games, game_rules, seed=seed, table=solution, trust=trust, progress=progress
+            )
         typer.echo(f"{out}: {games:,} games, {decisions:,} decisions")
     if minari:
         with explained(f"The games are in {out}; wotd_env.adapters.minari.write converts them to a dataset."):

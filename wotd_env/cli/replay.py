@@ -39,16 +39,16 @@ def command(
     if out:
         check_writable(out, ".txt", *WRITERS)
     if file.suffix == ".parquet":
-        from wotd_env.adapters import parquet
+        from wotd_env import recording
 
         if game is None:
             if out:
                 raise ValueError(f"--out writes one game: choose a game of {file} with --game")
             with progress_bar("decisions", quiet) as progress:
-                games, decisions = parquet.verify(file, progress)
+                games, decisions = recording.verify(file, progress)
             typer.echo(f"{file}: {games:,} games, {decisions:,} decisions, all verified")
             return
-        recorded = parquet.game_of(file, game)
+        recorded = recording.game_of(file, game)
     elif file.suffix == ".txt":
         if game is not None:
             raise ValueError(f"--game needs a .parquet file, got {file}, which contains one game")

@@ -1,4 +1,4 @@
-"""Games as Parquet: every decision comes back, and the games can be played again to the same bits."""
+"""Recorded games: every decision comes back, and the games can be played again to the same bits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, solver
-from wotd_env.adapters import parquet
+from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording, solver
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.policy import ask, play_out
+from wotd_env.recording import writing
+from wotd_env.recording.columns import schema
+from wotd_env.recording.playing import play_block
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -33,13 +35,13 @@ def recorded(request, tmp_path):
     """A file of games, and their rules."""
     rules: Rules = request.param
     file = tmp_path / "games.parquet"
-    parquet.record(POLICIES[: rules.players], file, 20, rules, seed=7)
+    recording.record(POLICIES[: rules.players], file, 20, rules, seed=7)
     return file, rules
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(parquet, "BLOCK", 8)
+    monkeypatch.setattr(writing, "BLOCK", 8)
 
 
 def wotd(*arguments: object) -> Any:
@@ -48,7 +50,7 @@ def wotd(*arguments: object) -> Any:
 
 def test_every_decision_of_every_seat_is_a_row(recorded):
     file, rules = recorded
-    decisions = parquet.load(file)
+    decisions = recording.load(file)
     assert all(array.flags.writeable for array in decisions[2:])  # torch warns about read-only arrays
     names = POLICIES[: rules.players]
     game, rows = Game(rules), 0
@@ -91,8 +93,8 @@ def test_the_columns_are_those_of_the_page(recorded):
     named = [
         line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4
     ]
-    assert table.column_names == named == parquet.schema(rules).names
-    decisions = parquet.load(file)
+    assert table.column_names == named == schema(rules).names
+    decisions = recording.load(file)
     assert table["turn"].to_pylist() == decisions.state["turn"].tolist()
     assert table["phase"].to_pylist() == decisions.state["phase"].tolist()
     assert table["seat"].to_pylist() == decisions.state["player"].tolist()
@@ -104,8 +106,8 @@ def test_the_columns_are_those_of_the_page(recorded):
 
 def test_decisions_are_filtered_by_any_column(recorded):
     file, _ = recorded
-    every = parquet.load(file)
-    some = parquet.load(file, filters=[("policy", "=", "greedy"), ("turn", ">=", 2), ("phase", "=", 1)])
+    every = recording.load(file)
+    some = recording.load(file, filters=[("policy", "=", "greedy"), ("turn", ">=", 2), ("phase", "=", 1)])
     chosen = (
         (np.array(every.policies)[every.policy] == "greedy")
         & (every.state["turn"] >= 2)
@@ -114,24 +116,24 @@ def test_decisions_are_filtered_by_any_column(recorded):
     assert 0 < chosen.sum() == len(some.game)
     assert some.state.tobytes() == every.state[chosen].tobytes()
     assert some.mask.tobytes() == every.mask[chosen].tobytes()
-    assert parquet.load(file, filters=[("turn", ">", 60_000)]).mask.shape == (0, every.mask.shape[1])
+    assert recording.load(file, filters=[("turn", ">", 60_000)]).mask.shape == (0, every.mask.shape[1])
 
 
 def test_games_are_played_again_to_the_same_bits(recorded):
     file, rules = recorded
-    rows = len(parquet.load(file).game)
-    assert parquet.verify(file) == (20, rows)
-    parts = list(parquet.blocks(file))
+    rows = len(recording.load(file).game)
+    assert recording.verify(file) == (20, rows)
+    parts = list(recording.blocks(file))
     assert sum(len(part.game) for part in parts) == rows
     for number in (0, 19):
-        game = parquet.game_of(file, number)
+        game = recording.game_of(file, number)
         again = notation.parse_game(str(game))
         asked = Game(rules).legal_actions(again.states[:-1]).sum(1) > 1
-        mine = parquet.load(file, filters=[("game", "=", number)])
+        mine = recording.load(file, filters=[("game", "=", number)])
         assert again.states[:-1][asked].tobytes() == mine.state.tobytes()
         assert game.players == tuple(POLICIES[(k - number) % rules.players] for k in range(rules.players))
     with pytest.raises(ValueError, match=r"game must be one of .*, got 20"):
-        parquet.game_of(file, 20)
+        recording.game_of(file, 20)
 
 
 def change(file: Path, column: str, make: Any) -> None:
@@ -186,18 +188,18 @@ def change(file: Path, column: str, make: Any) -> None:
 )
 def test_what_was_changed_is_noticed(tmp_path, column, make, message):
     file = tmp_path / "games.parquet"
-    parquet.record(["greedy", "random"], file, 20, Rules(spaces=0), seed=7)
+    recording.record(["greedy", "random"], file, 20, Rules(spaces=0), seed=7)
     change(file, column, make)
     with pytest.raises(ValueError, match=message):
-        parquet.verify(file)
+        recording.verify(file)
 
 
 def test_files_that_are_none_are_named(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
-        parquet.load(file)
+        recording.load(file)
     whole = tmp_path / "whole.parquet"
-    parquet.record(["first"], whole, 2, Rules(spaces=0))
+    recording.record(["first"], whole, 2, Rules(spaces=0))
     content = whole.read_bytes()
     for damaged in (
         b"",
@@ -208,7 +210,7 @@ def test_files_that_are_none_are_named(tmp_path):
     ):
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"games\.parquet cannot be read as recorded games"):
-            parquet.load(file)
+            recording.load(file)
     table = pq.read_table(whole)
     about = json.loads(table.schema.metadata[b"wotd_env"])
     for metadata in (
@@ -221,28 +223,26 @@ def test_files_that_are_none_are_named(tmp_path):
         {b"wotd_env": json.dumps(about | {"policies": ["a", "b", "c"]}).encode()},
     ):
         pq.write_table(table.replace_schema_metadata(metadata), file)
-        with pytest.raises(
-            ValueError, match=r"games\.parquet must be a file that wotd record has written, got"
-        ):
-            parquet.load(file)
+        with pytest.raises(ValueError, match=r"games\.parquet must be a file written by wotd record, got"):
+            recording.load(file)
     pq.write_table(table.drop_columns(["mask"]), file)
     with pytest.raises(ValueError, match="other columns"):
-        parquet.load(file)
+        recording.load(file)
 
 
 def test_equities_are_those_of_the_solution(tmp_path):
     table = solver.solve(0, tmp_path / "0.wotd")
     file = tmp_path / "games.parquet"
-    parquet.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
-    decisions = parquet.load(file)
+    recording.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
+    decisions = recording.load(file)
     exact = analysis.analyze(Game(decisions.rules), decisions.state, table)
     assert (decisions.equity == exact.actions).all()
     assert decisions.regret.max() > 0.05
     regret = analysis.regret(Game(decisions.rules), decisions.state, decisions.action, table)
     assert (decisions.regret == regret).all()
-    assert parquet.verify(file)[0] == 10
+    assert recording.verify(file)[0] == 10
     with pytest.raises(ValueError, match="spaces"):
-        parquet.record(["greedy"], file, 10, Rules(spaces=1), table=table)
+        recording.record(["greedy"], file, 10, Rules(spaces=1), table=table)
 
 
 class Stops:
@@ -260,27 +260,27 @@ class Stops:
 
 def test_the_same_call_goes_on_after_an_interruption(tmp_path, monkeypatch):
     rules, file, whole = Rules(spaces=1), tmp_path / "games.parquet", tmp_path / "whole.parquet"
-    parquet.record(["random"], whole, 20, rules)
+    recording.record(["random"], whole, 20, rules)
     file.write_text("mine")
     played = []
-    play = parquet._play
+    play = play_block
 
     def interrupted(*arguments):
-        played.append(arguments[4])
+        played.append(arguments[1])
         if len(played) == 3:
             raise KeyboardInterrupt
         return play(*arguments)
 
-    monkeypatch.setattr(parquet, "_play", interrupted)
+    monkeypatch.setattr(writing, "play_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        parquet.record(["random"], file, 20, rules)
+        recording.record(["random"], file, 20, rules)
     assert file.read_text() == "mine"
     (tmp_path / "games.parquet.parts" / "000000008.parquet").write_bytes(b"cut short")
-    parquet.record(["random"], file, 20, rules)
+    recording.record(["random"], file, 20, rules)
     assert played == [0, 8, 16, 8, 16]
     assert file.read_bytes() == whole.read_bytes()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["games.parquet", "whole.parquet"]
-    parquet.record(["random"], file, 20, rules, seed=1)
+    recording.record(["random"], file, 20, rules, seed=1)
     assert played[5:] == [0, 8, 16]
 
 
@@ -292,12 +292,13 @@ def test_what_is_kept_is_taken_for_nothing_else(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, *arguments)
 
-    write = parquet._write
-    monkeypatch.setattr(parquet, "_write", full)
+    write = writing._write
+    monkeypatch.setattr(writing, "_write", full)
     with pytest.raises(
-        OSError, match=r"games\.parquet cannot be written: .*No space left.*What is done is kept in .*parts"
+        OSError,
+        match=r"games\.parquet cannot be written: .*No space left.*Finished blocks are kept in .*parts",
     ):
-        parquet.record(["random", "greedy"], file, 10, Rules(spaces=0))
+        recording.record(["random", "greedy"], file, 10, Rules(spaces=0))
     monkeypatch.undo()
     other = tmp_path / "other.parquet"
     for policies, rules, seed in (
@@ -305,9 +306,9 @@ def test_what_is_kept_is_taken_for_nothing_else(tmp_path, monkeypatch):
         (["random", "greedy"], Rules(spaces=0, start=0), 0),
         (["random", "greedy"], Rules(spaces=0), 1),
     ):
-        parquet.record(policies, file, 10, rules, seed)
-        parquet.record(policies, other, 10, rules, seed)
-        left, right = parquet.load(file), parquet.load(other)
+        recording.record(policies, file, 10, rules, seed=seed)
+        recording.record(policies, other, 10, rules, seed=seed)
+        left, right = recording.load(file), recording.load(other)
         assert left.state.tobytes() == right.state.tobytes()
 
 
@@ -321,14 +322,16 @@ def test_wrong_calls_leave_nothing_behind(tmp_path):
             (["random"] * 2, file, 1, Rules(players=3)),
         ),
         (ValueError, "games must be an integer from 1", (["random"], file, 0)),
-        (ValueError, "seed must be an integer", (["random"], file, 2, None, 2**64 - 1)),
         (ValueError, "policy must be one of", (["randm"], file, 2)),
         (IllegalActionError, "action 54", ([illegal], file, 2)),
         (OSError, "cannot be written: .*No such file", (["random"], tmp_path / "nowhere" / "a.parquet", 1)),
     ):
         with pytest.raises(error, match=message):
-            parquet.record(*arguments)
+            recording.record(*arguments)
         assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="seed must be an integer"):
+        recording.record(["random"], file, 2, seed=2**64 - 1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_processes_do_not_write_one_file(tmp_path):
@@ -339,7 +342,7 @@ def test_two_processes_do_not_write_one_file(tmp_path):
         filelock.FileLock(parts / "lock"),
         pytest.raises(OSError, match="is being written by another process"),
     ):
-        parquet.record(["random"], file, 2)
+        recording.record(["random"], file, 2)
     assert not file.exists()
 
 
@@ -363,14 +366,14 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
         "--quiet",
     )
     assert result.exit_code == 0, result.output
-    decisions = parquet.load("g.parquet")
+    decisions = recording.load("g.parquet")
     assert result.stdout == f"g.parquet: 9 games, {len(decisions.game):,} decisions\n"
     assert decisions.rules == Rules(spaces=1)
     result = wotd("replay", "g.parquet", "--quiet")
     assert result.exit_code == 0, result.output
     assert f"9 games, {len(decisions.game):,} decisions, all verified" in result.stdout
     assert wotd("replay", "g.parquet", "--game", 4, "--out", "game.txt").exit_code == 0
-    assert str(notation.read_game("game.txt")) == str(parquet.game_of("g.parquet", 4))
+    assert str(notation.read_game("game.txt")) == str(recording.game_of("g.parquet", 4))
     shown = wotd("replay", "game.txt")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == wotd("replay", "g.parquet", "--game", 4).stdout

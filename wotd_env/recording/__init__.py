@@ -1,0 +1,13 @@
+"""Record games of any policies as Parquet, a row for each decision of every seat (extra `arena`).
+
+    record(["planner", "greedy"], "games.parquet", games=10_000)
+    decisions = load("games.parquet", filters=[("policy", "=", "planner")])
+
+docs/data.md describes the columns.
+"""
+
+from wotd_env.recording.columns import Decisions
+from wotd_env.recording.reading import blocks, game_of, load, verify
+from wotd_env.recording.writing import record
+
+__all__ = ["Decisions", "blocks", "game_of", "load", "record", "verify"]

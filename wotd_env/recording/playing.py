@@ -1,0 +1,117 @@
+"""Play the games of a file, and return their decisions as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wotd_env.analysis.equity import analyze, regret_of
+from wotd_env.core import batch
+from wotd_env.core.game import Game
+from wotd_env.core.state import ROW, STATE, States
+from wotd_env.policy import Policy, ask, play_out
+from wotd_env.recording.columns import schema, seating
+from wotd_env.solver import Table
+
+__all__ = ["Recording", "final_rewards", "play_block"]
+
+
+class Recording(NamedTuple):
+    """The games that are recorded."""
+
+    game: Game
+    players: Sequence[Policy]
+    """one for each seat, or one for all"""
+    names: Sequence[str]
+    """names of the players"""
+    seed: int
+    """seed of the first game"""
+    table: Table | None
+    """the solution of the board, for equities"""
+
+
+def play_block(recording: Recording, first: int, count: int) -> pa.Table:
+    """Play games side by side. Return their decisions, those of a game in order.
+
+    Args:
+        recording: the policies and the rules.
+        first: number of the first game.
+        count: games in the block. Random policies draw from one generator for the whole block.
+    """
+    game, seed = recording.game, recording.seed
+    numbers = np.arange(first, first + count)
+    state = game.reset(count, seed=seed + first)
+    seats = seating(numbers, game.rules.players, len(recording.players))
+    rng = np.random.default_rng([seed, first])
+
+    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ask(recording.players[player], game, _take(state, games), rng)
+
+    played, states, actions = [], [], []
+    for chosen in play_out(game, state, seats, choose):
+        live = np.flatnonzero(chosen >= 0)
+        played.append(live)
+        states.append(_take(state, live))
+        actions.append(chosen[live])
+    row_game = np.concatenate(played)
+    order = np.argsort(row_game, kind="stable")
+    row_game, action = row_game[order], np.concatenate(actions)[order]
+    asked = _take(np.concatenate(states), order)
+    seat = asked["player"].astype(np.int64)
+    starts = np.searchsorted(row_game, row_game)  # the first row of each row's game
+    mask = game.legal_actions(asked, validate=False)
+    equity, regret = _equities(recording, asked, mask, action)
+    kinds, unique = schema(game.rules), sorted(set(recording.names))
+    codes = np.array([unique.index(name) for name in recording.names], np.int8)
+    columns = {
+        "game": numbers[row_game],
+        "decision": np.arange(len(order)) - starts,
+        "seed": np.uint64(seed) + numbers[row_game].astype(np.uint64),
+        "turn": asked["turn"],
+        "seat": seat,
+        "phase": asked["phase"],
+        "policy": pa.DictionaryArray.from_arrays(pa.array(codes[seats[row_game, seat]]), unique),
+        "state": pa.FixedSizeBinaryArray.from_buffers(
+            kinds.field("state").type, len(asked), [None, pa.py_buffer(asked.tobytes())]
+        ),
+        "mask": pa.FixedSizeListArray.from_arrays(pa.array(mask.ravel()), type=kinds.field("mask").type),
+        "action": action,
+        "reward": final_rewards(game, state)[row_game, seat],
+        "equity": equity,
+        "regret": regret,
+    }
+    arrays = [
+        each
+        if isinstance(each, pa.Array)
+        else pa.array(np.ascontiguousarray(each)).cast(kinds.field(name).type)
+        for name, each in columns.items()
+    ]
+    return pa.Table.from_arrays(arrays, schema=kinds)
+
+
+def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
+    """Return every seat's reward in double precision, as the environments give it, (N, n)."""
+    rewards = np.empty((len(state), game.rules.players))
+    batch.rewards(state, game.config, rewards)
+    return rewards
+
+
+def _take(state: States, rows: NDArray[np.int64]) -> States:
+    """Return some of the games. NumPy is slow with records that have fields."""
+    return state.view(ROW)[rows].view(STATE)
+
+
+def _equities(
+    recording: Recording, state: States, mask: NDArray[np.int8], action: NDArray[np.int64]
+) -> tuple[pa.Array, pa.Array]:
+    """Return the columns `equity` and `regret`, without a table all null."""
+    if recording.table is None:
+        return pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
+    analysis = analyze(recording.game, state, recording.table)
+    ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
+    equity = pa.ListArray.from_arrays(ends, analysis.actions[mask == 1])
+    return equity, pa.array(regret_of(analysis, action))

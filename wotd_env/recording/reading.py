@@ -1,0 +1,177 @@
+"""Read and verify files of games."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
+from wotd_env.core.state import ROW, STATE
+from wotd_env.extras import needed_for
+from wotd_env.notation import RecordedGame, record_game
+from wotd_env.recording.columns import FORMAT, KEY, Decisions, as_decisions, schema, seating
+from wotd_env.recording.playing import final_rewards
+
+with needed_for("a Parquet file of games", "arena"):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+__all__ = ["blocks", "game_of", "load", "verify"]
+
+
+def load(file: str | Path, filters: Any = None) -> Decisions:
+    """Read decisions into arrays.
+
+    Args:
+        file: a file written by `record`.
+        filters: filters of `pyarrow.parquet.read_table`, such as `[("policy", "=", "greedy"), ("turn", "<", 10)]`; all
+            decisions by default.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
+    """
+    with _errors_name(file), parquet.ParquetFile(file) as opened:
+        about = _about(file, opened)
+        return as_decisions(*about, parquet.read_table(file, filters=filters))
+
+
+def blocks(file: str | Path) -> Iterator[Decisions]:
+    """Read a file that may be larger than memory: yield whole games, some hundreds at a time.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
+    """
+    with _errors_name(file):
+        opened = parquet.ParquetFile(file)
+    with opened:
+        about = _about(file, opened)
+        for group in range(opened.num_row_groups):
+            with _errors_name(file):
+                decisions = as_decisions(*about, opened.read_row_group(group))
+            yield decisions
+
+
+def game_of(file: str | Path, number: int) -> RecordedGame:
+    """Return a game of a file by its number, with its forced decisions.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it has no such game, or if the seed and the actions do not lead to it.
+    """
+    decisions = load(file, filters=[("game", "=", check_integer("game", number, 0, 2**63 - 1))])
+    if not len(decisions.game):
+        raise ValueError(f"game must be one of {file}, got {number}")
+    seats = seating(np.array([number]), decisions.rules.players, len(decisions.policies))[0]
+    names = [decisions.policies[policy] for policy in seats]
+    return record_game(decisions.rules, decisions.action, seed=int(decisions.seed[0]), players=names)
+
+
+def verify(
+    file: str | Path, progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[int, int]:
+    """Play all games of a file again and compare every state bit by bit. Equities and regrets are not checked.
+
+    Args:
+        file: a file written by `record`.
+        progress: called with the compared decisions and all decisions.
+
+    Returns:
+        The number of games and the number of decisions.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: naming the first decision that does not follow from the seed and the actions.
+    """
+    games = rows = 0
+    with _errors_name(file), parquet.ParquetFile(file) as opened:
+        total = opened.metadata.num_rows
+    for decisions in blocks(file):
+        wrong = _first_wrong(decisions)
+        if wrong is not None:
+            row, what = wrong
+            why = f"not what seed {decisions.seed[row]} and the actions lead to"
+            if what == "action":
+                why = "illegal"
+            raise ValueError(
+                f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is {why}"
+            )
+        games += len(np.unique(decisions.game))
+        rows += len(decisions.game)
+        progress(rows, total)
+    return games, rows
+
+
+def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
+    """Return the first row that does not follow from the row before, and the name of the wrong value."""
+    game, rows = Game(decisions.rules), len(decisions.game)
+    if not rows:
+        return None
+    starts = np.flatnonzero(np.diff(decisions.game, prepend=decisions.game[0] - 1))
+    ends = np.append(starts[1:], rows) - 1
+    legal = game.legal_actions(decisions.state).astype(np.bool_)
+    allowed = (decisions.action >= 0) & (decisions.action < game.num_actions)
+    allowed[allowed] = legal[allowed, decisions.action[allowed]]
+    if not allowed.all():
+        return int(allowed.argmin()), "action"
+    after = decisions.state.copy()
+    game.step(after, decisions.action)
+    expected = np.empty(rows, STATE)
+    expected.view(ROW)[1:] = after.view(ROW)[:-1]
+    for start in starts:
+        expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
+    over = np.ones(rows, np.bool_)
+    over[ends] = game.is_over(after[ends])
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # each row's game
+    policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
+    first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
+    for what, right in (
+        ("state", expected.view(ROW) == decisions.state.view(ROW)),
+        ("action, after which the game must be over,", over),
+        ("mask", (legal == decisions.mask).all(1)),
+        ("reward", final_rewards(game, after[ends])[each, seat] == decisions.reward),
+        ("number", decisions.number == np.arange(rows) - starts[each]),
+        ("policy", decisions.policy == first_of_name[policy]),
+    ):
+        if not right.all():
+            return int(right.argmin()), what
+    return None
+
+
+@contextmanager
+def _errors_name(file: str | Path) -> Iterator[None]:
+    """Raise the errors of pyarrow as a ValueError that names the file. A damaged file is an OSError without errno."""
+    try:
+        yield
+    except (pa.ArrowException, ValueError, TypeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{file} cannot be read as recorded games: {error}") from error
+
+
+def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
+    """Return the rules and policies of a file.
+
+    Raises:
+        ValueError: if `record` has not written the file.
+    """
+    try:
+        about = json.loads(opened.schema_arrow.metadata[KEY])
+        if about["format"] != FORMAT:
+            raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
+        rules, policies = Rules.from_dict(about["rules"]), tuple(map(str, about["policies"]))
+        if len(policies) not in (1, rules.players):
+            raise ValueError(f"it has {len(policies)} policies for {rules.players} seats")
+        if not opened.schema_arrow.equals(schema(rules)):
+            raise ValueError("it has other columns")
+    except (TypeError, KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"{file} must be a file written by wotd record, got: {error!r}") from error
+    return rules, policies
