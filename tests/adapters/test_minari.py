@@ -106,7 +106,7 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch
         with pytest.raises(ZeroDivisionError):
             write(file, "wotd/first-v0", "first")
     assert write(file, "wotd/first-v0", "first") == 17  # both seats of nine games; one had no choice
-    with pytest.raises(ValueError, match="there is a Minari dataset wotd/first-v0 already"):
+    with pytest.raises(ValueError, match="the Minari dataset wotd/first-v0 exists already"):
         write(file, "wotd/first-v0", "first")
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
         (
             ["greedy", "sb3:model.zip"],
             "greedy",
-            "cannot have the opponent 'sb3:model.zip', which needs consent",
+            "the opponent 'sb3:model.zip' needs consent",
         ),
         (["sb3:model.zip"], "sb3:model.zip", "cannot have the opponent"),
         (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
@@ -149,4 +149,4 @@ def test_the_command_writes_both(tmp_path, monkeypatch):
     assert minari.load_dataset("wotd/greedy-v0").observation_space.shape == (expected,)
     result = CliRunner().invoke(app, arguments.split())
     assert result.exit_code == WRONG_USE
-    assert "there is a Minari dataset wotd/greedy-v0 already" in result.stderr
+    assert "the Minari dataset wotd/greedy-v0 exists already" in result.stderr

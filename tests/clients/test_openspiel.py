@@ -289,7 +289,7 @@ def test_a_wrong_parameter_is_named(parameters, message):
 
 def test_rules_that_contradict_a_position_are_refused():
     line = position(Rules(players=3), Game(Rules(players=3)).new(1))
-    with pytest.raises(ValueError, match="players must be 3, as the position has it, or be left out, got 4"):
+    with pytest.raises(ValueError, match="players must be 3, as in the position, or be omitted, got 4"):
         load(f"players=4,position={line}")
     assert load(f"players=3,position={line}").game.rules == Rules(players=3)
 
@@ -358,14 +358,14 @@ def test_what_is_illegal_is_refused_and_changes_nothing():
     before = state.record.tobytes()
     with pytest.raises(IllegalActionError, match=r"action 50 \(pass\) is illegal"):
         state.apply_action(50)
-    with pytest.raises(ValueError, match="no chance node"):
+    with pytest.raises(ValueError, match="not a chance node"):
         state.chance_outcomes()
     assert state.record.tobytes() == before
     assert len(state.history()) == 1
     with pytest.raises(ValueError, match="the game is over"):
         later(load("spaces=1,max_turns=1,start=0"), -1).apply_action(50)
     state.apply_action(16)
-    with pytest.raises(ValueError, match="0 is no outcome"):
+    with pytest.raises(ValueError, match="0 is not an outcome"):
         state.apply_action(0 if 0 not in dict(state.chance_outcomes()) else NUM_ROLLS)
 
 

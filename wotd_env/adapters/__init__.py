@@ -1,1 +1,1 @@
-"""What connects the game to other projects; each module needs the extra of its name."""
+"""Adapters to other libraries. Each module needs the extra of its name."""

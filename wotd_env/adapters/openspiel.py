@@ -1,12 +1,12 @@
-"""The game in OpenSpiel (extra `openspiel`): importing this module registers `way_of_the_dragon` with pyspiel.
+"""The game in OpenSpiel (extra `openspiel`). Importing this module registers `way_of_the_dragon` with pyspiel.
 
     import pyspiel
     import wotd_env.adapters.openspiel
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
-The fields of `Rules` are the parameters; docs/openspiel.md says how they are written, and what `position` and
-`encoding` do. Everything that chance decides is a chance node: before the first turn, as far as the rules leave it
-open, the colours of the seats, the dead pieces of each path, and who starts; then every roll.
+The parameters are the fields of `Rules`, `position` and `encoding`; docs/openspiel.md describes them. Every random
+event is a chance node: before the first turn the colors of the seats, the dead pieces of each path and the starting
+player, unless the rules fix them; then every roll.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
 NAME = "way_of_the_dragon"
-"""What pyspiel knows the game by."""
+"""Name of the game in pyspiel."""
 ROLLED_OFF = -1
-"""The parameter `start` of games that begin with the roll-off of R1."""
+"""Value of the parameter `start` for the roll-off of R1."""
 COLORS, START = "colors", "start"
-"""What chance decides before the first turn; the name of an element stands for the dead pieces on its path."""
+"""Chance events before the first turn. The name of an element stands for the dead pieces on its path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
-"""A line of notation as a parameter has no `=` and no comma, at which OpenSpiel would split it."""
+"""OpenSpiel splits parameters at `=` and commas, so a line of notation as a parameter contains neither."""
 
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Where in a record these fields are: they are read at every node, and so quickest."""
+"""Positions of these fields in the bytes of a record: reading bytes is the fastest access, and every node needs it."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""Who is to act in the phases in which no player is."""
+"""The acting player of OpenSpiel in phases in which no seat acts."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 TYPE = pyspiel.GameType(
@@ -81,25 +81,25 @@ TYPE = pyspiel.GameType(
 
 
 class Outcomes(NamedTuple):
-    """What may come of a chance node."""
+    """The outcomes of a chance node."""
 
     listed: list[tuple[int, float]]
-    """the outcomes, ascending, and their probabilities; not to be changed"""
+    """the outcomes, ascending, and their probabilities; shared, so never change them"""
     numbers: frozenset[int]
     """the outcomes"""
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
-    """The rules of one kind of game, as `pyspiel.load_game` makes it.
+    """The game with some rules, made by `pyspiel.load_game`.
 
     Args:
-        params: the parameters that are not to have their defaults.
+        params: the parameters that differ from their defaults.
 
     Attributes:
-        game: the same rules as a `wotd_env.Game`.
+        game: the rules as a `wotd_env.Game`.
 
     Raises:
-        ValueError: for a parameter that no game can have.
+        ValueError: for an invalid parameter.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -117,13 +117,13 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self._draws += ELEMENTS
             if rules.start == "dragons":
                 self._draws += (START,)
-            # What chance has yet to decide is not on the board.
+            # Before its chance nodes the board shows no colors of chance, no dead pieces and no starting player.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
-                start["player"] = 0  # until chance has decided
+                start["player"] = 0
         self.game = Game(rules, encoding=encoding)
-        start["rng"] = 0  # nothing is drawn from it: equal positions are equal bytes
+        start["rng"] = 0  # never drawn from; equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -138,51 +138,54 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         super().__init__(TYPE, info, params)
 
     def new_initial_state(self) -> WayOfTheDragonState:
-        """Return a new game, before chance has decided anything, or the game of the parameter `position`."""
+        """Return a new game before its first chance node, or the game of the parameter `position`."""
         return WayOfTheDragonState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return a bound of the chance nodes of a game: in each turn there are fewer rolls than decisions can be."""
+        """Return an upper bound: a turn has fewer rolls than it can have decisions."""
         return len(self._draws) + self.game.spec.max_decisions
 
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> _Observer | IIGObserverForPublicInfoGame:
-        """Return what sees the position; there is nothing private to be seen."""
+        """Return an observer of the position, which is public information."""
         if iig_obs_type is None or iig_obs_type.public_info:
             return _Observer(self.game, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
 
 
 class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is untyped
-    """A game between two decisions; `new_initial_state` makes the first.
+    """A state of a game, made by `new_initial_state`.
 
-    An outcome of a roll is the number of the roll that all five dice show after it (`wotd_env.core.dice`), so it means
-    the same everywhere. An outcome for colours is a place among their permutations, one for the dead pieces of a path a
-    set of bits (bit t - 1: on space t), one for the start a seat.
+    The outcomes of chance nodes are:
+
+    - a roll: the number of all five dice after it (`wotd_env.core.dice`), independent of the kept dice;
+    - colors: the index of a permutation;
+    - dead pieces of a path: a set of bits, bit t - 1 for space t;
+    - the start: a seat.
     """
 
-    # OpenSpiel copies, pickles and restores the attributes one by one, so there are few, and quick ones.
+    # OpenSpiel copies, pickles and restores each attribute separately, so they are few and small.
 
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._draws = game._draws  # what chance has yet to decide before the first turn
+        self._draws = game._draws  # the chance events that are left before the first turn
         self._player = self._to_act()
 
     @property
     def game(self) -> Game:
-        """The rules, for what takes a `wotd_env.Game`."""
+        """The rules as a `wotd_env.Game`."""
         rules: Game = self.get_game().game
         return rules
 
     @property
     def record(self) -> States:
-        """The position, STATE (1,), for what takes one; it is the state's own memory. Its stream is worth nothing."""
+        """The position, STATE (1,), in the state's own memory. Its random stream has no meaning."""
         return np.frombuffer(self._bytes, STATE)  # faster than a view
 
     def current_player(self) -> int:
-        """Return the seat to act, or the number that OpenSpiel has for chance or for the end."""
+        """Return the seat to act, or OpenSpiel's number for chance or the end."""
         return self._player
 
     def is_terminal(self) -> bool:
@@ -194,10 +197,10 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return final_rewards(self.game, self.record)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return what chance can do here, and how probable it is.
+        """Return the outcomes of this chance node and their probabilities.
 
         Raises:
-            ValueError: if it is a player's turn, or nobody's.
+            ValueError: if the state is not a chance node.
         """
         return self._outcomes().listed.copy()
 
@@ -208,15 +211,15 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         record, game = self.record, self.game
         if self._player == CHANCE:
             if action not in self._outcomes().numbers:
-                raise ValueError(f"{action} is no outcome of the chance node\n{self}")
+                raise ValueError(f"{action} is not an outcome of this chance node:\n{self}")
             if self._draws:
                 self._decide_draw(self._draws[0], action)
             else:
                 batch.roll_one(record, game.config, action)
         elif not batch.decide_one(record, game.config, action):
             if self._player == TERMINAL:
-                raise ValueError(f"the game is over, there is no action {action}")
-            game.check(record, [action])  # says what is wrong
+                raise ValueError(f"the game is over, so action {action} is illegal")
+            game.check(record, [action])  # raises the error
         self._player = self._to_act()
 
     def _action_to_string(self, player: int, action: int) -> str:
@@ -229,10 +232,10 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             return describe_action(action, game.rules)
 
     def __str__(self) -> str:
-        """Return the position in the notation: the same for all that looks the same to the players."""
+        """Return the position in the notation. States that players cannot distinguish have the same text."""
         record, rules = self.record.copy(), self.game.rules
         if rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # players do not see it either
+            record["turn"] = 0  # observations do not show it either
         if not self._draws:
             return notation.position(rules, record)
         placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
@@ -244,7 +247,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     def _outcomes(self) -> Outcomes:
         if self._player != CHANCE:
-            raise ValueError(f"this is no chance node:\n{self}")
+            raise ValueError(f"the state is not a chance node:\n{self}")
         if not self._draws:
             return _rolls(self._bytes[DICE_AT].tobytes())
         draw, rules = self._draws[0], self.game.rules
@@ -265,7 +268,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
 
 class _Observer:
-    """Sees positions as OpenSpiel's observers do: what a seat sees as a tensor, and the words of `str(state)`."""
+    """Observes positions for OpenSpiel: the observation of a seat as a tensor, and `str(state)` as a string."""
 
     def __init__(self, game: Game, params: dict[str, Any] | None) -> None:
         if params:
@@ -286,28 +289,28 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return a game, STATE (1,), as the parameter `position` takes it: the notation, with `:` for `=`, `-` for `,`.
+    """Return a game, STATE (1,), as a value of the parameter `position`: the notation with `:` for `=` and `-` for `,`.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or more than one.
+        ValueError: unless the record is one valid game of these rules.
     """
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
 def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
-    """Return the rules and the game of the parameter `position`, which has the rules in it."""
+    """Return the rules and the game of the parameter `position`, which contains the rules."""
     rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
     given = _rules(params)
-    for name, default in DEFAULTS.items():  # OpenSpiel adds those that are left out
+    for name, default in DEFAULTS.items():  # OpenSpiel adds the defaults of omitted parameters
         if getattr(given, name) not in (default, getattr(rules, name)):
             raise ValueError(
-                f"{name} must be {getattr(rules, name)!r}, as the position has it, or be left out, got {params[name]!r}"
+                f"{name} must be {getattr(rules, name)!r}, as in the position, or be omitted, got {params[name]!r}"
             )
     return rules, start
 
 
 def _rules(params: Mapping[str, Any]) -> Rules:
-    """Return the rules that parameters name."""
+    """Return the rules of parameters."""
     values = {**DEFAULTS, "start": ROLLED_OFF, **params}
     values.pop("position", None)
     values.pop("encoding", None)
@@ -320,7 +323,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the rolls that may come of the dice of a record, by number."""
+    """Return the possible rolls after the dice of a record, by number."""
     keep = dice.keep_number(np.frombuffer(faces, np.int8).tolist())
     first = int(dice.THROW_START[keep])
     size = int(dice.THROW_SIZE[keep])
@@ -330,13 +333,14 @@ def _rolls(faces: bytes) -> Outcomes:
 
 @functools.cache
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
-    """Return the dead pieces that a path may get if `left` pieces are left for it and the paths after it (R15).
+    """Return the layouts of dead pieces on a path if `left` pieces are left for it and the later paths (R15).
 
-    All layouts of all paths are equally probable, so those of one path are as probable as there are layouts beyond.
+    All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
+    the number of layouts of the later paths.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
-    beyond = np.ones(1, np.int64)  # [pieces] -> layouts of the paths after this one
+    beyond = np.ones(1, np.int64)  # [pieces] -> number of layouts of the later paths
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
     ways = {
@@ -359,14 +363,14 @@ def _listed(probabilities: dict[int, float]) -> Outcomes:
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Return the numbers of legal actions and swaps given as bits, ascending; the list is not to be changed."""
+    """Return the numbers of legal actions and swaps given as bits, ascending. The list is shared: never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 
 
 @functools.cache
 def _colorings(players: int) -> list[tuple[int, ...]]:
-    """Return all ways to give the seats colours, the unused colours after them in order."""
+    """Return all colorings of the seats, each followed by the unused colors in order."""
     return [
         chosen + tuple(color for color in range(MAX_PLAYERS) if color not in chosen)
         for chosen in itertools.permutations(range(MAX_PLAYERS), players)
@@ -374,14 +378,14 @@ def _colorings(players: int) -> list[tuple[int, ...]]:
 
 
 def _describe_draw(rules: Rules, draw: str, outcome: int) -> str:
-    """Say in words what chance does."""
+    """Describe an outcome of a chance node."""
     if not draw:
         return f"roll {show_dice(dice.KEEP_DICE[outcome])}"
     if draw == START:
         return f"player {outcome} starts"
     if draw == COLORS:
         colors = _colorings(rules.players)[outcome][: rules.players]
-        return f"colours {', '.join(ELEMENTS[color] for color in colors)}"
+        return f"colors {', '.join(ELEMENTS[color] for color in colors)}"
     return f"dead pieces on {draw}: {_spaces(outcome << 1)}"
 
 

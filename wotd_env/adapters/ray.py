@@ -1,10 +1,10 @@
-"""Tournaments on a Ray cluster (extra `ray`): its nodes play the blocks. `agents/` connects to clusters by it, too.
+"""Play tournaments on a Ray cluster (extra `ray`): its nodes play the blocks.
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
-Results are those of a local run. A block whose node dies is played again on another one. Policies are made on the nodes
-from their names: their files and modules must be found there under the same names.
+The results equal those of a local run. If a node dies, its block is played again on another node. The nodes make the
+policies from their names, so the files and modules of policies must exist there under the same names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ with needed_for("work on a cluster", "ray"):
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 
-_CONNECT = 30.0  # seconds in which a cluster must answer
+_CONNECT = 30.0
+"""Seconds to wait for an answer of a cluster."""
 
 
 class Cluster:
@@ -34,9 +35,9 @@ class Cluster:
     Args:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
-        address: of the cluster; "auto" for the one that this machine is a node of, None for a new one on this machine,
-            which ends with the tournament. If Ray has been started in this process already, that cluster is used.
-        trust: for the policies that are made, see `make_policy`.
+        address: address of the cluster; `"auto"` for the cluster of this machine, None for a new one on this machine,
+            which ends with the tournament. If this process is connected to a cluster, that one is used.
+        trust: see `make_policy`.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
@@ -56,20 +57,20 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """CPUs of the cluster, as it is now."""
+        """The current number of CPUs in the cluster."""
         return num_cpus()
 
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for reference in list(self._pending.values()):  # those that end meanwhile are taken out
+        for reference in list(self._pending.values()):  # a copy: finished blocks leave the dict
             ray.cancel(reference, force=True)
         if self._ours:
             ray.shutdown()
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Have a block played."""
+        """Play a block on the cluster."""
         reference = self._task.remote(*self._options, block, untried)
         future: Future[PlayedBlock] = Future()
         self._pending[future] = reference
@@ -79,7 +80,7 @@ class Cluster:
             error = done.exception()
             if error is None:
                 future.set_result(done.result())
-            else:  # as it was raised on the node, not as Ray wraps it
+            else:  # the error of the node, without Ray's wrapper
                 future.set_exception(getattr(error, "cause", None) or error)
 
         reference.future().add_done_callback(finish)
@@ -87,18 +88,21 @@ class Cluster:
 
 
 def connect(address: str | None) -> bool:
-    """Connect to a Ray cluster, unless this process is connected to one already; return whether it was not.
+    """Connect to a Ray cluster, unless this process is connected to one.
 
     Args:
-        address: of the cluster; "auto" for the one that this machine is a node of, "local" or None for a new one on
+        address: address of the cluster; `"auto"` for the cluster of this machine, `"local"` or None for a new one on
             this machine.
+
+    Returns:
+        Whether this call has connected.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
-    address = address or "local"  # Ray takes None for any cluster that it finds
+    address = address or "local"  # for None, Ray would use any cluster that it finds
     if address != "local":
         _find(address)
     ray.init(address=address, log_to_driver=False)
@@ -106,15 +110,15 @@ def connect(address: str | None) -> bool:
 
 
 def num_cpus() -> int:
-    """Return the CPUs of the cluster that we are connected to, as it is now; at least 1."""
+    """Return the current number of CPUs in the connected cluster, at least 1."""
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return max(1, int(resources.get("CPU", 1)))
 
 
 def _find(address: str) -> None:
-    """Make sure that a cluster answers, by connecting to it in a process of its own.
+    """Check that a cluster answers, by connecting to it in a separate process.
 
-    Where none answers Ray tries for ever, and nothing in the same process can stop it.
+    Without an answer Ray retries forever, and nothing in the same process can stop it.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
@@ -131,7 +135,7 @@ def _find(address: str) -> None:
     except subprocess.TimeoutExpired:
         raise ConnectionError(f"no Ray cluster answers at {address} within {_CONNECT:g} s") from None
     if done.returncode:
-        why = (done.stderr.strip().splitlines() or ["Ray has ended without a word"])[-1]
+        why = (done.stderr.strip().splitlines() or ["Ray printed no error"])[-1]
         raise ConnectionError(f"no Ray cluster can be reached at {address}: {why}")
 
 
@@ -143,5 +147,5 @@ def _play_block(
 
 @functools.lru_cache(1)
 def _worker(tournament: Tournament, time_limit: float, trust: bool) -> Worker:
-    """Return the process that a Ray worker keeps: one that can be stopped when a policy hangs."""
+    """Return the process in which a Ray worker plays. It can be stopped if a policy hangs."""
     return Worker(tournament, time_limit, trust=trust)

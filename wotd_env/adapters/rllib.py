@@ -1,4 +1,4 @@
-"""RLlib's environments (extra `rllib`), for its current API stack.
+"""Environments for RLlib (extra `rllib`), for its new API stack.
 
     from ray.tune.registry import register_env
     from wotd_env.adapters.rllib import multi_agent_env
@@ -6,7 +6,7 @@
     config = PPOConfig().environment("wotd", env_config={"players": 3})
 
 Observations are `{"observations": float32 (D,), "action_mask": float32 (A,)}`, as RLlib's modules with action masks
-have them. What `env_config` may have is said below.
+expect.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
 
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
-    """Return a game whose agents are all its seats, `"player_0"` and so on.
+    """Return a game in which all seats are agents, `"player_0"` and so on.
 
     Args:
-        env_config: arguments of `wotd_env.way_of_the_dragon_v0.env`: the fields of `wotd_env.Rules`.
+        env_config: the arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
     return PettingZooEnv(_Renamed(aec.env(**env_config, observation_dtype="float32")))
 
 
 def single_agent_env(env_config: Mapping[str, Any]) -> Any:
-    """Return games in which one seat learns, and policies play the others.
+    """Return games in which one seat learns and policies play the others.
 
     Args:
-        env_config: arguments of the Gymnasium environment: `opponents`, `seat`, the fields of `wotd_env.Rules`; with
-            `num_envs` the vector environment is made. RLlib gives that with
+        env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
+            `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
             `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}

@@ -1,10 +1,10 @@
-"""Stable-Baselines3 over the native vector environment, without a layer of single ones (extra `train`).
+"""A `VecEnv` of Stable-Baselines3 over the native vector environment (extra `train`).
 
     from sb3_contrib import MaskablePPO
     from wotd_env.adapters.sb3 import SB3VecEnv
     MaskablePPO("MlpPolicy", SB3VecEnv(64, players=3)).learn(100_000)
 
-Against its current self:
+Self-play against the current model:
 
     opponent = Learner()
     model = opponent.model = MaskablePPO("MlpPolicy", SB3VecEnv(64, opponents=opponent))
@@ -45,13 +45,14 @@ class SB3VecEnv(VecEnv):
 
     Args:
         num_envs: N.
-        **options: those of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
+        **options: the arguments of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
 
     Attributes:
         env: the vector environment.
 
     Raises:
-        TypeError, ValueError: as by the vector environment.
+        TypeError: for an unknown argument.
+        ValueError: for an invalid value.
     """
 
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
@@ -106,7 +107,7 @@ class SB3VecEnv(VecEnv):
         """Close the window if there is one."""
         self.env.close()
 
-    # All environments are one object, so each has its attributes.
+    # All environments share one object and its attributes.
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute of the vector environment, once for each environment."""
@@ -132,7 +133,7 @@ class Learner:
     """An opponent that samples actions from the current policy of a MaskablePPO model.
 
     Args:
-        encoding: of the model's observations.
+        encoding: the encoding of the model's observations.
 
     Attributes:
         model: the model. Without one the opponent plays at random.

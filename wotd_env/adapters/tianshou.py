@@ -1,10 +1,10 @@
-"""Tianshou's environment of one learner: observations have the names and types that its policies look for.
+"""The Gymnasium environment for Tianshou, with the names and dtypes of observations that its policies expect.
 
     from tianshou.env import DummyVectorEnv
     from wotd_env.adapters.tianshou import single_agent_env
     envs = DummyVectorEnv([lambda: single_agent_env(players=3)] * 8)
 
-For all seats Tianshou has `PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32"))`.
+For all seats, use Tianshou's `PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32"))`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ __all__ = ["single_agent_env"]
 
 
 def single_agent_env(**arguments: Any) -> gymnasium.Env[Any, Any]:
-    """Return a game in which one seat learns, and policies play the others.
+    """Return a game in which one seat learns and policies play the others.
 
     Observations are `{"obs": float32 (D,), "mask": bool (A,)}`.
 
     Args:
-        **arguments: those of the Gymnasium environment, such as `opponents`, `seat` and the fields of `wotd_env.Rules`.
+        **arguments: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
+            `wotd_env.Rules`.
     """
     env = gymnasium.make(
         "wotd_env:wotd_env/WayOfTheDragon-v0",
