@@ -70,28 +70,26 @@ class Opponents:
         unused = [Script.OUTSIDE] * (MAX_PLAYERS - 1 - others)
         self.scripts = Scripts(*map(int, [*scripts, *unused]))
         self.outside = Script.OUTSIDE in scripts
+        # A policy object in several seats is asked once for all of them.
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        # [relative seat] -> player; -1 for the learner in seat 0
+        # [relative seat] -> index into _players; -1 for the learner
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
-        """Play, in place, until the learner is to decide in every game or the game is over.
+        """Play every game, in place, until its learner is to decide or it is over.
 
         Args:
             state: STATE (N,).
             learners: the learners' seats, int8 (N,).
-            rng: the generator of random policies.
+            rng: the generator of the policies.
 
         Raises:
             ValueError: if a policy plays an illegal action; some games have changed.
         """
         ready = np.empty(len(state), np.bool_)
         while True:
-            if all(
-                self.game.apply(
-                    play_scripts_in_all, state, learners, self.scripts, scratch, ready, validate=False
-                )
-            ):
+            arguments = (learners, self.scripts, scratch, ready)
+            if all(self.game.apply(play_scripts_in_all, state, *arguments, validate=False)):
                 return
             self.decide(state, learners, np.flatnonzero(~ready), rng)
 
@@ -118,7 +116,7 @@ class Opponents:
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
 ) -> Any:
-    """Play the scripted seats in every game. Write and return whether no other policy is to decide first."""
+    """Play the scripted seats in every game. Write which games are ready, see `play_scripts`; return whether all are."""
     everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
@@ -128,7 +126,10 @@ def play_scripts_in_all(
 
 @kernel
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: Records) -> Any:
-    """Play the scripted seats up to the learner's decision or the end. Return False if another policy decides first."""
+    """Play the scripted seats until another seat is to decide or the game is over.
+
+    Return whether the game is ready: over, or at the learner's decision.
+    """
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
@@ -141,5 +142,8 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
 
 @kernel
 def draw(s: Record, phase: Any) -> Any:
-    """Return 64 bits for a decision: each phase occurs at most once between two rolls. Phase 0 is for seats."""
+    """Return 64 random bits for a decision, derived from the game's stream.
+
+    They never repeat: each phase occurs at most once between two rolls. Phase 0 is left for `starts.choose_seat`.
+    """
     return engine.mix(~s.rng ^ np.uint64(phase))
