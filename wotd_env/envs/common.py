@@ -21,7 +21,7 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
 from wotd_env.rendering import Viewer
 
 __all__ = ["Format", "OneGame", "as_integer", "final_rewards", "rules_for", "take_action", "warn_of_illegal"]
@@ -150,7 +150,8 @@ class OneGame:
         last = None
         if self._state is not None:
             last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
-        seeds = read_seeds(None if seed is None else check_seed(seed), 1)
+        number = 0 if seed is None else check_seed(seed)
+        seeds = Seeds(np.array([number], np.uint64), np.array([seed is not None]))
         chosen = read_options(self.game.rules, options)
         state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
         return state, int(seats[0])

@@ -17,7 +17,7 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.rules import MAX_PLAYERS, Phase
 from wotd_env.core.state import Record, Records
-from wotd_env.envs.opponents import Scripts, play_scripts
+from wotd_env.envs.opponents import play_scripts
 from wotd_env.envs.starts import next_game
 
 __all__ = ["LEARNER", "Settings", "Step", "advance", "find_illegal", "view_learners"]
@@ -37,7 +37,7 @@ LEARNER = np.dtype(
 class Settings(NamedTuple):
     """Settings that all environments share."""
 
-    scripts: Scripts
+    scripts: int  # of the other seats, see Opponents
     seat: int  # the learner's seat in every game, or ANY_SEAT
     step_limit: int  # 0: no limit
     same_step: bool  # the step that ends a game starts the next one

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game, check_seed
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.envs.common import (
@@ -127,9 +127,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        seed = None if seed is None else int(check_seed(seed))  # Gymnasium takes no NumPy integers
         state, self._seat = self._next_game(seed, options, self._seat, self._fixed_seat, self._lost)
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))  # Gymnasium takes no NumPy integers
         self._state, self._lost = state, False
         self._let_others_play(state)
         self._ended = False

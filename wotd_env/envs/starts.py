@@ -119,6 +119,10 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     return Options(state=state)
 
 
+_NO_GAME = np.zeros(1, STATE).view(ROW)
+"""The record of a game before the first one, see `engine.new_game`."""
+
+
 class LastGames(NamedTuple):
     """The last games of N environments."""
 
@@ -169,7 +173,7 @@ def next_games(
             seeds, seeded = Seeds(np.where(seeded, seeds.number, random), where), where
     state = last.state.view(ROW).copy().view(STATE)
     if options.state is None:
-        state.view(ROW)[seeded] = np.zeros(1, STATE).view(ROW)  # no game comes before
+        state.view(ROW)[seeded] = _NO_GAME
     else:
         state[where] = options.state
     starts = _Starts(
