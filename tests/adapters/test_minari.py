@@ -94,7 +94,7 @@ def test_the_environment_of_a_dataset_can_be_made_again(tmp_path, encoding):
         assert all(env.observation_space.contains(one) for one in episode.observations)
 
 
-def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failed_write_raises_and_leaves_nothing(tmp_path, monkeypatch):
     file = tmp_path / "games.parquet"
     recording.record(["first"], file, 9, Rules(spaces=0))
     with pytest.raises(ValueError, match="policy must be one of first, got 'greedy'"):
@@ -111,7 +111,7 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path, monkeypatch
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
 
 
-def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
+def test_invalid_datasets_are_refused_before_recording():
     for policies, policy, message in (
         (
             ["greedy", "sb3:model.zip"],
@@ -130,7 +130,7 @@ def test_what_cannot_be_a_dataset_is_known_before_games_are_recorded():
         check("no id", Rules(), ["greedy"], "greedy")
 
 
-def test_an_encoding_is_for_a_dataset(tmp_path, monkeypatch):
+def test_an_encoding_needs_a_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["record", "first", "--games", "1", "--encoding", "compact", "--quiet"])
     assert result.exit_code == WRONG_USE

@@ -42,7 +42,7 @@ def two_nodes() -> Iterator[Callable[[], None]]:
         nodes.shutdown()
 
 
-def test_a_node_that_dies_changes_nothing(tmp_path):
+def test_results_do_not_depend_on_a_dying_node(tmp_path):
     pytest.importorskip("ray")
     from wotd_env.adapters.ray import Cluster
 
@@ -103,7 +103,7 @@ def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path
     assert re.search(r"in _helper$", str(stopped.value), re.MULTILINE)
 
 
-def test_files_are_read_with_consent_alone(tmp_path):
+def test_files_need_consent(tmp_path):
     pytest.importorskip("ray")
     contrib = pytest.importorskip("sb3_contrib")
     from gymnasium import make
@@ -127,7 +127,7 @@ def test_files_are_read_with_consent_alone(tmp_path):
         ("nowhere", "no Ray cluster can be reached"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_missed_soon(address, message):
+def test_a_missing_cluster_is_reported_quickly(address, message):
     pytest.importorskip("ray")
     code = "import wotd_env.adapters.ray as r; r._CONNECT = 5; from wotd_env.cli import main; main()"
     done = subprocess.run(
@@ -143,7 +143,7 @@ def test_a_cluster_that_is_not_there_is_missed_soon(address, message):
     assert "Traceback" not in done.stderr
 
 
-def test_a_training_says_that_its_cluster_is_not_there(tmp_path, capsys):
+def test_a_training_run_reports_a_missing_cluster(tmp_path, capsys):
     pytest.importorskip("ray")
     assert command.main([*arguments(TINY_TD, tmp_path), "--ray", "nowhere"]) == 2
     assert "error: no Ray cluster can be reached at nowhere" in capsys.readouterr().err

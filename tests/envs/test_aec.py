@@ -174,7 +174,7 @@ def test_mask_and_observation_are_the_same_in_info(rules):
 
 
 @makers
-def test_seats_that_are_not_to_act_have_no_action_and_all_have_every_action_after_the_end(make):
+def test_masks_are_zeros_for_waiting_seats_and_ones_after_the_end(make):
     env = make(players=3, spaces=1)
     env.reset(seed=1)
     for _, _, _, terminated, _, action in play(env, np.random.default_rng(1)):
@@ -186,7 +186,7 @@ def test_seats_that_are_not_to_act_have_no_action_and_all_have_every_action_afte
 
 
 @variants
-def test_rewards_are_handed_out_once_and_all_seats_end_together(rules):
+def test_all_seats_get_their_reward_once_and_end_together(rules):
     env = way_of_the_dragon_v0.raw_env(**rules)
     for seed in range(5):
         env.reset(seed=seed)
@@ -247,7 +247,7 @@ def test_one_agent_may_act_several_times_in_a_row():
 @makers
 @variants
 @copies
-def test_a_copy_goes_on_with_the_game(make, rules, copied):
+def test_a_copy_continues_the_game(make, rules, copied):
     env = make(**rules)
     env.reset(seed=4)
     for _ in play(env, np.random.default_rng(0), decisions=7):
@@ -261,7 +261,7 @@ def test_a_copy_goes_on_with_the_game(make, rules, copied):
 
 
 @makers
-def test_arrays_handed_out_do_not_change_later(make):
+def test_returned_arrays_never_change(make):
     env = make(spaces=1)
     env.reset(seed=0)
     seen = [
@@ -276,7 +276,7 @@ def test_arrays_handed_out_do_not_change_later(make):
 
 
 @makers
-def test_without_a_seed_dice_go_on(make):
+def test_dice_continue_without_a_seed(make):
     env = make()
     env.reset(seed=5)
     for _ in play(env, np.random.default_rng(0)):
@@ -298,13 +298,13 @@ def test_first_games_without_a_seed_differ():
 
 
 @pytest.mark.parametrize("seat", range(3))
-def test_starting_player_begins(seat):
+def test_the_starting_player_option_starts(seat):
     env = way_of_the_dragon_v0.env(players=3)
     env.reset(seed=1, options={"starting_player": seat})
     assert env.agent_selection == f"player_{seat}"
 
 
-def test_the_loser_of_the_last_game_begins():
+def test_the_loser_of_the_last_game_starts():
     """R1."""
     env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser")
     env.reset(seed=0)
@@ -322,7 +322,7 @@ def test_the_loser_of_the_last_game_begins():
 
 
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
-def test_R01_who_lost_by_an_illegal_action_begins(mask_in):
+def test_R01_the_loser_by_an_illegal_action_starts(mask_in):
     env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser", mask_in=mask_in)
     env.reset(seed=0)
     begun = set()
@@ -361,7 +361,7 @@ def test_R01_a_game_that_another_wrapper_ends_is_not_lost_by_an_illegal_action()
 
 
 @makers
-def test_goes_on_from_a_given_state(make):
+def test_the_state_option_continues_a_game(make):
     env = make(players=4, powers="any")
     env.reset(seed=2)
     for _ in play(env, np.random.default_rng(0), decisions=9):
@@ -528,7 +528,7 @@ def changed(**fields):
     ],
     ids=str,
 )
-def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
+def test_an_invalid_reset_changes_nothing(seed, options, message):
     env = way_of_the_dragon_v0.raw_env()
     env.reset(seed=0)
     before = env.record
@@ -539,7 +539,7 @@ def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
+def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
     env = way_of_the_dragon_v0.env()
     env.reset(seed=0)
     before = env.record
@@ -550,7 +550,7 @@ def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
 
 
 @makers
-def test_an_unknown_option_is_warned_of_by_name_and_left_alone(make):
+def test_an_unknown_option_is_ignored_with_a_warning(make):
     env = make()
     options = {"whatever": 1}
     with pytest.warns(UserWarning, match=r"ignores options\['whatever'\]; .*'starting_player', 'state'"):
@@ -559,7 +559,7 @@ def test_an_unknown_option_is_warned_of_by_name_and_left_alone(make):
     assert env.agents
 
 
-def test_render_without_a_mode_says_so():
+def test_render_without_a_mode_warns():
     env = way_of_the_dragon_v0.env()
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="without a render_mode"):
@@ -568,7 +568,7 @@ def test_render_without_a_mode_says_so():
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_rewards_sum_to_zero_as_far_as_doubles_go(players):
+def test_rewards_sum_to_zero_in_double_precision(players):
     env = way_of_the_dragon_v0.raw_env(players=players, spaces=0)
     for seed in range(20):
         env.reset(seed=seed)

@@ -80,7 +80,7 @@ def test_agents_get_the_requested_dtypes(mask_in):
     ("name", "hint"),
     [("player", "'players'"), ("observation_type", "'observation_dtype'"), ("frameskip", None)],
 )
-def test_an_unknown_argument_is_answered_as_python_does(make, name, hint):
+def test_an_unknown_argument_raises_the_error_of_python(make, name, hint):
     with pytest.raises(TypeError) as caught:
         make(**{name: 3})
     expected = f"{make.__name__}.__init__() got an unexpected keyword argument {name!r}"
@@ -96,7 +96,7 @@ def test_an_unknown_argument_is_answered_as_python_does(make, name, hint):
         (WayOfTheDragonVectorEnv, "num_env", "num_envs"),
     ],
 )
-def test_a_misspelled_option_is_answered_with_the_nearest_one(make, name, hint):
+def test_a_misspelled_option_names_the_nearest_one(make, name, hint):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'. Did you mean '{hint}'"):
         make(**{name: 2})
 

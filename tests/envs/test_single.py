@@ -169,7 +169,7 @@ def test_the_mask_in_the_observation_is_that_in_the_info(arguments):
 
 
 @pytest.mark.parametrize("opponents", ["random", "first", Drawing()], ids=["random", "first", "drawing"])
-def test_the_seed_settles_everything(opponents):
+def test_the_seed_determines_the_game(opponents):
     """Dice, seat and opponents, whatever was played before."""
     env = WayOfTheDragonEnv(opponents=opponents, players=3, spaces=2)
     first = env.reset(seed=8), env.seat, play(env, np.random.default_rng(0))
@@ -247,7 +247,7 @@ def test_a_game_is_truncated_after_max_turns():
         assert info["action_mask"].all()
 
 
-def test_a_game_that_ends_before_the_learner_has_decided_is_told_by_the_first_step():
+def test_a_game_over_before_the_first_decision_ends_in_the_first_step():
     env = WayOfTheDragonEnv(seat=0, opponents="first", max_turns=1, start=1)
     _, info = env.reset(seed=0)
     assert info["action_mask"].all()
@@ -272,7 +272,7 @@ def test_a_tie_is_shared(seat, expected):
 
 @variants
 @copies
-def test_a_copy_goes_on_with_the_game(arguments, copied):
+def test_a_copy_continues_the_game(arguments, copied):
     env = gymnasium.make(ID, **arguments)
     env.reset(seed=4)
     play(env, np.random.default_rng(0), 1)
@@ -281,7 +281,7 @@ def test_a_copy_goes_on_with_the_game(arguments, copied):
     np.testing.assert_equal((play(twin, np.random.default_rng(1)), twin.reset()), ours)
 
 
-def test_arrays_handed_out_do_not_change_later():
+def test_returned_arrays_never_change():
     env = WayOfTheDragonEnv(spaces=1)
     env.reset(seed=0)
     told = play(env, np.random.default_rng(0), 5)
@@ -293,7 +293,7 @@ def test_arrays_handed_out_do_not_change_later():
 # ------------------------------------------------------------------------------------------------ reset
 
 
-def test_without_a_seed_dice_go_on():
+def test_dice_continue_without_a_seed():
     env = WayOfTheDragonEnv(seat=0, start=0)
     env.reset(seed=5)
     play(env, np.random.default_rng(0))
@@ -302,7 +302,7 @@ def test_without_a_seed_dice_go_on():
     np.testing.assert_array_equal(env.record, Game(Rules(start=0)).reset(before))
 
 
-def test_options_begin_with_a_seat_or_go_on_from_a_state():
+def test_options_choose_the_starting_seat_or_the_state():
     env = WayOfTheDragonEnv(seat=2, players=3)
     env.reset(seed=1, options={"starting_player": 2})
     assert env.record["turn"] == 0
@@ -317,7 +317,7 @@ def test_options_begin_with_a_seat_or_go_on_from_a_state():
     assert env.record["rng"] != record["rng"]
 
 
-def test_a_state_of_the_agents_environment_is_understood():
+def test_a_state_of_the_pettingzoo_environment_is_accepted():
     other = way_of_the_dragon_v0.env(players=3)
     other.reset(seed=6)
     env = WayOfTheDragonEnv(players=3, seat=int(other.record["player"][0]))
@@ -345,7 +345,7 @@ def test_an_illegal_action_loses(action):
 
 
 @pytest.mark.parametrize("action", [50, -1, 60, 10**6])
-def test_an_illegal_action_raises_if_asked_for(action):
+def test_an_illegal_action_raises_with_illegal_raise(action):
     env = WayOfTheDragonEnv(players=3, illegal="raise")
     _, info = env.reset(seed=0)
     before = env.record
@@ -428,14 +428,14 @@ def test_observations_can_be_floats(mask_in):
 
 
 @pytest.mark.parametrize("seat", [1, np.int64(1)])
-def test_a_seat_may_be_a_number_of_numpy(seat):
+def test_a_seat_may_be_a_numpy_integer(seat):
     env = WayOfTheDragonEnv(seat=seat)
     env.reset(seed=0)
     assert env.seat == 1
 
 
 @pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)])
-def test_a_seed_may_be_a_number_of_numpy(seed):
+def test_a_seed_may_be_a_numpy_integer(seed):
     one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
     one.reset(seed=seed)
     other.reset(seed=7)
@@ -525,7 +525,7 @@ def test_wrong_arguments_are_named(arguments, error, message):
     ],
     ids=str,
 )
-def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
+def test_an_invalid_reset_changes_nothing(seed, options, message):
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
     before, generator = env.record, env.np_random.bit_generator.state
@@ -537,7 +537,7 @@ def test_a_wrong_reset_is_refused_and_the_game_goes_on(seed, options, message):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
+def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
     before = env.record
@@ -547,7 +547,7 @@ def test_a_state_of_other_rules_is_refused_and_the_game_goes_on(name):
     env.step(31)
 
 
-def test_an_unknown_option_is_warned_of_by_name():
+def test_an_unknown_option_gets_a_warning():
     env = WayOfTheDragonEnv()
     options = {"starting_playr %": 1}
     with pytest.warns(

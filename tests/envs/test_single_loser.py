@@ -56,7 +56,7 @@ def play_on(env, rng, how):
 
 
 @pytest.mark.parametrize("players", [2, 3, 5])
-def test_R01_the_player_who_lost_begins_wherever_it_sits_now(players):
+def test_R01_the_loser_starts_in_its_new_seat(players):
     """The learner or the same opponent of the list, also after an illegal action and in place of unfinished games."""
     policy = Beginner()
     env = WayOfTheDragonEnv(players=players, opponents=policy, **LOSER)
@@ -78,7 +78,7 @@ def test_R01_the_player_who_lost_begins_wherever_it_sits_now(players):
     assert begun == set(range(players))
 
 
-def test_R01_a_tie_of_last_places_is_rolled_off_among_those_who_tie():
+def test_R01_tied_losers_roll_off():
     policy = Beginner()
     env = WayOfTheDragonEnv(players=3, opponents=policy, **LOSER)
     state = numbers(Rules(players=3, spaces=1), "2 1 0 0 0", "1 0 0 0 0", "0 0 1 0 0")
@@ -95,7 +95,7 @@ def test_R01_a_tie_of_last_places_is_rolled_off_among_those_who_tie():
     assert set(begun) == {0, 1, 2}
 
 
-def test_R01_a_given_seat_or_a_seed_comes_before_who_lost():
+def test_R01_a_given_seat_or_seed_overrides_the_loser():
     policy = Beginner()
     env = WayOfTheDragonEnv(opponents=policy, **{**LOSER, "seat": 1})
     env.reset(seed=0)

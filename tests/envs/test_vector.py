@@ -152,7 +152,7 @@ def test_equals_the_stock_vector_env_when_reset_in_the_middle(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_R01_the_player_who_lost_begins_wherever_it_sits_now(mode):
+def test_R01_the_loser_starts_in_its_new_seat(mode):
     """The learner after an illegal action, which both modes that restart by themselves and a reset remember."""
     games = 40
     env = WayOfTheDragonVectorEnv(games, players=3, start="loser", opponents=First(), autoreset_mode=mode)
@@ -169,7 +169,7 @@ def test_R01_the_player_who_lost_begins_wherever_it_sits_now(mode):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_the_games_go_on(name):
+def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
     env = WayOfTheDragonVectorEnv(2)
     env.reset(seed=0)
     before = env.record
@@ -178,7 +178,7 @@ def test_a_state_of_other_rules_is_refused_and_the_games_go_on(name):
     assert (env.record == before).all()
 
 
-def test_an_unknown_option_is_warned_of_by_name():
+def test_an_unknown_option_gets_a_warning():
     env = WayOfTheDragonVectorEnv(2)
     env.reset(seed=0)
     known = "'starting_player', 'state', 'reset_mask'"
@@ -194,7 +194,7 @@ def test_threads_change_nothing(opponents):
         assert_same(a, b)
 
 
-def test_threads_of_ones_own_may_share_a_game_and_policies():
+def test_user_threads_may_share_a_game_and_policies():
     """As docs/interfaces.md says; each thread has its own states."""
     game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
 
@@ -210,7 +210,7 @@ def test_threads_of_ones_own_may_share_a_game_and_policies():
 
 
 @pytest.mark.parametrize("games", [1, 7, 63, 65])
-def test_an_environment_does_not_depend_on_those_beside_it(games):
+def test_games_do_not_depend_on_the_number_of_environments(games):
     many = WayOfTheDragonVectorEnv(65, opponents="random", spaces=1, autoreset_mode="SameStep")
     few = WayOfTheDragonVectorEnv(games, opponents="random", spaces=1, autoreset_mode="SameStep")
     observations, infos = many.reset(seed=9)
@@ -243,7 +243,7 @@ def test_all_arrays_are_new_in_every_call():
         before = arrays(result)
 
 
-def test_the_mask_of_a_reset_stays_the_callers():
+def test_reset_does_not_keep_the_reset_mask():
     env = WayOfTheDragonVectorEnv(3)
     env.reset(seed=0)
     mask = np.array([True, False, True])
@@ -263,7 +263,7 @@ def test_the_mask_of_a_reset_stays_the_callers():
         ((0, np.int32(4), None), [0, 4, None]),
     ],
 )
-def test_seeds_may_be_numbers_of_numpy(seed, plain):
+def test_seeds_may_be_numpy_integers(seed, plain):
     one, other = (WayOfTheDragonVectorEnv(3, opponents=First()) for _ in range(2))
     for env in (one, other):
         env.reset(seed=3)
@@ -422,7 +422,7 @@ def test_illegal_actions_can_raise_and_change_nothing(mode):
     assert (env.record == before).all()
 
 
-def test_actions_for_games_about_to_restart_are_not_looked_at():
+def test_actions_of_ended_games_are_ignored():
     env = WayOfTheDragonVectorEnv(1, illegal="raise", max_episode_steps=1)
     env.reset(seed=0)
     assert env.step([31])[3]
@@ -477,7 +477,7 @@ def test_illegal_actions_lose(players, action):
     assert infos["action_mask"][0].all()
 
 
-def test_actions_may_stand_in_a_column():
+def test_actions_may_be_a_column():
     one, other = (WayOfTheDragonVectorEnv(3) for _ in range(2))
     one.reset(seed=0)
     other.reset(seed=0)

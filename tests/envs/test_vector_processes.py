@@ -24,7 +24,7 @@ from wotd_env.policies.first import First
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("opponents", ["random", First()])
-def test_copies_go_on_with_the_running_games(clone, opponents):
+def test_copies_continue_the_running_games(clone, opponents):
     env = WayOfTheDragonVectorEnv(20, opponents=opponents, spaces=1, autoreset_mode="SameStep")
     play(env, 5, 10)
     other = clone(env)

@@ -86,7 +86,7 @@ def test_every_decision_of_every_seat_is_a_row(recorded):
     assert np.isnan(decisions.regret).all()
 
 
-def test_the_columns_are_those_of_the_page(recorded):
+def test_the_columns_equal_the_documented_ones(recorded):
     file, rules = recorded
     table = pq.read_table(file)
     page = (ROOT / "docs" / "data.md").read_text()
@@ -186,7 +186,7 @@ def change(file: Path, column: str, make: Any) -> None:
         ("equity", lambda values: [[0.5], *values[1:]], "equities must be those of the legal actions"),
     ],
 )
-def test_what_was_changed_is_noticed(tmp_path, column, make, message):
+def test_verify_finds_changed_values(tmp_path, column, make, message):
     file = tmp_path / "games.parquet"
     recording.record(["greedy", "random"], file, 20, Rules(spaces=0), seed=7)
     change(file, column, make)
@@ -194,7 +194,7 @@ def test_what_was_changed_is_noticed(tmp_path, column, make, message):
         recording.verify(file)
 
 
-def test_files_that_are_none_are_named(tmp_path):
+def test_invalid_files_are_named(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
         recording.load(file)
@@ -258,7 +258,7 @@ class Stops:
         return make_policy("random").act(game, state, rng)
 
 
-def test_the_same_call_goes_on_after_an_interruption(tmp_path, monkeypatch):
+def test_the_same_call_continues_after_an_interruption(tmp_path, monkeypatch):
     rules, file, whole = Rules(spaces=1), tmp_path / "games.parquet", tmp_path / "whole.parquet"
     recording.record(["random"], whole, 20, rules)
     file.write_text("mine")
@@ -284,7 +284,7 @@ def test_the_same_call_goes_on_after_an_interruption(tmp_path, monkeypatch):
     assert played[5:] == [0, 8, 16]
 
 
-def test_what_is_kept_is_taken_for_nothing_else(tmp_path, monkeypatch):
+def test_kept_blocks_are_used_only_for_equal_calls(tmp_path, monkeypatch):
     file = tmp_path / "games.parquet"
 
     def full(file, *arguments):
@@ -312,7 +312,7 @@ def test_what_is_kept_is_taken_for_nothing_else(tmp_path, monkeypatch):
         assert left.state.tobytes() == right.state.tobytes()
 
 
-def test_wrong_calls_leave_nothing_behind(tmp_path):
+def test_invalid_calls_leave_nothing_behind(tmp_path):
     file = tmp_path / "games.parquet"
     illegal: Any = type("Illegal", (), {"act": lambda self, game, state, rng: np.full(len(state), 54)})()
     for error, message, arguments in (
@@ -407,7 +407,7 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
         ("replay notes.txt --delay -1", "delay must be from 0"),
     ],
 )
-def test_mistakes_are_explained(tmp_path, monkeypatch, arguments, message):
+def test_invalid_commands_are_explained(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("no game")
     result = wotd(*arguments.split())

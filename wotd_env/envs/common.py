@@ -31,11 +31,10 @@ MASK_DTYPES = ("int8", "bool")
 
 
 def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
-    """Return the rules of an environment from the keyword arguments that are not its options.
+    """Return the rules of an environment from its other keyword arguments.
 
     Raises:
-        TypeError: for a name that is neither an option nor a field of Rules. The wording is Python's, because TorchRL
-            reads it.
+        TypeError: for a name that is not a field of Rules. TorchRL relies on Python's wording of the message.
         ValueError: for an invalid value.
     """
     known = [field.name for field in dataclasses.fields(Rules)]
@@ -56,8 +55,8 @@ class Format:
     Args:
         game: the rules and the encoding.
         mask_in: `"obs"`: observations are dicts that contain the mask; `"info"`: the infos contain it.
-        observation_dtype: a spelling of one of OBSERVATION_DTYPES.
-        mask_dtype: a spelling of one of MASK_DTYPES.
+        observation_dtype: one of OBSERVATION_DTYPES, as NumPy dtype or its name.
+        mask_dtype: one of MASK_DTYPES, as NumPy dtype or its name.
 
     Raises:
         ValueError: for an invalid value.
@@ -105,7 +104,7 @@ class Format:
 
 
 def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
-    """Return a dtype, however it is spelled, if its name is allowed; otherwise raise ValueError."""
+    """Return a NumPy dtype or name as dtype; raise ValueError unless its name is allowed."""
     try:
         dtype: np.dtype[Any] = np.dtype(check_choice(name, np.dtype(value).name, allowed))
         return dtype
@@ -123,13 +122,13 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """Return a copy of the game, STATE (1,), with the dice to come; the reset option `state` continues it."""
+        """A copy of the game, STATE (1,), with the dice to come. The reset option `state` continues it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
         """Return the game, STATE (1,)."""
         if self._state is None:
-            raise ResetNeeded(f"no game has begun: call reset() before {what}")
+            raise ResetNeeded(f"no game has started: call reset() before {what}")
         return self._state
 
     def _next_game(
@@ -204,6 +203,6 @@ def final_rewards(game: Game, state: States) -> list[float]:
 def warn_of_illegal(explanation: str) -> None:
     """Warn of the first illegal action in an environment."""
     gymnasium.logger.warn(
-        "a game is lost by an illegal action; there is no warning of further ones: choose by the action mask. %s",
+        "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,
     )

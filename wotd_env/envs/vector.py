@@ -212,7 +212,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     def _check_started(self) -> None:
         if not self._started:
-            raise ResetNeeded("no game has begun: call reset() first")
+            raise ResetNeeded("no game has started: call reset() first")
 
     def _read_reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
         """Return which environments to reset, bool (N,)."""
