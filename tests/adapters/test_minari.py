@@ -118,7 +118,7 @@ def test_invalid_datasets_are_refused_before_recording():
             "greedy",
             "the opponent 'sb3:model.zip' needs consent",
         ),
-        (["sb3:model.zip"], "sb3:model.zip", "cannot have the opponent"),
+        (["sb3:model.zip"], "sb3:model.zip", "the opponent .* needs consent"),
         (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
     ):
         with pytest.raises(ValueError, match=message):

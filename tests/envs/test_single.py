@@ -361,7 +361,7 @@ def test_the_info_contains_the_illegal_action_and_the_first_warning_explains_it(
     _, info = env.reset(seed=0)
     assert "illegal_action" not in info
     legal = [describe_action(int(action)) for action in np.flatnonzero(info["action_mask"])]
-    with pytest.warns(UserWarning, match="choose by the action mask") as caught:
+    with pytest.warns(UserWarning, match="choose actions by the action mask") as caught:
         env.step(50)
     told = str(caught[0].message)
     assert "action 50 (pass) is illegal for seat " in told
