@@ -72,12 +72,7 @@ comparison: .venv/.dev ## train in seven ways and write the comparison into docs
 	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/
-	$(BIN)/python -m tools.tables
-	$(BIN)/python -m tools.commands
-	$(BIN)/python -m tools.figures
-	$(BIN)/python -m tools.board
-	$(BIN)/python -m tools.cases
-	$(BIN)/python -m tools.layers
+	$(BIN)/python -m tools
 
 .venv/.train: extras := train
 .venv/.dev: extras := all,dev

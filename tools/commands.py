@@ -85,7 +85,3 @@ def _default(parameter: Any) -> str:
 
 def _cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

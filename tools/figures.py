@@ -121,8 +121,3 @@ def renewed(page: Path) -> str:
         lambda found: f"{found[1]}{figure(found[2])}{found[3]}",
         text,
     )
-
-
-if __name__ == "__main__":
-    for file in PAGES:
-        file.write_text(renewed(file))

@@ -1,24 +1,18 @@
-"""Write the tables of docs/environment.md that follow from the code (`make docs-tables`)."""
+"""The tables of docs/environment.md that follow from the code (`make docs-tables`)."""
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from tools import pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
-from wotd_env.core import actions
+from wotd_env.core import actions, observation
 from wotd_env.core.actions import Action
-from wotd_env.core.dice import FACES, UNROLLED
+from wotd_env.core.dice import UNROLLED
 from wotd_env.core.observation import DIE_TOKEN, GAME_TOKEN, PATH_TOKEN, PIECE_TOKEN, TOKEN_WIDTH
 from wotd_env.core.rules import NUMBERED
 
-PAGE = Path(__file__).parents[1] / "docs" / "environment.md"
 PLAYERS = range(2, 6)
-
-
-def indices(part: slice) -> str:
-    """Return first..last, or the only one."""
-    return f"{part.start}..{part.stop - 1}" if part.stop - part.start > 1 else f"{part.start}"
 
 
 def state() -> str:
@@ -32,10 +26,10 @@ def state() -> str:
         "rolls_left": "re-rolls left that cost no power",
         "dice": "faces, ascending; at CHANCE the kept dice first, then -1 for each die to be rolled",
         "pieces": "[seat, path] -> space; unused seats stay 0",
-        "color": "colour of each seat; behind them the unused colours, whose animals are the dead pieces",
+        "color": "color of each seat; then the unused colors, whose animals are the dead pieces",
         "used": "bit k set: seat k has used its power",
         "perfection": "1: this turn has earned the extra turn of R8",
-        "truncated": "1: over by R16",
+        "truncated": "1: ended by R16",
     }
     rows = []
     for name in STATE.names or ():
@@ -45,60 +39,93 @@ def state() -> str:
     return pages.table(("field", "type", "meaning"), rows)
 
 
-def _parts(encoding: str, meaning: dict[str, str], **rules: Any) -> str:
-    """Return the table of the parts of an observation, and where they stand for each number of players."""
-    layouts = [Game(Rules(players=n, **rules), encoding=encoding).observation_layout for n in PLAYERS]
-    rows: list[tuple[object, ...]] = [
-        (f"`{name}`", *(indices(layout[name]) for layout in layouts), meaning[name]) for name in layouts[0]
-    ]
-    sizes = [Game(Rules(players=n, **rules), encoding=encoding).observation_size for n in PLAYERS]
+MEANING = {
+    "dead": "1 if a dead piece stands on the plain space, 1 to S",
+    "dice": "number of dice that show the face; dice to be rolled count for no face",
+    "rolls_left": "re-rolls left that cost no power",
+    "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
+    "player": "seat to act",
+    "perfection": "1 if this turn has earned the extra turn of R8",
+    "deadline": "127 minus the turns left before truncation, at least 0",
+    "powers": "1 if the seat still has a power",
+}
+"""Meaning of the parts that several encodings share."""
+
+POSITION = "space of the piece; 0 is off the board"
+MEANINGS = {
+    "one_hot": {
+        **MEANING,
+        "pieces": POSITION,
+        "powers": "1 if the seat still has the power",
+        "colors": "color of the seat",
+    },
+    "compact": {
+        **MEANING,
+        "pieces": POSITION,
+        "powers": '1 if the seat still has its power, or (`powers="any"`) any power',
+        "colors": "color of the seat",
+    },
+    "tokens": {
+        "game": "one token",
+        "dice": 'a token for each die, in the order of `state["dice"]`',
+        "paths": "a token for each path",
+        "pieces": "a token for each piece",
+    },
+    "features": {
+        **MEANING,
+        "pieces": "space of the observer's piece; 0 is off the board",
+        "rivals": "space of the other seats' furthest piece",
+        "free": "empty spaces among the five ahead of the observer's piece; 0 on a numbered space",
+        "goals": "destination of the observer's piece with these dice; 0 if there is none or another seat is to act",
+        "points": "points of the seat",
+        "numbered": "pieces of the seat on numbered spaces",
+        "progress": "sum of the spaces of the seat's pieces",
+        "powers": "1 if the seat still has a power; only with powers",
+        "power": "1 if the observer still has the power; only with powers",
+        "home": "1 for the path of the observer's color; only with immunity",
+    },
+}
+"""Meaning of the parts of each encoding."""
+
+ONE_HOT = {"pieces", "dice", "rolls_left", "phase", "player", "colors"}
+"""Parts of the encoding of the same name of which one value on the last axis is 1."""
+
+
+def parts(encoding: str) -> str:
+    """Return the table of the parts of an observation, with their indices for each number of players."""
+    options: dict[str, Any] = {"powers": "own", "immunity": True} if encoding == "features" else {}
+    rules = [Rules(players=n, **options) for n in PLAYERS]
+    layouts = [observation.layout(of_n, encoding) for of_n in rules]
+    rows: list[tuple[object, ...]] = []
+    for name in layouts[0]:
+        indices = [
+            f"{at.start}..{at.stop - 1}".removesuffix(f"..{at.start}")
+            for at in (of_n[name] for of_n in layouts)
+        ]
+        rows.append((f"`{name}`", *indices, _form(rules[0], encoding, name) + MEANINGS[encoding][name]))
+    sizes = [list(of_n.values())[-1].stop for of_n in layouts]
     rows.append(("*size*", *sizes, ""))
     return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
 
 
-def observation() -> str:
-    """Return the table of the encoding "one_hot"."""
-    meaning = {
-        "pieces": f"[seat, path, space 0..S+{NUMBERED}], one-hot: where each piece stands; space 0 is off the board",
-        "dead": "[path, plain space 1..S], 1: a dead piece stands there",
-        "dice": f"[face, 0..{FACES - 1}], one-hot: how many dice show that face; a die still to be rolled shows none",
-        "rolls_left": "one-hot: re-rolls left that cost no power, 0..2",
-        "phase": f"one-hot: {', '.join(phase.name for phase in Phase)}",
-        "player": "[seat], one-hot: who is to act",
-        "powers": "[seat, colour], 1: the seat still holds that colour's power",
-        "perfection": "1: this turn has earned an extra turn",
-        "colors": "[seat, colour], one-hot: whose animals the seat plays",
-        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
-    }
-    return _parts("one_hot", meaning)
+def _indices(part: slice) -> str:
+    """Return first..last, or the only index."""
+    return f"{part.start}..{part.stop - 1}" if part.stop - part.start > 1 else f"{part.start}"
 
 
-def compact() -> str:
-    """Return the table of the encoding "compact"."""
-    meaning = {
-        "pieces": f"[seat, path]: the space where the piece stands, 0..S+{NUMBERED}; 0 is off the board",
-        "dead": "[path, plain space 1..S], 1: a dead piece stands there",
-        "dice": "[face]: how many dice show it, 0..5; a die still to be rolled shows none",
-        "rolls_left": "re-rolls left that cost no power, 0..2",
-        "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
-        "player": "the seat to act",
-        "powers": '[seat], 1: the seat still holds a power, that of its colour or (`powers="any"`) each of them',
-        "perfection": "1: this turn has earned an extra turn",
-        "colors": "[seat]: the number of its colour, 0..4",
-        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
-    }
-    return _parts("compact", meaning)
-
-
-def tokens() -> str:
-    """Return the table of the encoding "tokens"."""
-    meaning = {
-        "game": "one token",
-        "dice": 'five tokens, in the order of `state["dice"]`',
-        "paths": "[path], five tokens",
-        "pieces": "[seat, path], five tokens for each seat",
-    }
-    return _parts("tokens", meaning)
+def _form(rules: Rules, encoding: str, name: str) -> str:
+    """Return the axes of a part, and "one-hot" or the range of its values."""
+    part = observation.parts(rules, encoding)[name]
+    axes = [axis for axis in part.axes if axis != "number"]
+    words = [f"[{', '.join(axes)}]"] if axes else []
+    highest = int(part.highest.max())
+    if (encoding == "one_hot" and name in ONE_HOT) or (
+        encoding == "features" and name in ("phase", "player")
+    ):
+        words.append("one-hot")
+    elif encoding != "tokens" and highest > 1 and name != "phase":
+        words.append(f"0..S+{NUMBERED}" if highest == rules.spaces + NUMBERED else f"0..{highest}")
+    return f"{', '.join(words)}: " if words else ""
 
 
 def token() -> str:
@@ -107,43 +134,9 @@ def token() -> str:
         (GAME_TOKEN, "game", "phase", "rolls left", "seat to act", "perfection", "deadline"),
         (DIE_TOKEN, "die", f"face, {UNROLLED}: still to be rolled", "", "", "", ""),
         (PATH_TOKEN, "path", "path", "1: dead piece on space 1", "on space 2", "on space 3", "... up to S"),
-        (
-            PIECE_TOKEN,
-            "piece",
-            "path",
-            "space",
-            "seat",
-            "colour of the seat",
-            "1: the seat still holds a power",
-        ),
+        (PIECE_TOKEN, "piece", "path", "space", "seat", "color of the seat", "1: the seat still has a power"),
     ]
     return pages.table(("number 0", "kind", *(f"number {i}" for i in range(1, TOKEN_WIDTH))), rows)
-
-
-def features() -> str:
-    """Return the table of the encoding "features"."""
-    meaning = {
-        "pieces": f"[path]: the space where the observer's piece stands, 0..S+{NUMBERED}; 0 is off the board",
-        "rivals": "[path]: the space of the piece that is furthest among those of the other seats",
-        "free": "[path]: how many of the five spaces ahead of the observer's piece are empty; 0 on a numbered space",
-        "goals": (
-            "[path]: the space to which the dice shown would move the observer's piece; 0 if they do not, and for a "
-            "seat that is not to act"
-        ),
-        "dice": "[face]: how many dice show it, 0..5; a die still to be rolled shows none",
-        "rolls_left": "re-rolls left that cost no power, 0..2",
-        "phase": f"one-hot: {', '.join(phase.name for phase in Phase)}",
-        "player": "[seat], one-hot: who is to act",
-        "perfection": "1: this turn has earned an extra turn",
-        "deadline": "127 less the turns that are left before the game is truncated; 0 while more are left",
-        "points": "[seat]: its points, 0..25",
-        "numbered": "[seat]: its pieces on numbered spaces, 0..5",
-        "progress": "[seat]: the sum of the spaces of its five pieces",
-        "powers": "[seat], 1: the seat still holds a power; only with powers",
-        "power": "[colour], 1: the observer still holds that colour's power; only with powers",
-        "home": "[path], 1: it is that of the observer's colour; only with immunity",
-    }
-    return _parts("features", meaning, powers="own", immunity=True)
 
 
 def action() -> str:
@@ -167,7 +160,7 @@ def swap() -> str:
         seats = enumerate(actions.PAIRS[n, :pairs], Action.FIRST_SWAP)
         swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
         rows.append((n, actions.num_actions(n), ", ".join(swaps)))
-    return pages.table(("players", "actions in all", "swaps on path e: of the pieces of which seats"), rows)
+    return pages.table(("players", "actions", "swaps on path e, by seats"), rows)
 
 
 def reward() -> str:
@@ -175,32 +168,30 @@ def reward() -> str:
     rows = []
     for n in PLAYERS:
         game = Game(Rules(players=n))
-        states = game.reset(n - 1, seed=0)  # who ends the game shares with nobody (R10): at most n - 1 win
+        states = game.reset(
+            n - 1, seed=0
+        )  # R10: the seat that ends the game ties with nobody, so at most n - 1 win
         states["phase"] = Phase.OVER
-        states["pieces"][:, n - 1] = game.rules.spaces + 1  # it has five pieces on numbers, and five points
+        states["pieces"][:, n - 1] = game.rules.spaces + 1  # five numbered pieces, five points
         for winners, state in enumerate(states, 1):
             for seat in range(winners):
                 state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
         rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
         rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, n - 1]:.4g}"))
     return pages.table(
-        ("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "anyone else"), rows
+        ("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "every other seat"), rows
     )
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "state": state,
-    "observation": observation,
-    "compact": compact,
-    "tokens": tokens,
+    "observation": partial(parts, "one_hot"),
+    "compact": partial(parts, "compact"),
+    "tokens": partial(parts, "tokens"),
     "token": token,
-    "features": features,
+    "features": partial(parts, "features"),
     "action": action,
     "swap": swap,
     "reward": reward,
 }
-"""The tables of the page by their names."""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(pages.renew(PAGE.read_text(), TABLES))
+"""The tables of docs/environment.md by name."""

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.pictures import VARIANTS, check_apart, check_inside, played, ties, variants
 from tests.helpers.positions import board
-from tools import board as front
-from tools import cases, layers
+from tools import pictures as tool
 from wotd_env import Game, Phase, Rules
 from wotd_env.rendering import (
     glyphs,
@@ -266,25 +265,26 @@ def test_only_browsers_know_what_their_readers_prefer():
         render_rgb(game, state, width=0)
 
 
-@pytest.mark.parametrize("pictures", [front.pictures, cases.pictures], ids=["board", "rules"])
+@pytest.mark.parametrize("pictures", [tool.board, tool.cases], ids=["board", "rules"])
 def test_pictures_of_the_pages_are_up_to_date(pictures):
     for file, picture in pictures().items():
         assert file.read_text() == picture, "run `make docs-tables`"
 
 
 def test_every_case_is_on_the_page_of_the_rules():
-    page = (cases.FOLDER.parent / "rules.md").read_text()
-    assert set(re.findall(r"\(rules/([\w-]+)\.svg\)", page)) == set(cases.CASES)
-    assert {file.name for file in cases.FOLDER.iterdir()} == {file.name for file in cases.pictures()}
+    page = tool.RULES_FOLDER.with_suffix(".md").read_text()
+    names = {file.name for file in tool.cases()}
+    assert set(re.findall(r"\(rules/([\w-]+\.svg)\)", page)) == names
+    assert {file.name for file in tool.RULES_FOLDER.iterdir()} == names
 
 
 def test_layers_are_drawn_as_in_the_import_contract():
-    assert layers.PICTURE.read_text() == layers.picture(), "run `make docs-tables`"
-    drawn = {name for row in layers.layers() for name in row}
+    assert tool.LAYERS_FILE.read_text() == tool.layers_picture(), "run `make docs-tables`"
+    drawn = {name for row in tool.layers() for name in row}
     assert {"core", "cli"} <= drawn
-    page = layers.PICTURE.with_name("design.md").read_text()
+    page = tool.LAYERS_FILE.with_name("design.md").read_text()
     rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", page, re.MULTILINE))
-    folders = {file.parent.name for file in (layers.ROOT / "wotd_env").glob("*/__init__.py")}
+    folders = {file.parent.name for file in (tool.ROOT / "wotd_env").glob("*/__init__.py")}
     assert rows == folders <= drawn, (
         "add the package to the table in docs/design.md and to the import contract in pyproject.toml"
     )

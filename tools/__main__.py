@@ -1,0 +1,13 @@
+"""Write the generated parts of README.md and docs/ (`make docs-tables`)."""
+
+from tools import commands, figures, pages, pictures, tables
+
+if __name__ == "__main__":
+    commands.PAGE.write_text(commands.page())
+    environment = figures.ROOT / "docs" / "environment.md"
+    environment.write_text(pages.renew(environment.read_text(), tables.TABLES))
+    for page in figures.PAGES:
+        page.write_text(figures.renewed(page))
+    for file, picture in (pictures.board() | pictures.cases()).items():
+        file.write_text(picture)
+    pictures.LAYERS_FILE.write_text(pictures.layers_picture())
