@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients check format bench bench-check solution ladder comparison docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check format bench bench-check solution ladder comparison docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -30,6 +30,9 @@ test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with o
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
 	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
 	PYTHONPATH=.venv/agilerl $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_agilerl.py --table $(ARGS)
+
+test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and SuperSuit, which install in a minute
+	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py $(ARGS)
 
 coverage: .venv/.dev ## run the tests with line coverage; fail below the limit in pyproject.toml
 	$(BIN)/wotd compile
@@ -91,4 +94,9 @@ node_modules/.installed: package.json
 # Pinned releases in a folder of their own, which PYTHONPATH puts before those of .venv.
 .venv/.oldest .venv/.rllib .venv/.agilerl .venv/.clients: .venv/.%: constraints/%.txt .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/$* --requirement $<
+	touch $@
+
+.venv/.small-clients: constraints/clients.txt .venv/.dev
+	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/small-clients --constraint $< \
+		torchrl tensordict pyvers skrl tqdm supersuit tinyscaler
 	touch $@
