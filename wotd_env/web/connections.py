@@ -14,13 +14,11 @@ from wotd_env.web.limits import Limits
 
 __all__ = ["config_of"]
 
-_SLOW = 30  # seconds in which a client must take what it is sent
-
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
-    """Return uvicorn's settings for an application; `settings` adds to them or replaces some."""
+    """Return uvicorn's settings for an application. `settings` override them."""
     usual: dict[str, Any] = {
-        "http": type("Connection", (_Connection,), {"patience": limits.patience}),
+        "http": type("Connection", (_Connection,), {"limits": limits}),
         "log_config": None,
         "access_log": False,
         "server_header": False,
@@ -37,13 +35,12 @@ def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
 
 
 class _Connection(H11Protocol):
-    """An HTTP connection that is dropped if a request arrives, or a response is taken, too slowly.
+    """An HTTP connection that is dropped if the client sends a request or reads a response too slowly.
 
     uvicorn itself only limits the pause between two requests.
     """
 
-    patience = 10.0
-    """seconds for the head of a request"""
+    limits = Limits()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,16 +64,14 @@ class _Connection(H11Protocol):
             return  # more bytes of the same part: the deadline stays
         self._awaited = state
         _cancel(self._deadline)
-        if state in (
-            h11.IDLE,
-            h11.SEND_BODY,
-        ):  # the application answers a slow body before the second deadline
-            seconds = self.patience * (1 if state is h11.IDLE else 2)
+        # The application answers a slow body after one `patience`.
+        seconds = {h11.IDLE: self.limits.patience, h11.SEND_BODY: 2 * self.limits.patience}.get(state)
+        if seconds is not None:
             self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(_SLOW, self.transport.abort)
+        self._unread = self.loop.call_later(self.limits.unread, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()

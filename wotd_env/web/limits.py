@@ -45,8 +45,10 @@ class Limits:
         wrong_keys: wrong keys and invitations. Right ones are not counted.
         messages: messages per second of one socket.
         patience: seconds in which a request's head, its body, and a socket's first message must arrive.
+        unread: seconds in which a client must read what the server sends.
         thinking: seconds that an agent has for a decision.
         reviews: reviews that run or wait.
+        reviewing: seconds that a review may take.
         days: days until a table without decisions is deleted.
     """
 
@@ -62,8 +64,10 @@ class Limits:
     wrong_keys: float = 0.1
     messages: float = 10
     patience: float = 10
+    unread: float = 30
     thinking: float = 10
     reviews: int = 20
+    reviewing: float = 60
     days: float = 30
 
 

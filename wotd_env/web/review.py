@@ -24,7 +24,6 @@ from wotd_env.web.limits import Refused
 __all__ = ["Advised", "Reviews", "advise", "chances", "even", "hints", "replay", "roll_off_of"]
 
 _HINTS = 2
-_SECONDS = 60  # for a review
 _AT_ONCE = 2  # reviews: each working thread slows down all other requests
 _WAIT = 5  # seconds until a refused review may be tried again
 
@@ -35,10 +34,12 @@ class Reviews:
     """Runs reviews in threads, a few at a time.
 
     Args:
-        most: reviews that may run or wait.
+        most: maximum number of reviews that run or wait.
+        patience: seconds that a review may take. A later one continues, and the next review starts beside it.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, patience: float) -> None:
+        self.patience = patience
         self._most, self._unfinished = most, 0
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -55,16 +56,16 @@ class Reviews:
         running = asyncio.create_task(self._run(work))
         running.add_done_callback(self._finished)
         try:
-            return await asyncio.wait_for(asyncio.shield(running), _SECONDS)
+            return await asyncio.wait_for(asyncio.shield(running), self.patience)
         except TimeoutError:
-            raise Refused(503, "the review takes too long", wait=_SECONDS) from None
+            raise Refused(503, "the review takes too long", wait=int(self.patience)) from None
 
     async def _run(self, work: Callable[[], dict[str, Any]]) -> bytes:
         async with self._turn:
             thread = asyncio.ensure_future(in_thread(lambda: msgspec.json.encode(work())))
-            await asyncio.wait({thread}, timeout=_SECONDS)
+            await asyncio.wait({thread}, timeout=self.patience)
             if not thread.done():
-                _log.error("a review has not finished in %d s; the next one starts beside it", _SECONDS)
+                _log.error("a review has not finished in %g s; the next one starts beside it", self.patience)
         content: bytes = await thread
         return content
 

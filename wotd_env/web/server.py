@@ -43,7 +43,7 @@ class Server:
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies
         self.sockets: Counter[str] = Counter()
-        self.reviews = Reviews(limits.reviews)
+        self.reviews = Reviews(limits.reviews, limits.reviewing)
         self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> JSON
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)

@@ -20,8 +20,6 @@ from wotd_env.web.table import Table, Viewer
 
 __all__ = ["serve_socket"]
 
-_SEND_SECONDS = 30  # in which a client must take a message
-
 # Close codes, beside the standard ones.
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
 
@@ -127,8 +125,8 @@ async def _receive(socket: WebSocket) -> str:
 
 
 async def _send(socket: WebSocket, kind: str, content: dict[str, Any]) -> None:
-    """Send a message. A client that does not take it is dropped."""
-    async with asyncio.timeout(_SEND_SECONDS):
+    """Send a message. A client that does not read it is dropped."""
+    async with asyncio.timeout(server_of(socket).limits.unread):
         await socket.send_text(msgspec.json.encode({"type": kind, **content}).decode())
 
 
