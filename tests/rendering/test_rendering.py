@@ -85,15 +85,15 @@ def test_names_are_shown_as_people_know_them():
         ({"phase": Phase.EXTRA, "perfection": 1}, "Turn 1: player_0 (A) may take an extra turn (perfection)"),
         (
             {"phase": Phase.OVER, "truncated": 1, "turn": 1000},
-            "The game is over after 1000 turns: the limit of turns is reached, nobody wins.",
+            "The game is over after 1000 turns: the turn limit is reached, nobody wins.",
         ),
         (
             {"phase": Phase.OVER, "wood": "....|a....", "turn": 40},
-            "The game is over in turn 41: player_0 (A) wins.",
+            "The game is over in turn 41: player_0 (A) wins with 14 points.",
         ),
         (
             {"phase": Phase.OVER, "wood": "....|a....", "earth": "....|b....", "turn": 40},
-            "The game is over in turn 41: player_0 (A), player_1 (B) share the victory.",
+            "The game is over in turn 41: player_0 (A) and player_1 (B) share the victory.",
         ),
     ],
 )

@@ -128,11 +128,11 @@ def test_damaged_earlier_game_is_reported(
 def test_file_opens_in_one_server_only(tmp_path: Path) -> None:
     store = Store(tmp_path / "tables")
     store.put_table("a", {})
-    with pytest.raises(ValueError, match="another server has it open"):
+    with pytest.raises(ValueError, match="is open in another server"):
         Store(tmp_path / "tables")
     store.close()
     (tmp_path / "other").write_text("no file of tables at all")
-    with pytest.raises(ValueError, match="other must be a database of tables"):
+    with pytest.raises(ValueError, match="other is not a database of this server"):
         Store(tmp_path / "other")
 
 
@@ -144,7 +144,7 @@ def test_foreign_database_is_not_changed(tmp_path: Path, journal: str) -> None:
         database.execute("CREATE TABLE tables (id)")
     before = file.read_bytes()
     with pytest.raises(
-        ValueError, match=r"other must be a database of tables .* it belongs to another application"
+        ValueError, match="other is not a database of this server: it belongs to another application"
     ):
         Store(file)
     assert (file.read_bytes(), [*tmp_path.iterdir()]) == (before, [file])

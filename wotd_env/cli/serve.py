@@ -70,7 +70,8 @@ def command(
     typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
     if not _is_local(host):
         typer.echo(
-            "Everybody who reaches this address can play here. See docs/serve.md before you open it to the internet."
+            "Everybody who reaches this address can play here. The server has no encryption and no accounts: "
+            "on the open internet, put a proxy with TLS in front of it."
         )
     log.set_up()
     # A name means a proxy on this machine, which knows the addresses of the clients.

@@ -1,4 +1,4 @@
-"""Games to look at: one scene (`scene`), shown as text, SVG, pixels, in a window, in notebooks and as recordings."""
+"""Render games as text, SVG, pixels, windows, notebook output and recordings, all from one scene."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ States = NDArray[np.void]
 
 
 def _each(draw: Callable[[Game, States, States], Any]) -> Callable[[Game, States, States], Sequence[Any]]:
-    """Return a renderer that draws each game by itself."""
+    """Return a renderer that draws each game separately."""
 
     def draw_all(game: Game, states: States, before: States) -> tuple[Any, ...]:
         return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
@@ -51,28 +51,28 @@ RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
     "ansi": _each(lambda game, state, before: render_text(game, state)),
     "ansi_color": _each(lambda game, state, before: render_text(game, state, color=True)),
 }
-"""What environments offer: render mode -> function of the rules, the games STATE (N,), and the games before what has
-moved last, STATE (N,). It returns a picture of each game, or None if it has shown them itself. Add a mode by an entry.
+"""Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
+STATE (N,) each. It returns a picture of each game, or None if it displays them itself.
 """
 
 RENDER_MODES = list(RENDERERS)
 
 
 class Viewer:
-    """What an environment is drawn by: it remembers what has moved since it last drew.
+    """Renders an environment, and marks the pieces that have moved since the last picture.
 
     Args:
         game: the rules.
-        mode: one of `RENDER_MODES`, or None to draw nothing.
+        mode: one of `RENDER_MODES`, or None to render nothing.
     """
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, mode
-        self._seen: States | None = None  # as they were when last drawn
-        self._before: States | None = None  # ... before what has moved last
+        self._seen: States | None = None  # at the last picture
+        self._before: States | None = None  # before the last moves
 
     def render(self, states: States) -> Sequence[Any] | None:
-        """Return pictures of the games, STATE (N,), always the same ones, or None if there is nothing to return."""
+        """Return pictures of the games, STATE (N,), the same games in every call; None without a picture to return."""
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
             return None
@@ -84,11 +84,11 @@ class Viewer:
         return RENDERERS[self._mode](self._game, states, self._before)
 
     def render_one(self, state: States) -> Any:
-        """Return the picture of an environment of a single game, STATE (1,), or None."""
+        """Return the picture of a single game, STATE (1,), or None."""
         pictures = self.render(state)
         return None if pictures is None else pictures[0]
 
     def close(self) -> None:
-        """Close the window, if this drew in it."""
+        """Close the window in mode "human"."""
         if self._mode == "human":
             close_window()

@@ -1,6 +1,6 @@
-"""What is drawn: elements, animals, powers and dice as SVG, each in a box of 48 by 48, all of our own drawing.
+"""SVG drawings of elements, animals, powers and dice, each in a box of 48 by 48, drawn for this project.
 
-Pieces and elements differ by their outline as well as by their colour: a hexagon, a disc, a square, a diamond, a leaf.
+Pieces and elements differ in outline as well as in color: a hexagon, a disc, a square, a diamond, a leaf.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from wotd_env.core.rules import DRAGON
 __all__ = ["BOX", "OUTLINES", "dead", "die", "element", "piece", "power"]
 
 BOX = 48
-"""Side of the box that everything here is drawn in."""
+"""Side of the box of every drawing."""
 
 OUTLINES = (
     "M13.5 5.8 34.5 5.8 45 24 34.5 42.2 13.5 42.2 3 24Z",
@@ -19,7 +19,7 @@ OUTLINES = (
     "M24 3.2Q37.6 10.4 44.8 24 37.6 37.6 24 44.8 10.4 37.6 3.2 24 10.4 10.4 24 3.2Z",
     "M5 5H27Q43 5 43 21V43H21Q5 43 5 27Z",
 )
-"""Outline of the pieces of every colour."""
+"""Outline of the pieces of each color."""
 
 
 def _lines(path: str, color: str, width: float) -> str:
@@ -71,7 +71,7 @@ _ELEMENTS = (_water, _fire, _metal, _earth, _wood)
 
 
 def element(number: int, ink: str, ground: str) -> str:
-    """Return the sign of an element in one colour on another."""
+    """Return the sign of an element in one color on another."""
     return _ELEMENTS[number](ink) + (_wood_vein(ground) if number == 4 else "")
 
 
@@ -168,7 +168,7 @@ _ANIMALS = (_tortoise, _bird, _tiger, _earth_dragon, _wood_dragon)
 
 
 def piece(color: int, fill: str, ink: str, edge: str, rim: str) -> str:
-    """Return a piece: an animal in its outline, with a dark edge and a light rim, one of which shows on any ground."""
+    """Return a piece: an animal in its outline. Its dark edge and light rim stand out from any ground."""
     outline = OUTLINES[color]
     return (
         f'<path d="{outline}" fill="{fill}" stroke="{rim}" stroke-width="5" stroke-linejoin="round"/>'
@@ -178,7 +178,7 @@ def piece(color: int, fill: str, ink: str, edge: str, rim: str) -> str:
 
 
 def dead(fill: str, ink: str, rim: str) -> str:
-    """Return a dead piece: a stone that says so."""
+    """Return a dead piece: a gravestone."""
     stone = "M9 41.5V22C9 12.5 15.5 6 24 6S39 12.5 39 22V41.5Z"
     return (
         f'<path d="{stone}" fill="{fill}" stroke="{rim}" stroke-width="5" stroke-linejoin="round"/>'
@@ -203,7 +203,7 @@ def _dragon(ink: str, ground: str) -> str:
 
 
 def face(number: int, ink: str, ground: str) -> str:
-    """Return what a die shows: the sign of an element, or the dragon."""
+    """Return the face of a die: the sign of an element, or the dragon."""
     return _dragon(ink, ground) if number == DRAGON else element(number, ink, ground)
 
 
@@ -219,16 +219,12 @@ def die(number: int, fill: str, ink: str, edge: str) -> str:
 
 
 def again(ink: str, width: float = 5) -> str:
-    """Return an arrow that turns back: a roll or a turn to come."""
+    """Return an arrow that turns back, the sign of another roll or turn."""
     return _lines("M37.5 17A15.5 15.5 0 1 0 39 28", ink, width) + _shape("M41.5 6.5V21H27Z", ink)
 
 
 def _fear(ink: str, ground: str) -> str:
     return _lines("M17 11V37M31 11V37", ink, 7)
-
-
-def _rebirth(ink: str, ground: str) -> str:
-    return again(ink)
 
 
 def _eye(ink: str, ground: str) -> str:
@@ -250,9 +246,9 @@ def _any(ink: str, ground: str) -> str:
     return _shape("M24 5 29.5 17.5 43 19 33 28 36 42 24 35 12 42 15 28 5 19 18.5 17.5Z", ink)
 
 
-_POWERS = (_fear, _rebirth, _eye, _anxiety, _dragon, _any)
+_POWERS = (_fear, lambda ink, ground: again(ink), _eye, _anxiety, _dragon, _any)
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of a colour's power; 5 is any one of them."""
+    """Return the sign of a color's power, or of any one power (5)."""
     return _POWERS[number](ink, ground)

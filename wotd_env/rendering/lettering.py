@@ -1,7 +1,7 @@
-"""Text as strokes, so that an SVG needs no font and looks the same on every machine.
+"""Text as strokes: an SVG needs no font, and looks the same on every machine.
 
-A font file instead would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid:
-baseline at 0, small letters 7 high, capitals and digits 10, y downwards.
+A font file would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid: baseline at
+0, small letters 7 high, capitals and digits 10, y downwards.
 """
 
 from __future__ import annotations
@@ -100,26 +100,20 @@ _LETTERS: dict[str, tuple[float, str]] = {
 
 @functools.lru_cache(maxsize=1024)
 def _letters(text: str) -> list[tuple[float, str]]:
-    """Return width and path of every letter; accents are left out, and an unknown letter is a question mark."""
+    """Return width and path of every letter. Accents are left out; an unknown letter becomes a question mark."""
     plain = [letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter)]
     return [_LETTERS.get(letter, _LETTERS["?"]) for letter in plain]
 
 
 def width_of(text: str) -> float:
-    """Return the width of a line in units of the grid, from the middle of the first stroke to that of the last."""
+    """Return the width of a line of text, in units of the grid, without the width of the strokes."""
     letters = _letters(text)
     return sum(width for width, _ in letters) + _SPACING * max(len(letters) - 1, 0)
 
 
 @functools.lru_cache(maxsize=1024)
 def lettering(text: str, color: str, weight: float = 1.5) -> str:
-    """Return a line as SVG with its first stroke and its baseline at 0, in units of the grid.
-
-    Args:
-        text: any text.
-        color: of the strokes.
-        weight: width of the strokes.
-    """
+    """Return a line of text as SVG, with strokes of width `weight`; its left end and its baseline are at 0."""
     at, parts = 0.0, []
     for width, path in _letters(text):
         if path:

@@ -1,4 +1,4 @@
-"""Positions in notebooks."""
+"""Show positions in notebooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Pictures", "show"]
 
 
 class Pictures:
-    """Positions drawn side by side; a notebook shows them where this is the value of a cell."""
+    """Pictures side by side, shown as the value of a notebook cell."""
 
     def __init__(self, pictures: list[str], more: int) -> None:
         self._pictures, self._more = pictures, more
@@ -46,15 +46,14 @@ def show(
     Args:
         game: the rules.
         states: STATE (N,).
-        before: STATE (N,), earlier positions of the same games: what has moved since is marked.
-        theme: "light", "dark", or "auto" for the one that the reader's system prefers.
-        most: how many games are drawn at most, the first ones.
+        before: STATE (N,), earlier positions of the same games. Pieces that have moved since are marked.
+        theme: "light", "dark", or "auto" for the preference of the reader's system.
+        most: maximum number of pictures; the first games are drawn.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or an unknown theme.
+        ValueError: for a record that is invalid under these rules, or an unknown theme.
     """
-    games = range(min(len(states), most))
-    parts = [slice(i, i + 1) for i in games]
+    parts = [slice(i, i + 1) for i in range(min(len(states), most))]
     pictures = [
         render_svg(game, states[part], None if before is None else before[part], theme=theme)
         for part in parts

@@ -1,4 +1,4 @@
-"""A position in pixels: each mark is drawn once for each size, kept, and laid over the empty board when it is there."""
+"""Render a position in pixels: rasterize each mark once per size, and blend the cached pixels over the empty board."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["render_rgb"]
 
 
 class _Sprite(NamedTuple):
-    """What a mark looks like: pixels = color + ground * keep / 255."""
+    """The pixels of a mark: color + ground * keep / 255."""
 
     rows: slice
     columns: slice
     color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
-    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255: how much of the ground shows
+    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255, share of the ground
 
 
 def render_rgb(
@@ -41,7 +41,7 @@ def render_rgb(
 ) -> NDArray[np.uint8]:
     """Return the picture of a position in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
 
-    The arguments are those of `render_svg`, except the theme "auto", which only browsers know.
+    The arguments are those of `render_svg`. The theme cannot be "auto", which only browsers know.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -71,9 +71,9 @@ def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
-@functools.lru_cache(maxsize=1024)  # some games in one size: 10 MB at 640 pixels
+@functools.lru_cache(maxsize=1024)  # 10 MB for some games at 640 pixels
 def _sprite(mark: Mark, width: int) -> _Sprite:
-    """Return what a mark looks like in a picture of a width."""
+    """Return the pixels of a mark in a picture of a width."""
     unit = width / WIDTH
     left, top = max(math.floor(mark.x * unit), 0), max(math.floor(mark.y * unit), 0)
     right = min(math.ceil((mark.x + mark.width * mark.scale) * unit), width)
@@ -93,7 +93,7 @@ def _height(width: int) -> int:
 
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
-    """Return a part of a picture that a mark alone is drawn in, uint8 (rows, columns, 4)."""
+    """Return a part of a picture with only one mark, uint8 (rows, columns, 4)."""
     with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image

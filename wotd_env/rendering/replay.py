@@ -1,4 +1,4 @@
-"""Games as they went: to step through in a notebook or a browser, as GIF and as MP4."""
+"""Show recorded games in notebooks and browsers, and write them as HTML, GIF and MP4."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["Replay", "replay_game"]
 
 
 class Replay:
-    """A recorded game; a notebook shows it as the last value of a cell.
+    """A recorded game. A notebook shows it as the value of a cell.
 
     Args:
         game: the rules.
         states: STATE (T,), the positions of one game in order, T >= 1.
         actions: integers (T,) or (T - 1,), the decision taken at each position; unknown by default.
-        roll_off: the roll-off before the first position, from `Game.roll_off`; it is shown there.
+        roll_off: the roll-off before the first position, from `Game.roll_off`.
         names: of the players, by seat; by default those of PettingZoo's agents.
 
     Raises:
@@ -75,15 +75,15 @@ class Replay:
         )
 
     def html(self, theme: str = "auto") -> str:
-        """Return a page to step through the game with: one file that asks nothing of any other.
+        """Return a self-contained page to step through the game.
 
         Args:
-            theme: "light", "dark", or "auto" for the one that the reader's system prefers.
+            theme: "light", "dark", or "auto" for the preference of the reader's system.
 
         Raises:
             ValueError: for an unknown theme.
         """
-        # A page holds each drawing once, each place of it once, and for each position the numbers of its places.
+        # The page contains each drawing and each place once, and for each position the indices of its places.
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
         frames = []
@@ -122,24 +122,24 @@ class Replay:
         """Write the game to a file: `.html` to step through, `.gif` or `.mp4` to watch.
 
         Args:
-            file: its ending says the format.
-            theme: "light", "dark" or, in HTML alone, "auto"; by default "auto" in HTML, else "light".
-            width: of the pictures in pixels; HTML fits any.
-            fps: positions in a second; in HTML the reader sets it.
+            file: path; its ending is the format.
+            theme: "light", "dark" or, only in HTML, "auto"; by default "auto" in HTML, else "light".
+            width: of the pictures in pixels; HTML ignores it.
+            fps: positions per second; HTML ignores it.
 
         Raises:
-            ImportError: for a format that needs the extra `render`, if it is not installed.
-            OSError: if the file cannot be written; one that was there is as it was.
+            ImportError: if the format needs the extra `render`, and it is not installed.
+            OSError: if the file cannot be written. An existing file is unchanged.
             ValueError: for an unknown ending or theme.
         """
         target = Path(file)
         if target.suffix not in WRITERS:
-            raise ValueError(f"the name of a file to write here must end in {', '.join(WRITERS)}, got {file}")
+            raise ValueError(f"file must end in {', '.join(WRITERS)}, got {file}")
         with replacing(target) as part:
             WRITERS[target.suffix](self, part, theme, width, fps)
 
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
-        """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), as `render_rgb` draws them."""
+        """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), drawn by `render_rgb`."""
         for state, before, action, roll_off in self._steps():
             yield render_rgb(
                 self.game, state, before, action, theme, width=width, roll_off=roll_off, names=self.names
@@ -152,7 +152,7 @@ class Replay:
     def _steps(
         self,
     ) -> Iterator[tuple[NDArray[np.void], NDArray[np.void], int | None, NDArray[np.int8] | None]]:
-        """Yield each position, STATE (1,), that before the last move, the decision, and the roll-off that led to it."""
+        """Yield each position, STATE (1,), the position before its last move, its decision, and its roll-off."""
         before = self.states[:1]
         for i, action in enumerate(self.actions):
             state, last = self.states[i : i + 1], self.states[max(i - 1, 0) : max(i, 1)]
@@ -161,7 +161,7 @@ class Replay:
             yield state, before, action, None if i else self.roll_off
 
     def _captions(self) -> list[str]:
-        """Return a line for every position: what is going on, and what is decided."""
+        """Return a line for every position: the turn and the decision."""
         captions = []
         for state, _, action, roll_off in self._steps():
             news = render_text(self.game, state, names=self.names).partition("\n")[0]
@@ -178,7 +178,7 @@ def replay_game(recorded: RecordedGame) -> Replay:
 
 
 def _hash(text: str) -> str:
-    """Return the digest by which a page allows a script or style."""
+    """Return the digest with which the content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -190,7 +190,7 @@ def _write_gif(replay: Replay, file: Path, theme: str | None, width: int, fps: f
     with needed_for("a GIF", "render"):
         from PIL import Image
     pictures = [Image.fromarray(picture) for picture in replay.pictures(theme or "light", width)]
-    # All pictures take the colours of the last, which has the most pieces on the board: none flickers.
+    # One palette for all pictures avoids flicker. The last one has the most pieces on the board.
     colors = pictures[-1].quantize(256)
     first, *others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
     first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
@@ -202,10 +202,8 @@ def _write_mp4(replay: Replay, file: Path, theme: str | None, width: int, fps: f
 
     with av.open(file, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
-        stream.width, stream.height = (
-            width // 2 * 2,
-            width * HEIGHT // WIDTH // 2 * 2,
-        )  # H.264 wants even sizes
+        # H.264 needs even sizes.
+        stream.width, stream.height = width // 2 * 2, width * HEIGHT // WIDTH // 2 * 2
         stream.pix_fmt = "yuv420p"
         for picture in replay.pictures(theme or "light", width):
             pixels = np.ascontiguousarray(picture[: stream.height, : stream.width])
@@ -218,4 +216,4 @@ WRITERS: dict[str, Callable[[Replay, Path, str | None, int, float], None]] = {
     ".gif": _write_gif,
     ".mp4": _write_mp4,
 }
-"""Ending of a file -> what writes a game to it; add a format by an entry."""
+"""Formats: file ending -> function that writes a replay."""

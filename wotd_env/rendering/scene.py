@@ -1,8 +1,7 @@
-"""One scene for all media: a position as marks, each a drawing with its place; nothing here knows pixels.
+"""A position as a scene for all media: a list of marks, which are SVG drawings with their places.
 
-A scene is 800 by 600. Its first mark is the empty board, the same for all positions of the same rules; the others are
-what lies on it. Whoever shows a scene draws the marks in order: `svg` as one picture, `raster` in pixels, `replay` in a
-browser. Equal things are equal marks, so that media can keep what they have drawn.
+A scene is 800 by 600. Its first mark is the empty board, which is the same for all positions of the same rules. `svg`,
+`raster` and `replay` draw the marks in order. Equal things are equal marks, so that media can cache them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
-from wotd_env.rendering.text import seat_names
+from wotd_env.rendering.text import seat_names, winners
 
 __all__ = ["HEIGHT", "PALETTES", "WIDTH", "Mark", "scene"]
 
@@ -47,9 +46,9 @@ PALETTES: dict[str, dict[str, str]] = {
         "road0": "#757d88", "road1": "#b9604f", "road2": "#9a9b9c", "road3": "#ab8a2b", "road4": "#4c84bd",
     },
 }  # fmt: skip
-"""Colours by what they are for, for every theme; those of elements end in their number, 5 being the dragon."""
+"""Theme -> name -> color. Names of element colors end in the number of the element, or 5 for the dragon."""
 
-# A page that shows this theme says what the variables are: the colours of what its reader prefers.
+# The page defines these variables, see `svg.style`.
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
@@ -57,12 +56,12 @@ class Mark(NamedTuple):
     """A drawing and its place.
 
     Attributes:
-        svg: what is drawn, in a box from 0, 0 to `width`, `height` that nothing of it leaves.
-        x: where the box begins in the scene.
-        y: the same downwards.
-        scale: by how much the drawing is enlarged.
-        width: of the box, before it is enlarged.
-        height: the same downwards.
+        svg: the drawing, inside a box from 0, 0 to `width`, `height`.
+        x: left edge of the box in the scene.
+        y: top edge of the box in the scene.
+        scale: factor by which the box is enlarged.
+        width: of the box before scaling.
+        height: of the box before scaling.
     """
 
     svg: str
@@ -73,12 +72,12 @@ class Mark(NamedTuple):
     height: float = glyphs.BOX
 
 
-# Where things are: the dice above the board, the seats below it.
+# Layout: the dice above the board, the seats below it.
 _MARGIN = 24
 _DIE, _DIE_STEP, _DICE_Y = 68, 80, 22
 _BOARD_Y, _LANE, _LANE_STEP = 156, 56, 62
-_START = 84  # where the pieces that are off the board wait: from here
-_FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # the spaces lie between these
+_START = 84  # left end of the pieces off the board
+_FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left and right end of the spaces
 _GAP = 14  # between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
@@ -87,7 +86,7 @@ _ANY = 5  # the sign of any one power
 
 
 class _Board(NamedTuple):
-    """Where the spaces of a board are, and how large a piece on them is."""
+    """The places of the spaces of a board, and the size of a piece on them."""
 
     spaces: int
     step: float
@@ -99,7 +98,7 @@ class _Board(NamedTuple):
         return cls(spaces, step, min(step - 4, _LANE - 14))
 
     def x(self, space: int) -> float:
-        """Return the middle of a space, 1 and up."""
+        """Return the middle of a space, from 1."""
         return _FIRST + (space - 0.5) * self.step + _GAP * (space > self.spaces)
 
     @staticmethod
@@ -118,20 +117,9 @@ def scene(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Mark]:
-    """Return the drawings that show a position, and their places.
+    """Return the marks of a position in drawing order. The first one is the empty board.
 
-    Args:
-        game: the rules.
-        state: STATE (1,).
-        before: STATE (1,), an earlier position of the same game; pieces that have moved since are marked. A position
-            of another game marks nothing.
-        action: the decision taken here; the dice that it keeps are marked.
-        theme: "light", "dark", or "auto" where a page sets the colors, see `svg.style`.
-        roll_off: of this game, from `Game.roll_off`; it replaces the points on the cards of the seats.
-        names: of the players, by seat; see `text.seat_names`.
-
-    Returns:
-        The marks in drawing order; the first is the empty board.
+    The arguments are those of `svg.render_svg`.
 
     Raises:
         ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
@@ -142,7 +130,8 @@ def scene(
     both = state if before is None else np.concatenate([state, before])
     scores = game.scores(both)[0].tolist()  # checks the records
     moved = [] if before is None else _moved(state[0], before[0])
-    palette, focus = PALETTES[theme], _in_focus(game, state)
+    palette = PALETTES[theme]
+    focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
     return [
         _empty_board(game.rules.spaces, theme),
@@ -158,9 +147,9 @@ def _number(value: float) -> str:
 
 
 def _text(
-    text: str, x: float, y: float, size: float, color: str, weight: float = 1.5, anchor: float = 0
+    text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return a line whose capitals are `size` high, on the baseline y; `anchor` 0 begins at x, 1 ends there."""
+    """Return a line with capitals of height `size` on the baseline y. It starts at x (`anchor` 0) or ends there (1)."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = f'<g transform="translate({pad:g} {CAPITAL + pad:g})">{lettering(text, color, weight)}</g>'
@@ -169,12 +158,12 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that is at most `room` wide: smaller letters first, then fewer."""
+    """Return a name of at most the width `room`, with smaller letters first, then with fewer."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
     size = min(size, CAPITAL * room / max(width_of(name), 1))
-    return _text(name, x, y, size, color, 1.9 if size > 14 else 1.5)
+    return _text(name, x, y, size, color, weight=1.9 if size > 14 else 1.5)
 
 
 # ------------------------------------------------------------------------------------------------ the empty board
@@ -182,7 +171,7 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
 
 @functools.lru_cache(maxsize=64)
 def _empty_board(spaces: int, theme: str) -> Mark:
-    """Return paths and spaces, the ground of every scene."""
+    """Return the paths and spaces."""
     palette, board = PALETTES[theme], _Board.of(spaces)
     radius = board.size / 2
     parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{palette["paper"]}"/>']
@@ -206,7 +195,7 @@ def _empty_board(spaces: int, theme: str) -> Mark:
             )
         for number in range(1, NUMBERED + 1):
             x = board.x(spaces + number)
-            figure = _text(str(number), 0, 0, radius * 0.78, palette["text"], 1.7)
+            figure = _text(str(number), 0, 0, radius * 0.78, palette["text"], weight=1.7)
             width = width_of(str(number)) * figure.scale
             parts.append(
                 f'<rect x="{_number(x - radius)}" y="{_number(y - radius)}" width="{_number(board.size)}" '
@@ -218,21 +207,13 @@ def _empty_board(spaces: int, theme: str) -> Mark:
     return Mark("".join(parts), 0, 0, 1, WIDTH, HEIGHT)
 
 
-# ------------------------------------------------------------------------------------------------ what is going on
-
-
-def _in_focus(game: Game, state: NDArray[np.void]) -> list[int]:
-    """Return the seat to act or, in the end, those that have won."""
-    if state["phase"][0] != Phase.OVER:
-        return [int(state["player"][0])]
-    rewards = game.rewards(state)[0]
-    return [] if state["truncated"][0] else np.flatnonzero(rewards == rewards.max()).tolist()
+# ------------------------------------------------------------------------------------------------ turn and dice
 
 
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the turn, the player to act and the phase; at the end, the winners."""
+    """Yield the turn, the player to act and the phase, or the winners."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = names[focus[0]] if focus else "nobody wins"
@@ -255,11 +236,11 @@ def _status(
     x += 10 if focus else 4
     room = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE - x - 12  # up to the dice
     yield _fitted(name, x, 84, 19, room, palette["text"])
-    yield _text(what, x, 113, 15, palette["text"], 1.6)
+    yield _text(what, x, 113, 15, palette["text"], weight=1.6)
 
 
 def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
-    """Yield the dice, kept ones marked, and the re-rolls left."""
+    """Yield the dice, with marks for kept ones, and the re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
     first = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
@@ -316,7 +297,7 @@ def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float)
 
 
 def _moved(record: np.void, before: np.void) -> list[tuple[int, int, int, int]]:
-    """Return what has moved: seat, path, from which space, to which; nothing if it is another game."""
+    """Return the moved pieces as seat, path, start and goal. Positions of different games give none."""
     moved = [
         (seat, path, int(before["pieces"][seat, path]), int(record["pieces"][seat, path]))
         for seat, path in np.argwhere(record["pieces"] != before["pieces"]).tolist()
@@ -328,7 +309,7 @@ def _moved(record: np.void, before: np.void) -> list[tuple[int, int, int, int]]:
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield the ways that pieces have come, the dead pieces and the pieces."""
+    """Yield the ways of the last moves, the dead pieces and the pieces."""
     board, n = _Board.of(rules.spaces), rules.players
     slot = min((_FIRST - _START - 10) / n, 38)  # for each piece off the board
     for seat, path, start, goal in moved:
@@ -356,7 +337,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return the way from a space to another, below those between."""
+    """Return a line from a space to another, below the spaces between them."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     path = (
@@ -371,7 +352,7 @@ def _way(start: float, goal: float, y: float, color: str) -> Mark:
 
 
 def _halo(color: int, ring: str, x: float, y: float, size: float) -> Mark:
-    """Return a ring around a piece that has just come."""
+    """Return a ring around a piece that has just moved."""
     outline = (
         f'<path transform="translate(6 6)" d="{glyphs.OUTLINES[color]}" fill="{ring}" stroke="{ring}" '
         'stroke-width="12" stroke-linejoin="round"/>'
@@ -401,10 +382,7 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield a card for every seat with its name, its power, and its points or its dice of the roll-off.
-
-    `shown` is the points by seat, or the roll-off, (R, n, 5).
-    """
+    """Yield a card for every seat with its name, its power, and `shown`: its points, or the roll-off (R, n, 5)."""
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -416,7 +394,9 @@ def _seats(
         if isinstance(shown, np.ndarray):
             yield from _rolled_off(shown[:, seat], palette, x + 61, width - 69)
         else:
-            yield _text(str(shown[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], 1.9, anchor=1)
+            yield _text(
+                str(shown[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], weight=1.9, anchor=1
+            )
         if rules.powers != "none":
             number = color if rules.powers == "own" else _ANY
             badge = _badge(number, bool(record["used"] >> seat & 1), palette)
@@ -426,11 +406,11 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield what a seat rolled in the rounds (R, 5) of a roll-off, as large as fits; all but the dragons are pale."""
+    """Yield the dice of a seat in the rounds (R, 5) of a roll-off, as large as possible. Only dragons are bright."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die where a round has so many dice in a row, and so many rounds stand in a row."""
+        """Return the size of a die, given the dice in a row of a round, and the rounds in a row."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
@@ -465,7 +445,7 @@ def _card(width: float, palette: dict[str, str], marked: bool, x: float) -> Mark
 
 
 def _badge(number: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the sign of a power: on a full disc while it is held, struck out once it is spent."""
+    """Return the sign of a power: on a full disc before use, struck out after use."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

@@ -1,4 +1,4 @@
-"""A position as one SVG: it needs no fonts, no scripts and nothing from elsewhere."""
+"""Render a position as one SVG without fonts, scripts or external files."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def render_svg(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Return the picture of a position; equal positions give equal pictures.
+    """Return the picture of a position. Equal positions give equal pictures.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        before: STATE (1,), an earlier position of the same game; pieces that have moved since are marked. A position
+        before: STATE (1,), an earlier position of the same game. Pieces that have moved since are marked. A position
             of another game marks nothing.
-        action: the decision taken here; the dice that it keeps are marked.
+        action: the decision taken here. The dice that it keeps are marked.
         theme: "light", "dark", or "auto" for the reader's preference, which only browsers know.
-        width: in pixels; the height is three quarters of it. Pages may show it in any other size.
-        roll_off: of this game, from `Game.roll_off`; it replaces the points of the seats.
+        width: pixels; the height is three quarters of it. Pages may show it in any size.
+        roll_off: of this game, from `Game.roll_off`. It replaces the points of the seats.
         names: of the players, by seat; by default those of PettingZoo's agents.
 
     Raises:
@@ -63,14 +63,14 @@ def render_svg(
 
 
 def place(mark: Mark, drawing: str) -> str:
-    """Return a drawing in its place."""
+    """Return a drawing at the place of a mark."""
     scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
     at = f"{mark.x:.2f} {mark.y:.2f}"
     return f'<g transform="translate({at}){scale}">{drawing}</g>' if mark.x or mark.y or scale else drawing
 
 
 def style() -> str:
-    """Return the CSS of the theme "auto": the colours of the light theme, or of the dark one if that is preferred."""
+    """Return the CSS of the theme "auto": the colors of the theme that the reader prefers."""
     light, dark = (
         ";".join(f"--wotd-{name}:{color}" for name, color in PALETTES[theme].items())
         for theme in ("light", "dark")
@@ -79,11 +79,11 @@ def style() -> str:
 
 
 def symbols() -> str:
-    """Return the parts of a picture, for pages that lay out the board themselves.
+    """Return an SVG with the parts of a picture as symbols, for pages that lay out the board themselves.
 
-    The SVG shows nothing by itself. It holds symbols that `<use>` draws by their names: `piece-0` to `piece-4`, `dead`,
-    `die-0` to `die-5`, `element-0` to `element-4`, `power-0` to `power-5` (any one power), and `again`, the arrow of a
-    roll or turn to come. Their colours are the variables of `style`; the signs take the colour of the text around them.
+    `<use>` draws a symbol by its name: `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`,
+    `power-0` to `power-5` (any one power), and `again`, the arrow of another roll or turn. Their colors are the
+    variables of `style`. Elements and powers take the color of the text around them.
     """
     colors, ink = PALETTES["auto"], "currentColor"
     drawings = {

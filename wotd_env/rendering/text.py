@@ -1,4 +1,4 @@
-"""A game as text: the paths as rows, their spaces as columns, a letter for every seat's pieces."""
+"""Render a game as text: paths are rows, spaces are columns, and letters are the pieces of the seats."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 
-__all__ = ["describe_due", "paint", "render_text", "roll_off_text", "seat_names"]
+__all__ = [
+    "describe_due",
+    "describe_result",
+    "listed",
+    "paint",
+    "render_text",
+    "roll_off_text",
+    "seat_names",
+    "winners",
+]
 
 DEAD = "#"
 EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACES = (*ELEMENTS, "DRAGON")
 
-# Ink and ground of every element, the dragon and dead pieces, of the sixteen colours that all terminals have.
+# Ink and ground of the elements, the dragon and dead pieces, among the sixteen colors of all terminals.
 _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
@@ -35,8 +44,7 @@ def render_text(
         names: of the players, by seat; see `seat_names`.
 
     Returns:
-        Lines of at most 110 characters plus the names, without a line break at the end. Escape sequences are not
-        counted.
+        Lines of at most 110 characters, plus names and escape sequences, without a line break at the end.
     """
     how = paint if color else _plain
     names = seat_names(names, game.rules.players)
@@ -48,8 +56,8 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     """Return the name to show for each seat.
 
     Args:
-        names: as game files have them, by seat: "me:Anna" is shown as "Anna". A seat without a name, or named "?", gets
-            the name of PettingZoo's agent, such as "player_0". Control characters are shown as escapes.
+        names: by seat, as in game files: "me:Anna" is shown as "Anna". A seat without a name, or named "?", gets the
+            name of PettingZoo's agent, such as "player_0". Control characters are shown as escapes.
         players: number of seats.
 
     Raises:
@@ -65,7 +73,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: NDArray[np.void]) -> str:
-    """Return what the player to act of a game, STATE (1,) and not over, does next, in words that follow a name."""
+    """Return the next act of a running game, STATE (1,), in words that follow the name of the player."""
     left = int(state["rolls_left"][0])
     phase = Phase(state["phase"][0])
     if phase == Phase.KEEP and left == 0:
@@ -79,20 +87,16 @@ def describe_due(state: NDArray[np.void]) -> str:
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
-    """Return the rounds of a roll-off for the start, from `Game.roll_off`, each as a line of at most 110 characters."""
+    """Return the rounds of a roll-off, from `Game.roll_off`, as lines of at most 110 characters."""
     lines = []
     for number, dice in enumerate(() if rounds is None else rounds):
         rolled = [
-            f"{SEATS[seat]} [{letters(dice[seat])}] {_count(int((dice[seat] == DRAGON).sum()))}"
+            f"{SEATS[seat]} [{letters(dice[seat])}] {(dice[seat] == DRAGON).sum() or 'none'}"
             for seat in np.flatnonzero(dice[:, 0] >= 0)
         ]
         what = "Roll-off for the start, by dragons" if number == 0 else "A tie, so once more"
         lines.append(f"{what}: {', '.join(rolled)}")
     return lines
-
-
-def _count(number: int) -> str:
-    return str(number) if number else "none"
 
 
 _Paint = Callable[[str, int], str]
@@ -103,17 +107,18 @@ def _plain(text: str, color: int) -> str:
 
 
 def paint(text: str, color: int) -> str:
-    """Return text in the colours of an element, of the dragon (5) or of dead pieces (6), by ANSI escape sequences."""
+    """Return text in the colors of an element, the dragon (5) or dead pieces (6), with ANSI escape sequences."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
 def _news(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return the lines that tell what is going on."""
+    """Return the lines of the turn and the dice, or of the result."""
     record = state[0]
-    actor = f"{names[record['player']]} ({SEATS[record['player']]})"
+    lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
+    actor = lettered[record["player"]]
     if record["phase"] == Phase.OVER:
         when = f"after {record['turn']} turns" if record["truncated"] else f"in turn {record['turn'] + 1}"
-        return [f"The game is over {when}: {_result(game, state, names)}."]
+        return [f"The game is over {when}: {describe_result(game, state, lettered)}."]
     perfection = " (perfection)" if record["perfection"] else ""
     dice = "  ".join(
         paint(f"[{FACES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
@@ -121,16 +126,31 @@ def _news(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Pai
     return [f"Turn {record['turn'] + 1}: {actor} {describe_due(state)}{perfection}", f"Dice: {dice}"]
 
 
-def _result(game: Game, state: NDArray[np.void], names: Sequence[str]) -> str:
-    if state["truncated"][0]:
-        return "the limit of turns is reached, nobody wins"
+def winners(game: Game, state: NDArray[np.void]) -> list[int]:
+    """Return the seats that have won a finished game, STATE (1,). The turn limit leaves no winner."""
     rewards = game.rewards(state)[0]
-    winners = [f"{names[seat]} ({SEATS[seat]})" for seat in np.flatnonzero(rewards == rewards.max()).tolist()]
-    return f"{winners[0]} wins" if len(winners) == 1 else f"{', '.join(winners)} share the victory"
+    won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
+    return [] if state["truncated"][0] else won
+
+
+def describe_result(game: Game, state: NDArray[np.void], names: Sequence[str]) -> str:
+    """Return the result of a finished game, STATE (1,), in words."""
+    won = winners(game, state)
+    if not won:
+        return "the turn limit is reached, nobody wins"
+    if len(won) > 1:
+        return f"{listed([names[seat] for seat in won])} share the victory"
+    points = int(game.scores(state)[0, won[0]])
+    return f"{names[won[0]]} wins with {points} point{'s' * (points != 1)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _board(game: Game, record: np.void, paint: _Paint) -> list[str]:
-    """Return the board, one line a path, under the numbers of the spaces."""
+    """Return the board: the numbers of the spaces, then a line for each path."""
     spaces = game.rules.spaces
     numbers = [f"{space:>2}" for space in range(1, spaces + 1)]
     numbers += [f"+{points}" for points in range(1, NUMBERED + 1)]
@@ -158,7 +178,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat, the one to act marked."""
+    """Return a line for every seat. The seat to act is marked."""
     record = state[0]
     lines = []
     width = max(map(len, names))

@@ -1,4 +1,4 @@
-"""The process's one window, which `render_mode="human"` draws in: SDL, beneath pygame, has a single display."""
+"""The window of `render_mode="human"`. There is one per process, because SDL (under pygame) has a single display."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 __all__ = ["FPS", "MOST", "close_window", "show_in_window"]
 
 FPS = 4
-"""Pictures in a second at most: the window waits, so that people can follow."""
+"""Maximum number of pictures per second. The window waits, so that people can follow."""
 
 MOST = 16
-"""Games in the window at most: of a larger batch the first ones."""
+"""Maximum number of games in the window. Of a larger batch, the first ones are shown."""
 
 
 class _Window:
-    """What is kept between two pictures."""
+    """The state of the window between two pictures."""
 
     clock: pygame.time.Clock | None = None
-    shut = False  # by the person who watched
+    shut = False  # by the viewer
 
 
 _window = _Window()
 
 
 def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
-    """Show games in a window, opened when it is first needed, and wait until the last picture has been seen.
+    """Show games in a window, which the first call opens, and wait for the time of a picture.
 
-    Who shuts the window is left in peace: it opens again after `close_window`.
+    If the viewer shuts the window, it stays shut until `close_window` is called.
 
     Args:
         game: the rules.
         states: STATE (N,), the first `MOST` of which are shown.
-        before: STATE (N,), as `render_svg` takes it.
+        before: STATE (N,), earlier positions, as in `render_svg`.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -58,7 +58,7 @@ def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void
     surface = pygame.display.get_surface() if pygame.display.get_init() else None
     if surface is None:
         try:
-            pygame.display.init()  # nothing else: sound would be looked for too
+            pygame.display.init()  # `pygame.init` would also look for sound
             surface = pygame.display.set_mode((WIDTH, HEIGHT), pygame.RESIZABLE)
         except pygame.error as error:
             raise RuntimeError(
@@ -78,7 +78,7 @@ def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void
 
 
 def _draw(surface: pygame.Surface, game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
-    """Draw games side by side, as large as they can be."""
+    """Draw games side by side, as large as possible."""
     import pygame
 
     columns = math.ceil(math.sqrt(len(states)))

@@ -1,4 +1,4 @@
-"""Agents and the advisor, which answer in threads of their own for the games of all tables."""
+"""Agents and the advisor: they answer in their own threads for the games of all tables."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from wotd_env.web import views
 __all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
-"""The agents of every server. The operator can add others."""
+"""The standard agents. The operator can add others."""
 
 _TOGETHER = 256  # games in one call
 _SUBSTITUTE = "greedy"  # decides for an agent that fails
-_MAX_STUCK = 16  # unfinished calls that one agent may leave behind: each is a thread
+_MAX_STUCK = 16  # unfinished calls of one agent: each occupies a thread
 
 _log = logging.getLogger("wotd_env.web")
 
 
 @functools.lru_cache(maxsize=256)
 def game_of(rules: Rules) -> Game:
-    """Return the game of some rules. Its forced decisions are not skipped."""
+    """Return the game of some rules, without skipping of forced decisions."""
     return Game(rules, skip_forced=False)
 
 
@@ -49,20 +49,20 @@ def advisor_of(rules: Rules) -> Advisor:
 class Asked:
     """A slow function of a batch of games, called from the event loop with single games.
 
-    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. A call that exceeds
-    `patience` is left behind, and the next batch gets a new thread.
+    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. After a call that exceeds
+    `patience`, the next batch gets a new thread.
 
     Args:
-        name: what the log calls the function.
+        name: name of the function in the log.
         answer: `answer(game, states)` returns one answer for each game of STATE (N,).
-        patience: seconds that a call, and a request, may take.
+        patience: maximum seconds of a call and of a request.
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
         self._name, self._answer, self._patience = name, answer, patience
         self._waiting: dict[Rules, list[tuple[States, asyncio.Future[Any]]]] = defaultdict(list)
         self._work: asyncio.Task[None] | None = None
-        self._stuck: set[asyncio.Future[Any]] = set()  # calls left behind that still run
+        self._stuck: set[asyncio.Future[Any]] = set()  # calls that exceeded the patience and still run
 
     async def __call__(self, rules: Rules, state: States) -> Any:
         """Return the answer for a game, STATE (1,).
@@ -95,7 +95,15 @@ class Asked:
         await asyncio.wait({call}, timeout=self._patience)
         answers: Sequence[Any]
         if not call.done():
-            self._leave(call)
+            self._stuck.add(call)
+            call.add_done_callback(self._returned)
+            _log.error(
+                "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)",
+                self._name,
+                self._patience,
+                len(self._stuck),
+                _MAX_STUCK,
+            )
             answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
         elif error := call.exception():
             if len(asked) > 1:  # ask again one by one: the other games may work
@@ -108,27 +116,14 @@ class Asked:
         for (_, answered), answer in zip(asked, answers, strict=True):
             _set(answered, answer)
 
-    def _leave(self, call: asyncio.Future[Any]) -> None:
-        """Continue without a call that does not return."""
-        self._stuck.add(call)
-
-        def returned(call: asyncio.Future[Any]) -> None:
-            self._stuck.discard(call)
-            if not call.cancelled():
-                call.exception()  # mark it as seen
-
-        call.add_done_callback(returned)
-        _log.error(
-            "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)",
-            self._name,
-            self._patience,
-            len(self._stuck),
-            _MAX_STUCK,
-        )
+    def _returned(self, call: asyncio.Future[Any]) -> None:
+        self._stuck.discard(call)
+        if not call.cancelled():
+            call.exception()  # mark it as seen
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:
-    """Return the result of a function, called in a new daemon thread. It does not keep the process alive."""
+    """Return the result of a function, called in a new daemon thread, which does not keep the process alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -158,8 +153,8 @@ class Agents:
     """The agents of a server.
 
     Args:
-        more: name -> policy, beside `AGENTS`.
-        patience: seconds for a decision. Then another agent decides.
+        more: name -> policy, besides `AGENTS`.
+        patience: seconds for a decision; after them, another agent decides.
 
     Attributes:
         words: name -> description.
@@ -176,15 +171,15 @@ class Agents:
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return every agent, whether it plays some rules, and why not, as JSON."""
-        found = []
-        for name, words in self.words.items():
-            why = self.why_not(name, rules)
-            found.append({"name": name, "words": words, "plays": not why, "why": why})
-        return found
+        """Return all agents as JSON: whether each plays some rules, and if not, the reason."""
+        reasons = {name: self.why_not(name, rules) for name in self.words}
+        return [
+            {"name": name, "words": self.words[name], "plays": not why, "why": why}
+            for name, why in reasons.items()
+        ]
 
     def why_not(self, name: str, rules: Rules) -> str:
-        """Return why an agent does not play some rules, or an empty string if it plays them."""
+        """Return the reason why an agent does not play some rules, or an empty string."""
         try:
             check_plays(self._policies[name], rules)
         except ImportError:
@@ -194,7 +189,7 @@ class Agents:
         return ""
 
     def _obstacle(self, name: str, rules: Rules) -> str:
-        """Return, in words, the one rule that keeps an agent from playing, if there is one."""
+        """Return in words the single rule that keeps an agent from playing, or "these rules"."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
                 changed: dict[str, Any] = {field.name: field.default}
@@ -205,7 +200,7 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return a legal action for a game, STATE (1,), and a note if another agent had to choose it."""
+        """Return a legal action for a game, STATE (1,), and a note if the substitute chose it."""
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
             self._asked[name] = Asked(

@@ -1,4 +1,4 @@
-"""Responses: JSON, errors, and the headers that protect a page."""
+"""Responses: JSON, errors, and protective headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADERS = {
 
 
 class Json(Response):
-    """A response in JSON. Bytes are sent as they are."""
+    """A JSON response. Bytes are sent unchanged."""
 
     media_type = "application/json"
 
@@ -58,7 +58,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _mistake(request: Request, error: Exception) -> Response:
-    """Return the response for an unexpected exception. Starlette sends it around all middleware."""
+    """Return the response for an unexpected exception. It bypasses the middleware, so the headers are added here."""
     answer = refusal(Refused(500, "the server has made a mistake; your games are not affected"))
     answer.headers.update(HEADERS)
     return answer

@@ -1,4 +1,4 @@
-"""The application of `wotd serve`: its routes, its middleware and its shared state (docs/serve.md)."""
+"""The application of `wotd serve`: routes, middleware and shared state (docs/serve.md)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def make_app(
     """Return the application.
 
     Args:
-        store: the file of tables.
-        policies: name -> policy, agents beside those of every server.
+        store: the database of tables.
+        policies: name -> policy, agents of this server besides the standard ones.
         limits: limits for clients.
-        names: allowed host names, beside IP addresses and localhost.
+        names: allowed host names besides IP addresses and localhost.
     """
     server = Server(store, policies or {}, limits or Limits())
     app = Starlette(
@@ -61,7 +61,7 @@ def make_app(
 
 
 def _constant(content: str, kind: str) -> Callable[[Request], Response]:
-    """Return a handler for content that does not change while the server runs."""
+    """Return a handler for constant content."""
     tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
 
     def answer(request: Request) -> Response:

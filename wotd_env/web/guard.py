@@ -22,8 +22,8 @@ class Guard:
     """Refuses foreign hosts, foreign pages and too many requests; adds headers to responses.
 
     Args:
-        app: the application behind it.
-        names: allowed host names, lower case, beside IP addresses and localhost.
+        app: the guarded application.
+        names: allowed host names, lower case, besides IP addresses and localhost.
     """
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
@@ -66,7 +66,7 @@ class Guard:
 
 
 def _check_origin(headers: Headers, names: frozenset[str]) -> None:
-    """Refuse foreign host names, which may lead here by DNS rebinding, and pages of other servers."""
+    """Refuse foreign host names (DNS rebinding) and pages of other servers."""
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname or ""

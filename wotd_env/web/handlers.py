@@ -1,4 +1,4 @@
-"""The HTTP requests of docs/serve.md: one function for each."""
+"""The HTTP requests (docs/serve.md): one function for each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.routing import Route
 
-from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, POWERS, Rules
-from wotd_env.web import requests, views
+from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
+from wotd_env.web import requests
 from wotd_env.web.agents import in_thread
 from wotd_env.web.answers import Json
 from wotd_env.web.limits import Refused
@@ -26,7 +26,7 @@ _Schema = TypeVar("_Schema")
 
 
 async def _read(request: Request, schema: type[_Schema], most: int = 0) -> _Schema:
-    """Return the body of a request."""
+    """Return the body of a request of at most `most` bytes, by default those of a message."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the request must have the header Content-Type: application/json")
     limits, content = server_of(request).limits, bytearray()
@@ -48,7 +48,7 @@ def _table(request: Request) -> tuple[Server, Table]:
 
 
 def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
-    """Return the table of a request, and the owner of its key."""
+    """Return the table and the viewer of a request."""
     server, table = _table(request)
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key:
@@ -81,12 +81,7 @@ async def _setup(request: Request) -> Json:
             "name": "Way of the Dragon",
             "agents": server.agents,
             "rules": {name: field | {"default": getattr(usual, name)} for name, field in fields.items()},
-            "elements": ELEMENTS,
-            "animals": views.ANIMALS,
-            "powers": POWERS,
-            "languages": LANGUAGES,
             "name_length": requests.NAME_LENGTH,
-            "seat_kinds": requests.KINDS,
             "pace": requests.PACE,
         }
     )
@@ -214,4 +209,4 @@ ROUTES = [
     Route("/api/tables/{table}/review", _review),
     Route("/api/games", _games, methods=["POST"]),
 ]
-"""The routes of docs/serve.md, without the socket."""
+"""All routes of the API except the socket."""

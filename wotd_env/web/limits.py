@@ -1,4 +1,4 @@
-"""Limits for clients: the numbers, the rates, and the refusal that a client gets."""
+"""Limits for clients: numbers, rates, and the exception for refused requests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _CLIENTS = 10_000  # clients that a rate remembers
 
 
 class Refused(Exception):
-    """A request that is not served.
+    """Raised for a refused request.
 
     Attributes:
         status: HTTP status code.
         reason: one sentence for the client.
-        field: the wrong field of the request, if there is one.
-        wait: seconds until another attempt can succeed, if waiting helps.
+        field: the wrong field of the request, or None.
+        wait: seconds until another attempt can succeed, or None if waiting does not help.
     """
 
     def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:
@@ -34,19 +34,19 @@ class Limits:
 
     Attributes:
         tables: stored tables in all.
-        tables_per_address: stored tables that one address has set up.
+        tables_per_address: stored tables set up by one address.
         sockets: open sockets in all.
         sockets_per_address: open sockets of one address.
         message: bytes of a message or request.
         text: bytes of a request with a recorded game.
         requests: HTTP requests.
         new_tables: new tables.
-        games: recorded games sent in, and first reviews of games of tables.
+        games: uploaded games, and first reviews of games of tables.
         wrong_keys: wrong keys and invitations. Right ones are not counted.
         messages: messages per second of one socket.
         patience: seconds in which a request's head, its body, and a socket's first message must arrive.
         unread: seconds in which a client must read what the server sends.
-        thinking: seconds that an agent has for a decision.
+        thinking: seconds for a decision of an agent.
         reviews: reviews that run or wait.
         reviewing: seconds that a review may take.
         days: days until a table without decisions is deleted.
@@ -76,7 +76,7 @@ class Rate:
 
     Args:
         per_second: tokens added per second.
-        what: the limited thing, as the refusal calls it.
+        what: the limited thing, in words for the refusal.
         at_once: size of the bucket.
         clock: returns seconds, as `time.monotonic` does.
     """
@@ -91,7 +91,7 @@ class Rate:
         """Take a token of a client.
 
         Raises:
-            Refused: if the client has none. Then nothing is taken.
+            Refused: if the client has none.
         """
         now = self._clock()
         tokens, then = self._tokens.get(client, (self._most, now))
@@ -106,7 +106,7 @@ class Rate:
 
 
 def client_of(address: str) -> str:
-    """Return the unit that limits count: the IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the client of an address: the IPv4 address, or the /64 network of an IPv6 address."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

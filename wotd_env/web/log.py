@@ -1,4 +1,4 @@
-"""The log of `wotd serve`: messages for the operator, without lines that clients can cause at will."""
+"""The log of `wotd serve`: messages for the operator, without those that clients can cause."""
 
 from __future__ import annotations
 

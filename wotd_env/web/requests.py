@@ -1,7 +1,7 @@
-"""Messages from clients: their schemas, and the readers that check them.
+"""Schemas and readers of the messages from clients.
 
-msgspec checks types and sizes while it reads the JSON. The rules, positions and games in a message are checked by the
-package itself. Every reader raises `Refused` with the wrong field, its value and the allowed values.
+msgspec checks types and sizes of the JSON. The package itself checks rules, positions and games. Every reader raises
+`Refused` with the wrong field, its value and the allowed values.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wotd_env.notation import RecordedGame, parse_game, parse_position
 from wotd_env.web.limits import Refused
 
 KINDS = ("here", "invited", "open", "agent")
-"""Who takes a seat: a person at the host's screen, one with an invitation, anyone, or an agent."""
+"""Kinds of seats: for a person at the host's screen, a person with an invitation, anyone, or an agent."""
 NAME_LENGTH = 24
 """Maximum number of characters of a name."""
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds before a decision that no person takes."""
 
-_LEAST_AMONG_AGENTS = 0.2  # seconds of pace: no person slows a table of agents down
-_MAX_TURNS = 1000  # the length of a game is memory and disk
+_LEAST_AMONG_AGENTS = 0.2  # seconds of pace; no person slows down a table of agents
+_MAX_TURNS = 1000  # limits memory and disk
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -47,20 +47,20 @@ class Hello(Message, tag="hello"):
 
 
 class Act(Message, tag="act"):
-    """A decision: its number in the game, and the action's number or word."""
+    """A decision: its index in the game, and the number or word of the action."""
 
     ply: _Whole
     action: _Whole | _Word
 
 
 class Next(Message, tag="next"):
-    """The wish for the next game. `game` is the number of the finished one."""
+    """A request for the next game. `game` is the number of the finished one."""
 
     game: _Whole
 
 
 class Named(Message):
-    """Base of messages with the name of a person."""
+    """Base of messages with a person's name."""
 
     name: _Name = ""
 
@@ -71,7 +71,7 @@ class Named(Message):
 
 
 class Join(Named):
-    """The wish for a seat, by invitation or at an open seat."""
+    """A request for a seat, by invitation or at an open seat."""
 
     invitation: _Word | None = None
     seat: _Whole | None = None
@@ -84,7 +84,7 @@ class Invitation(Message):
 
 
 class HandOver(Message):
-    """The wish that an agent plays a seat."""
+    """A request to give a seat to an agent."""
 
     seat: _Whole
     agent: _Word
@@ -151,7 +151,7 @@ def _refused(value: Any, error: str) -> Refused:
     if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
         field = f"{field}.{unset[2][:NAME_LENGTH]}".strip(".")
         return Refused(400, f"{field} {'is missing' if unset[1] == 'missing' else 'is unknown here'}", field)
-    if not reason.startswith(("Expected", "Invalid")):  # from a check of ours
+    if not reason.startswith(("Expected", "Invalid")):  # from a __post_init__
         return Refused(400, f"{field}: {reason}" if field else reason, field or reason.partition(" ")[0])
     wanted = reason.partition(", got")[0].removeprefix("Expected ")
     for kind, words in _IN_WORDS.items():
@@ -168,7 +168,7 @@ def _show(value: Any) -> str:
 
 
 def check_table(table: NewTable, rules: Rules) -> None:
-    """Check the parts of a new table that depend on each other. Agents are not checked here."""
+    """Check the seats and the pace of a new table. Its agents are checked by `Tables.create`."""
     if len(table.seats) != rules.players:
         reason = f"seats must have one entry for each of the {rules.players} players, got {len(table.seats)}"
         raise Refused(400, reason, "seats")
@@ -188,8 +188,8 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
     except ValueError as error:
         raise Refused(400, str(error), "position") from None
     if state["phase"][0] == Phase.OVER:
-        raise Refused(400, "position must be one of a running game; the game is over there", "position")
-    state["rng"] = 0  # the writer of a stream would know the dice to come
+        raise Refused(400, "position must be of a running game; this game is over", "position")
+    state["rng"] = 0  # else the writer of the position would know future dice
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
     return _with_few_turns(rules, "position"), state
@@ -215,7 +215,7 @@ def _with_few_turns(rules: Rules, field: str) -> Rules:
 
 
 def parse_recorded(text: str) -> RecordedGame:
-    """Return a game from its text, or a game without decisions from a position."""
+    """Return a recorded game from its text. A position gives a game without decisions."""
     try:
         if text.lstrip().startswith("["):
             recorded = parse_game(text)

@@ -1,4 +1,4 @@
-"""Values of positions and decisions as JSON: help during a game, and its review afterwards."""
+"""Values of positions and decisions as JSON: help during a game, and the review after it."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ def advise(game: Game, states: States) -> list[Advised]:
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
-    """Return every seat's chance to win. A shared victory counts in shares.
+    """Return every seat's chance to win. A shared victory counts as a share.
 
-    The equity gives the chance of the seat to act. The others share the rest in the proportions of `before`.
+    The equity gives the chance of the seat to act. The other seats share the rest in the proportions of `before`.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        equity: of the seat to act.
-        before: the chances at an earlier position.
+        equity: equity of the seat to act.
+        before: chances at an earlier position.
     """
     n = game.rules.players
     if game.is_over(state)[0]:
@@ -123,7 +123,7 @@ def even(game: Game) -> list[float]:
 
 
 def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the best choices, best first, with the loss of each in chances to win."""
+    """Return the best choices, best first, with the loss of each in win chances."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
     return [
@@ -138,9 +138,9 @@ def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> 
 
 
 def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
-    """Return the rounds of the roll-off of a seed: five faces for each seat, None if it does not roll (no tie).
+    """Return the rounds of the roll-off of a seed: five faces for each seat, None for a seat that does not roll.
 
-    Every round after the first is rolled by the seats that tied in the round before.
+    In rounds after the first, only the seats that tied before roll.
     """
     rounds = game.roll_off(seed).tolist()
     return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
@@ -170,11 +170,10 @@ def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
 
 
 def _names(recorded: RecordedGame) -> list[str]:
-    """Return the names of the players. Unprintable ones become "Player A" and so on."""
-    seats = enumerate(recorded.players)
+    """Return the names of the players. Unprintable and missing ones become "Player A" and so on."""
     return [
-        name if name.isprintable() and name.strip("? ") else f"Player {views.SEATS[seat]}"
-        for seat, name in seats
+        name if name.isprintable() and name.strip("? ") else f"Player {letter}"
+        for name, letter in zip(recorded.players, views.SEATS, strict=False)
     ]
 
 

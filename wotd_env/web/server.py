@@ -1,4 +1,4 @@
-"""The state that all requests share: tables, agents, reviews and rates. It is `app.state.server`."""
+"""The shared state of all requests, `app.state.server`: tables, agents, reviews and rates."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Server:
     """The shared state of all requests.
 
     Args:
-        store: the file of tables.
-        policies: name -> policy, agents beside those of every server.
+        store: the database of tables.
+        policies: name -> policy, agents of this server besides the standard ones.
         limits: limits for clients.
     """
 
@@ -86,7 +86,7 @@ class Server:
         return self._tables
 
     def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:
-        """Keep a review; drop the oldest ones if all together are too large."""
+        """Cache a review. The oldest ones are dropped if the cache is too large."""
         self.reviewed[which] = content
         while sum(map(len, self.reviewed.values())) > _KEPT_BYTES:
             del self.reviewed[next(iter(self.reviewed))]
@@ -109,12 +109,12 @@ def server_of(connection: HTTPConnection) -> Server:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the client as limits count it."""
+    """Return the client, see `limits.client_of`."""
     return client_of(connection.client.host if connection.client else "")
 
 
 def _compile() -> None:
-    """Compile all kernels by using them once."""
+    """Compile all kernels by calling them once."""
     game, actions = game_of(Rules(spaces=0)), list[int]()
     state = game.new(1, seed=0)
     policies = [make_policy("greedy"), make_policy("planner")]

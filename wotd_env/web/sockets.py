@@ -29,14 +29,14 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class _Client(NamedTuple):
-    """A client at a table, whose key was right."""
+    """A client at a table, with a valid key."""
 
     server: Server
     socket: WebSocket
     table: Table
     key: str
     changed: asyncio.Event
-    """set if the client must get a new view"""
+    """set if the client needs a new view"""
 
     def viewer(self) -> Viewer:
         return self.server.tables.viewer(self.table, self.key)
@@ -46,7 +46,7 @@ async def serve_socket(socket: WebSocket) -> None:
     """Serve a socket until it is closed."""
     server = server_of(socket)
     try:
-        await socket.accept()  # browsers hide why a handshake fails, but not why a socket is closed
+        await socket.accept()  # browsers show the reason for a closed socket, but not for a failed handshake
         with _counted(server, address_of(socket)):
             await _serve(server, socket, server.tables.find(socket.path_params["table"]))
     except Refused as refused:
@@ -61,8 +61,8 @@ async def serve_socket(socket: WebSocket) -> None:
 
 
 def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
-    """Return whether an error only says that the client is gone, or too slow."""
-    if isinstance(error, RuntimeError):  # Starlette's, for a message after the end
+    """Return whether the client of an error is gone or too slow."""
+    if isinstance(error, RuntimeError):  # Starlette raises it for a message after the end
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
 
@@ -84,7 +84,7 @@ def _counted(server: Server, address: str) -> Iterator[None]:
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
-    """Read the key of a client, then send views and obey messages until either ends."""
+    """Check the key of a client, then send views and obey messages until one of them ends."""
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)
@@ -117,7 +117,7 @@ async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
 
 
 async def _receive(socket: WebSocket) -> str:
-    """Return the next message. One in bytes counts as empty."""
+    """Return the next message. A binary message counts as empty."""
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
@@ -131,7 +131,7 @@ async def _send(socket: WebSocket, kind: str, content: dict[str, Any]) -> None:
 
 
 async def _obey(client: _Client) -> None:
-    """Obey the messages of a client until its socket is closed."""
+    """Execute the messages of a client until its socket is closed."""
     server, socket, table = client.server, client.socket, client.table
     rate = Rate(server.limits.messages, "messages", server.limits.messages * 3)
     while True:
@@ -149,7 +149,7 @@ async def _obey(client: _Client) -> None:
                 await socket.close(_TOO_FAST, "too many messages")
                 return
             if refused.status == 409:
-                client.changed.set()  # the client has missed something
+                client.changed.set()  # the client has an old view
 
 
 async def _push(client: _Client) -> None:

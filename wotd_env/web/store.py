@@ -1,7 +1,7 @@
 """Tables on disk, in SQLite. Every decision is written before any client sees it.
 
-Positions are stored without their random streams: the file does not reveal future dice. Written data survives a killed
-process. If the machine itself fails, the last moments can be missing.
+Positions are stored without their random streams, so the file does not reveal future dice. Written data survives a
+killed process. If the machine fails, the last decisions can be missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wotd_env.core.state import STATE, States
 
 __all__ = ["Played", "Step", "Store"]
 
-_APPLICATION = 0x776F7473  # "wots", the mark of our files
+_APPLICATION = 0x776F7473  # "wots", the application id of these files
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -52,14 +52,14 @@ class Played(NamedTuple):
 
 
 class Store:
-    """The file of tables. One process may open it at a time, and must use it in one thread.
+    """The database of tables. Only one process can open it at a time, and must use it in one thread.
 
     Args:
         file: path. A new file is readable by its owner only.
 
     Raises:
-        ValueError: if another process has opened it, or it is another kind of file.
-        OSError: if it cannot be written.
+        ValueError: if another process has opened it, or it is not such a database.
+        OSError: if it is not writable.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -75,8 +75,13 @@ class Store:
                 self._db.close()
                 raise
         except sqlite3.DatabaseError as error:
-            why = "another server has it open" if "locked" in str(error) else f"it is not: {error}"
-            raise ValueError(f"{file} must be a database of tables of this server; {why}") from None
+            if "locked" in str(error):
+                raise ValueError(
+                    f"{file} is open in another server; stop it, or name another --file"
+                ) from None
+            raise ValueError(
+                f"{file} is not a database of this server: {error}; name another --file"
+            ) from None
 
     def _open(self, new: bool) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -120,7 +125,7 @@ class Store:
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the time of each table's last event, seconds since 1970, oldest first."""
+        """Return the last event of each table, seconds since 1970, oldest first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
@@ -158,7 +163,7 @@ class Store:
 
 
 def _is_new(database: sqlite3.Connection) -> bool:
-    """Return whether a database is empty. Nothing is written.
+    """Return whether a database is empty, without writing to it.
 
     Raises:
         sqlite3.DatabaseError: if it is a database of another application or format.
@@ -166,7 +171,7 @@ def _is_new(database: sqlite3.Connection) -> bool:
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    # Files of the first versions have no mark.
+    # Files of the first versions have no application id.
     if tables and application != _APPLICATION and (application or not tables >= {"tables", "games", "steps"}):
         raise sqlite3.DatabaseError("it belongs to another application")
     if tables and version != _FORMAT:

@@ -1,4 +1,4 @@
-"""A table: its seats, its present game, and the view that each client gets."""
+"""A table: its seats, its present game, and the view for each client."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from wotd_env.core.position import SEATS, parse_position, position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
+from wotd_env.rendering.text import listed
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
 from wotd_env.web.review import Advised, even
@@ -25,7 +26,7 @@ __all__ = ["Seat", "Table", "Viewer"]
 
 @dataclass
 class Seat:
-    """A seat and its player. Keys and invitations are stored as digests."""
+    """A seat and its player, with digests of its key and invitation."""
 
     kind: str
     name: str
@@ -35,7 +36,7 @@ class Seat:
 
     @property
     def taken(self) -> bool:
-        """Whether somebody plays it."""
+        """Whether the seat has a player."""
         return self.agent is not None or self.key is not None
 
 
@@ -45,9 +46,9 @@ class Viewer(NamedTuple):
     key: str
     """the digest of the key"""
     host: bool
-    """whether it is the key of the host, who set up the table"""
+    """whether this is the host, who set up the table"""
     seats: list[int]
-    """the seats that it plays"""
+    """the seats of the viewer"""
 
 
 @dataclass(eq=False)
@@ -57,23 +58,23 @@ class Table:
     Attributes:
         id: name of the table.
         rules: of its games.
-        begins: first position, STATE (1,), of its first game, if one was given.
+        begins: requested first position of the first game, STATE (1,), or None.
         seats: in turn order.
-        help: whether everybody sees values of positions and choices.
-        pace: seconds before a decision that no person takes.
+        help: whether everybody sees win chances and hints.
+        pace: seconds before each decision of an agent or forced decision.
         host: digest of the host's key.
         watch: digest of the spectators' key.
         number: number of the game, from 1; 0 before the first.
-        states: STATE (1,) each: the first position, then the one after every decision.
+        states: the first position and the position after each decision, STATE (1,) each.
         steps: the decisions.
         roll_off: rounds of the roll for the start, see `review.roll_off_of`; None if there was none.
-        by: the client that set up the table, if this process knows it.
+        by: the client that set up the table; empty after a restart.
         touched: time of the last event, seconds since 1970.
         listeners: events that are set after every change.
-        connected: open sockets by digest of their keys.
-        timer: of the next decision that no person takes.
-        advice: the task that values the present position, once somebody has asked.
-        stood: every seat's chance to win, as last valued.
+        connected: number of open sockets by digest of their keys.
+        timer: of the next decision of an agent or forced decision.
+        advice: the task that values the present position, once somebody has asked for help.
+        stood: every seat's chance to win at the last valued position.
     """
 
     id: str
@@ -165,10 +166,10 @@ class Table:
         return cls(table, rules, begins, seats, **kept)
 
     def show(self, played: Played | None, number: int) -> None:
-        """Show a stored game, or the empty board before the first game (None).
+        """Load a stored game, or the empty board before the first game (None).
 
         Raises:
-            ValueError: if it does not follow the table's rules.
+            ValueError: if the game breaks the table's rules.
         """
         self.number = number
         if played is None:
@@ -188,16 +189,16 @@ class Table:
             listener.set()
 
     def view(self, viewer: Viewer, log_from: int = 0) -> dict[str, Any]:
-        """Return the table as a client may see it, as JSON. The log starts at decision `log_from`."""
+        """Return the table as JSON for a client. The log starts at decision `log_from`."""
         game, names = self.game, self.names
         playing = self.status == "playing"
-        # forced decisions are taken by the server
+        # The server takes forced decisions.
         mine = playing and int(self.state["player"][0]) in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
         shown = views.show(game, self.state, names)
         if self.status == "waiting":
             free = [f"seat {SEATS[seat]}" for seat in self.waiting_for]
-            shown["words"] = f"Waiting for {views.listed(free)}." if free else "The game is about to begin."
+            shown["words"] = f"Waiting for {listed(free)}." if free else "The game is about to begin."
         return {
             "table": self.id,
             "game": self.number,
@@ -211,9 +212,6 @@ class Table:
             **shown,
             "seats": [self._seat(number, shown, viewer) for number in range(self.rules.players)],
             "moved": last["moves"] if last else [],
-            "kept": views.kept(self.state, self.states[-2], self.steps[-1].action)
-            if self.steps
-            else [False] * 5,
             "roll_off": self.roll_off,
             "choices": views.choices(game, self.state, names) if mine else [],
             "log_from": min(log_from, self.ply),
@@ -235,7 +233,7 @@ class Table:
         }
 
     def entry(self) -> dict[str, Any]:
-        """Return the table as the list of open tables shows it."""
+        """Return the table as an entry of the list of open tables."""
         seats = [
             {
                 "seat": number,
@@ -245,8 +243,7 @@ class Table:
             }
             for number, seat in enumerate(self.seats)
         ]
-        minutes = int((time.time() - self.touched) / 60)
-        return {"table": self.id, **self.outline(), "seats": seats, "open": self.open, "minutes": minutes}
+        return {"table": self.id, **self.outline(), "seats": seats, "open": self.open}
 
     @property
     def open(self) -> list[int]:

@@ -1,6 +1,6 @@
-"""All tables of a server. Every change of a table happens here, and is written to disk first.
+"""All tables of a server: every change of a table, which is first written to disk.
 
-All methods run in the event loop. A method without `await` finishes before any other starts.
+All methods run in the event loop. A method without `await` finishes before another one starts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = ["Keys", "Tables"]
 
 _DAY = 86400  # seconds
 _LISTED = 50  # open tables in all
-_LISTED_PER_ADDRESS = 5  # open tables: nobody can fill the list
-_AGAIN = 5  # seconds until a failed write is tried again
+_LISTED_PER_ADDRESS = 5  # open tables; one client cannot fill the list
+_AGAIN = 5  # seconds until a failed write is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data can raise."""
 
@@ -54,7 +54,7 @@ class Tables:
     """All tables of a server.
 
     Args:
-        store: the file of tables.
+        store: the database of tables.
         agents: the agents.
         limits: limits for clients.
 
@@ -72,21 +72,21 @@ class Tables:
                 store.forget(name)
 
     def resume(self) -> None:
-        """Continue all games. A table that is damaged on disk is left out, and stays on disk."""
+        """Continue all games. A damaged table is skipped, and stays on disk."""
         for name, touched in self._store.tables().items():
             try:
                 table = Table.from_settings(name, self._store.settings(name))
                 number = max(self._store.games(name), default=0)
                 table.show(self._store.game(name, number), number)
             except _DAMAGE as error:
-                _log.error("table %s is damaged, and left out: %s: %s", name, type(error).__name__, error)
+                _log.error("table %s is damaged and skipped: %s: %s", name, type(error).__name__, error)
                 continue
             table.touched = touched
             self._tables[name] = table
             self._go_on(table)
 
     async def close(self) -> None:
-        """Stop all timers and tasks. All decisions are on disk."""
+        """Stop all timers and tasks."""
         for table in self._tables.values():
             if table.timer:
                 table.timer.cancel()
@@ -97,7 +97,7 @@ class Tables:
     def find(self, name: str) -> Table:
         """Return a table."""
         if name not in self._tables:
-            raise Refused(404, "there is no such table, or it is gone")
+            raise Refused(404, "this table does not exist or was deleted")
         return self._tables[name]
 
     def viewer(self, table: Table, key: str) -> Viewer:
@@ -110,25 +110,18 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the tables that anybody may join, newest first, a few of each client."""
+        """Return the tables with open seats, newest first, at most a few of each client."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self._tables.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # made by an earlier process
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # from before a restart
                     found.append(table.entry())
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table.
-
-        Args:
-            wanted: the request.
-            rules: its rules.
-            position: its first position, STATE (1,), if it gives one.
-            by: the client.
-        """
+        """Set up a table, with the rules and the first position, STATE (1,) or None, of a request of client `by`."""
         oldest = self._find_room(by)
         for number, seat in enumerate(wanted.seats):
             if seat.agent:
@@ -200,14 +193,7 @@ class Tables:
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take a decision.
-
-        Args:
-            table: the table.
-            viewer: the player.
-            ply: number of the decision. It shows that the page has seen all earlier ones.
-            action: number of the action, or its word in the notation.
-        """
+        """Take decision `ply` of a game: a number of an action, or its word in the notation."""
         if table.status != "playing":
             why = "the game is over" if table.status == "over" else "the game has not begun"
             raise Refused(409, f"there is no decision to take: {why}", "ply")
@@ -223,13 +209,7 @@ class Tables:
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
-        """Start the next game.
-
-        Args:
-            table: the table.
-            viewer: a player or the host.
-            game: number of the finished game.
-        """
+        """Start the next game after the finished game with number `game`."""
         if not viewer.seats and not viewer.host:
             raise Refused(403, "spectators cannot start a game")
         if table.status != "over" or game != table.number:
@@ -248,7 +228,7 @@ class Tables:
         try:
             advised = await asyncio.shield(advice)
         except Exception:
-            if table.advice is advice:  # the next request tries again
+            if table.advice is advice:  # the next request repeats the call
                 table.advice = None
             raise Refused(503, "the position could not be valued in time", wait=_AGAIN) from None
         stood = chances(game, state, advised.equity, table.stood)
@@ -276,7 +256,7 @@ class Tables:
             other = Table(table.id, table.rules, None, table.seats, False, 0, "", "")
             other.show(played, number)
             recorded = other.recorded()
-            str(recorded)  # checks that every position follows from the one before
+            str(recorded)  # checks every position
         except _DAMAGE as error:
             _log.error(
                 "game %d of table %s is damaged: %s: %s", number, table.id, type(error).__name__, error
@@ -313,12 +293,12 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            state["rng"] = seed  # breaks ties; `reset(seed=...)` would forget the loser
+            state["rng"] = seed  # for ties; `reset(seed=...)` would forget the loser
             game.reset(state, roll=False)
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
-        state["rng"] = self.random()  # players have seen the roll-off, which comes from the seed
+        state["rng"] = self.random()  # the seed may have shown players the roll-off
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -352,7 +332,7 @@ class Tables:
         if table.status == "waiting" and not table.waiting_for:
             try:
                 self._begin(table)
-            except Refused:  # the last seat is taken all the same
+            except Refused:  # the last seat stays taken
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
         elif table.status == "playing" and (
             len(table.legal) == 1 or table.seats[int(table.state["player"][0])].agent
@@ -360,7 +340,7 @@ class Tables:
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
-        """Take the next decision after a while, unless another event comes first."""
+        """Take the next decision after some seconds, unless another event comes first."""
 
         def begin() -> None:
             task = asyncio.create_task(self._decide(table))
@@ -370,7 +350,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table) -> None:
-        """Take a forced decision, or that of an agent."""
+        """Take a forced decision or the decision of an agent."""
         which, legal = (table.number, table.ply), table.legal
         agent = table.seats[int(table.state["player"][0])].agent
         if len(legal) == 1:
@@ -395,13 +375,13 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before a client may set up another one, if there is one to remove.
+        """Return the table to remove before a client sets up another one, or None.
 
-        That is the oldest table, if it has been idle for the allowed days, or for one day if the server is full.
+        It is the oldest table, if it has been idle for the allowed days, or for one day if the server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self._tables.values()) >= most:
-            raise Refused(429, f"you have set up {most} tables; that is the most", wait=3600)
+            raise Refused(429, f"you have set up {most} tables, which is the most", wait=3600)
         full = len(self._tables) >= self._limits.tables
         idle = [table for table in self._tables.values() if not table.listeners]
         oldest = min(idle, key=lambda table: table.touched, default=None)
@@ -420,7 +400,7 @@ class Tables:
 
 
 def _log_failure(advice: asyncio.Task[Any]) -> None:
-    """Log an unexpected error of the advisor. It logs late answers itself."""
+    """Log an unexpected error of the advisor. `Asked` logs late answers."""
     if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
         _log.error("the advisor failed", exc_info=error)
 
@@ -444,7 +424,7 @@ def _same(one: str, other: str) -> bool:
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """Refuse a change that cannot be written to disk."""
+    """Refuse a change if it cannot be written to disk."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,6 +1,6 @@
-"""Games as JSON, as a page shows them: the position, its choices, and the decisions so far.
+"""Games as JSON for the page: the position, its choices, and the decisions so far.
 
-A page knows no rules. All that it shows of an action is derived here, from the action's number and the engine.
+The page knows no rules. This module derives everything that it shows of an action from the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
-from wotd_env.rendering.text import ANIMALS, describe_due
+from wotd_env.rendering.text import ANIMALS, describe_due, describe_result, winners
 
 __all__ = [
     "ANIMALS",
@@ -25,8 +25,6 @@ __all__ = [
     "SEATS",
     "action_in_words",
     "choices",
-    "kept",
-    "listed",
     "result",
     "rule_in_words",
     "rules_in_words",
@@ -35,7 +33,7 @@ __all__ = [
 ]
 
 ANY_POWER = 5
-"""The power of a seat with `powers="any"`: one of its choice."""
+"""The power of a seat with `powers="any"`: any one of the five."""
 
 _KINDS = {
     Action.STOP_ROLLING: "stop",
@@ -52,7 +50,7 @@ _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
 
 def rules_in_words(rules: Rules) -> str:
-    """Return rules in one line, without the usual ones."""
+    """Return rules in one line. Default values are left out, except players and powers."""
     unusual = [
         name for name in ("spaces", "immunity", "dead_pieces") if getattr(rules, name) != getattr(Rules, name)
     ]
@@ -79,8 +77,9 @@ def rule_in_words(rules: Rules, name: str) -> str:
 
 
 def show(game: Game, state: States, names: Sequence[str]) -> dict[str, Any]:
-    """Return all visible parts of a position, STATE (1,). `names` are those of the seats."""
-    rules, record = game.rules, state[0]
+    """Return all visible parts of a position, STATE (1,), given the names of the seats."""
+    rules, record, over = game.rules, state[0], result(game, state, names)
+    due = "" if over else f"Turn {record['turn'] + 1}: {names[record['player']]} {describe_due(state)}."
     return {
         "turn": int(record["turn"]),
         "player": int(record["player"]),
@@ -94,55 +93,26 @@ def show(game: Game, state: States, names: Sequence[str]) -> dict[str, Any]:
         "used": [bool(record["used"] >> seat & 1) for seat in range(rules.players)],
         "scores": game.scores(state)[0].tolist(),
         "position": position(rules, state),
-        "words": _news(game, state, names),
+        "words": over["words"] if over else due,
     }
-
-
-def _news(game: Game, state: States, names: Sequence[str]) -> str:
-    record = state[0]
-    if over := result(game, state, names):
-        return str(over["words"])
-    return f"Turn {record['turn'] + 1}: {names[record['player']]} {describe_due(state)}."
 
 
 def result(game: Game, state: States, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the result of a game, STATE (1,), or None if it is not over."""
     if not game.is_over(state)[0]:
         return None
-    rewards, scores = game.rewards(state)[0], game.scores(state)[0].tolist()
-    truncated = bool(state["truncated"][0])
-    winners = [] if truncated else np.flatnonzero(rewards == rewards.max()).tolist()
-    if truncated:
-        words = "The limit of turns is reached; nobody wins."
-    elif len(winners) == 1:
-        words = f"{names[winners[0]]} wins with {scores[winners[0]]} points."
-    else:
-        words = f"{listed([names[seat] for seat in winners])} share the victory."
+    words = describe_result(game, state, names)
     return {
-        "truncated": truncated,
-        "winners": winners,
-        "scores": scores,
-        "rewards": [round(float(reward), 6) for reward in rewards],
-        "words": words,
+        "truncated": bool(state["truncated"][0]),
+        "winners": winners(game, state),
+        "scores": game.scores(state)[0].tolist(),
+        "rewards": [round(float(reward), 6) for reward in game.rewards(state)[0]],
+        "words": f"{words[0].upper()}{words[1:]}.",
     }
-
-
-def kept(state: States, before: States, action: int) -> list[bool]:
-    """Return which dice of a position were kept in its last roll, given the decision before it."""
-    held = [False] * DICE
-    if before["phase"][0] == Phase.KEEP and action < Action.STOP_ROLLING:
-        faces = state["dice"][0].tolist()
-        for die in range(DICE):
-            if action >> die & 1:
-                face = int(before["dice"][0, die])
-                held[next(i for i in range(DICE) if faces[i] == face and not held[i])] = True
-    return held
 
 
 def _moves(before: States, after: States) -> list[dict[str, int]]:
     """Return the pieces that have moved."""
-    if before["pieces"].tobytes() == after["pieces"].tobytes():
-        return []
     return [
         {
             "seat": seat,
@@ -189,7 +159,7 @@ def _choice(
 def step(
     game: Game, before: States, action: int, after: States, names: Sequence[str], note: str | None = None
 ) -> dict[str, Any]:
-    """Return a decision: STATE (1,) before it, and after it and the roll that followed."""
+    """Return a decision, given the positions, STATE (1,), before it and after its roll."""
     record = before[0]
     decided = before.copy()
     game.decide(decided, [action], validate=False)
@@ -211,7 +181,7 @@ def step(
 def _parts(
     rules: Rules, record: np.void, action: int
 ) -> tuple[str, int | None, list[int] | None, int | None]:
-    """Return the kind of an action, its path, the seats of a swap, and the power that it uses."""
+    """Return the kind of an action, its path, the seats of its swap, and its power."""
     power = power_of(action)
     kind, path, seats = "keep", None, None
     if action in _KINDS:
@@ -243,8 +213,3 @@ def _words(rules: Rules, state: States, after: States, action: int, names: Seque
     if action == Action.PASS:
         return "pass: no piece can move by the dice"
     return describe_decision(rules, state[0], after[0], action)
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

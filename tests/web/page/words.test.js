@@ -11,7 +11,7 @@ import {
   verdictOf,
   worstOf,
 } from "../../../wotd_env/web/static/grades.js";
-import { ableAgent, firstSeat, playersOf, requestOf, whyNot } from "../../../wotd_env/web/static/offers.js";
+import { ableAgent, firstSeat, playersOf, requestOf } from "../../../wotd_env/web/static/offers.js";
 import {
   colorsOpen,
   explainPower,
@@ -95,24 +95,43 @@ test("every power is explained", () => {
   assert.equal(explainPower(5, false, "Ann").length, 6);
 });
 
-test("agents that cannot play the rules say why", () => {
-  const agents = [
-    { name: "planner", words: "", players: [2, 3] },
-    { name: "ppo", words: "", players: [2] },
-  ];
-  assert.equal(whyNot(agents[1], 2), "");
-  assert.equal(whyNot(agents[1], 3), "ppo is made for 2 players only");
-  assert.equal(whyNot(agents[0], 5), "planner is made for 2 or 3 players only");
+test("an agent that cannot play the rules is not selected", () => {
+  const able = { words: "", plays: true, why: "" };
+  const unable = { words: "", plays: false, why: "ppo is not made for own powers" };
   assert.equal(
-    whyNot({ name: "td", words: "", plays: false, why: "td is not made for own powers" }, 2),
-    "td is not made for own powers",
+    ableAgent(
+      [
+        { name: "planner", ...able },
+        { name: "ppo", ...able },
+      ],
+      "ppo",
+    ),
+    "ppo",
   );
-  assert.equal(ableAgent(agents, "ppo", 2), "ppo");
-  assert.equal(ableAgent(agents, "ppo", 3), "planner");
+  assert.equal(
+    ableAgent(
+      [
+        { name: "planner", ...able },
+        { name: "ppo", ...unable },
+      ],
+      "ppo",
+    ),
+    "planner",
+  );
+  assert.equal(
+    ableAgent(
+      [
+        { name: "ppo", ...unable },
+        { name: "greedy", ...able },
+      ],
+      "ppo",
+    ),
+    "greedy",
+  );
 });
 
 test("a continued game keeps its opponents", () => {
-  const agents = [{ name: "greedy", words: "", players: [2] }];
+  const agents = [{ name: "greedy", words: "", plays: true, why: "" }];
   assert.deepEqual(firstSeat(1, ["Ann", "greedy"], agents, "Me"), {
     kind: "agent",
     name: "",

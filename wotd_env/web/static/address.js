@@ -1,4 +1,4 @@
-/** The part of an address behind its #, which says what the page shows. */
+/** The part of an address after its #, which selects the shown part of the page. */
 
 /**
  * Split an address; its parts are percent-encoded because a position contains slashes.
@@ -15,7 +15,7 @@ export function readAddress(hash) {
 }
 
 /**
- * Return the address at which a game goes on from a position.
+ * Return the address that continues a game from a position.
  * @param {string} position
  * @param {string[]} players names of the seats
  */

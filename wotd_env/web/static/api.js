@@ -39,18 +39,11 @@ export async function ask(path, { key = null, body } = {}) {
 }
 
 /**
- * Return all agents, and which of them play some rules or the rules of a position. A server without this request is
- * asked for how many players each agent is made.
+ * Return all agents, and whether each plays some rules or the rules of a position.
  * @param {{rules?: object, position?: string}} wanted
  * @returns {Promise<Agent[]>}
  */
-export async function agentsFor(wanted) {
-  try {
-    return (await ask("/api/agents", { body: wanted })).agents;
-  } catch {
-    return (await ask("/api/setup")).agents;
-  }
-}
+export const agentsFor = async (wanted) => (await ask("/api/agents", { body: wanted })).agents;
 
 const memory = new Map(); // used until the next reload if the browser refuses to store anything
 

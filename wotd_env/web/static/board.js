@@ -9,7 +9,7 @@ import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 const NUMBERED = 5;
 
 /**
- * What a board shows.
+ * The content of a board.
  * @typedef {{state: State, names: string[], moved: Move[], marks: Map<string, CellMark>, immunity: boolean,
  *   hidden?: boolean}} Shown `moved` are the last moves; `immunity`: pieces at home cannot be swapped (R14); `hidden`:
  *   no pieces are drawn
@@ -64,7 +64,7 @@ function makeCell(path, space, spaces) {
 }
 
 /**
- * Let taps and the arrow keys choose cells; one cell at a time can be reached by Tab.
+ * Choose cells by taps and arrow keys. One cell at a time is in the Tab order.
  * @param {HTMLElement} grid
  * @param {HTMLElement[][]} cells
  * @param {(path: number, space: number|null) => void} pick
@@ -118,7 +118,7 @@ function walkWithArrows(grid, cells, pick) {
 }
 
 /**
- * Return all that is drawn in a cell and said about it.
+ * Return the drawings and the words of a cell.
  * @param {number} path
  * @param {number} space
  * @param {number} spaces

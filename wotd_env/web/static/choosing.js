@@ -1,11 +1,11 @@
-/** Choosing on the board: which cells are marked, and what a tap on a cell means. */
+/** Choices on the board: the marked cells, and the effect of a tap. */
 
 import { POWERS } from "./words.js";
 
 /** @import {CellMark, Choice, View} from "./types.js" */
 
 /**
- * What is chosen but not confirmed: choices to confirm, or the seats of one or two pieces on a path for a swap.
+ * An unconfirmed choice: choices to confirm, or the seats of one or two pieces on a path for a swap.
  * @typedef {{offered: Choice[], picked: number[], path: number}} Chosen
  */
 
@@ -56,7 +56,7 @@ function markMoves(marks, choice, { offered }, colors) {
 }
 
 /**
- * Return what a tap does.
+ * Return the effect of a tap.
  * @param {View} view
  * @param {Chosen} chosen before the tap
  * @param {number} path
@@ -101,7 +101,7 @@ function tapForSwap(view, before, path, space) {
 }
 
 /**
- * Return the choices that no cell of the board stands for, in the order of their buttons.
+ * Return the choices without a cell on the board, in the order of their buttons.
  * @param {View} view
  */
 export function choicesBeside(view) {
@@ -112,7 +112,7 @@ export function choicesBeside(view) {
 }
 
 /**
- * Return what can be done on the board, in words.
+ * Return a tip for the board in words.
  * @param {Choice[]} choices
  */
 export function tipOf(choices) {

@@ -1,4 +1,4 @@
-/** Dice: five buttons to choose those that are kept, and small rows to be read. */
+/** Dice: five buttons to choose the kept ones, and small rows to read. */
 
 import { attribute, glyph, h } from "./dom.js";
 import { FACES } from "./words.js";
@@ -34,9 +34,9 @@ export function makeDice(changed) {
   /**
    * Show dice.
    * @param {number[]} faces by place; -1 is still to be rolled
-   * @param {boolean[]} hold those that are kept
+   * @param {boolean[]} hold the kept ones
    * @param {boolean} choosing whether they can be pressed
-   * @param {boolean[]} rolled those that have just been rolled
+   * @param {boolean[]} rolled the ones just rolled
    */
   function show(faces, hold, choosing, rolled) {
     [held, open] = [[...hold], choosing];
@@ -64,7 +64,7 @@ export function makeDice(changed) {
 const drawDie = (face, look = "") => (face < 0 ? h("span", { class: "blank" }) : glyph(`die-${face}`, look));
 
 /**
- * Draw dice in a row, to be read.
+ * Draw a row of dice to read.
  * @param {number[]} faces
  * @param {boolean[]} [kept]
  */

@@ -1,4 +1,4 @@
-/** The dock: the dice, and the buttons of what can be done next. */
+/** The dock: the dice, and the buttons of the next decision. */
 
 import { choicesBeside, tipOf } from "./choosing.js";
 import { copyButton, glyph, h } from "./dom.js";
@@ -8,7 +8,7 @@ import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
 /** @import {Choice, View} from "./types.js" */
 
 /**
- * What the dock can do at a table.
+ * The acts of the dock at a table.
  * @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts
  */
 
@@ -41,7 +41,7 @@ export function choiceButton(choice, act, look = "") {
 }
 
 /**
- * Return what the dock shows while somebody else is to act.
+ * Return the content of the dock while another player is to act.
  * @param {View} view
  */
 export function otherActs(view) {
@@ -100,7 +100,7 @@ export function moveButtons(view, { offered, picked }, { act, undo }) {
 }
 
 /**
- * Return what the dock shows after the game.
+ * Return the content of the dock after the game.
  * @param {View} view
  * @param {Acts} acts
  */
@@ -113,7 +113,7 @@ export function endButtons({ table, game, result, mine, host }, { next }) {
 }
 
 /**
- * Return what the dock shows before the game: who is missing, and the links of the invitations.
+ * Return the content of the dock before the game: the free seats, and the links of the invitations.
  * @param {View} view
  * @param {{seat: number, invitation: string}[]} invitations
  */

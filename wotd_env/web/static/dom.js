@@ -1,4 +1,4 @@
-/** Elements of the page and the drawings in them. */
+/** Elements and drawings of the page. */
 
 /**
  * Make an element.
@@ -76,7 +76,7 @@ export function errorLine() {
 }
 
 /**
- * Make a button whose work can fail; the message of an error appears below it.
+ * Make a button. If its work fails, the error appears below it.
  * @param {string} label
  * @param {(button: HTMLButtonElement) => Promise<void>} work
  */
@@ -113,7 +113,7 @@ export function copyButton(label, text) {
 }
 
 /**
- * Make a card that says one thing and leads on.
+ * Make a card with a message and a link.
  * @param {string} title
  * @param {string} words
  * @param {string} [href]
@@ -129,7 +129,7 @@ export function noticeCard(title, words, href = "#/", link = "To the tables") {
   );
 }
 
-/** Make a line that says what the page waits for. @param {string} words */
+/** Make a line about something that the page waits for. @param {string} words */
 export const waitLine = (words) =>
   h("p", { class: "waits", role: "status" }, h("span", { class: "dots", "aria-hidden": "true" }), words);
 

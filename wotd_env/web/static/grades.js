@@ -6,7 +6,7 @@ import { capital } from "./words.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
 
-const LEAST_LUCK = 0.02; // equity, below which a roll is not worth a word
+const LEAST_LUCK = 0.02; // equity; less luck is not mentioned
 const WORST = 8;
 
 /** Equity goes from -1/(n-1) to 1; win chance from 0 to 1. @param {number} players */
@@ -86,10 +86,10 @@ export function marksOfStep({ moves }, colors) {
 }
 
 /**
- * Return what there is to say about a decision and its roll.
+ * Return the verdict about a decision and its roll in words.
  * @param {GradedStep} step
  * @param {number} players
- * @returns {{grade: string, decision: string, luck: string}} empty texts where there is nothing to say
+ * @returns {{grade: string, decision: string, luck: string}} empty texts if there is nothing to say
  */
 export function verdictOf(step, players) {
   let decision = "";
@@ -119,7 +119,7 @@ export const worstOf = (steps) =>
     .slice(0, WORST);
 
 /**
- * Return where a review starts: at the first error, else at the start.
+ * Return the first step of a review: the first error, or the start.
  * @param {Review} review
  */
 export const firstStep = ({ graded, steps }) =>

@@ -1,4 +1,4 @@
-/** Hints: the best choices of a decision and what the others cost. */
+/** Hints: the best choices of a decision, and their costs. */
 
 import { h } from "./dom.js";
 import { capital, percent } from "./words.js";
@@ -32,7 +32,7 @@ export function makeHints(act) {
     if (!open) return;
     const current = help?.ply === view.ply && help.game === view.game ? help : null;
     if (!view.choices.length) list.replaceChildren(quiet("Hints come when it is your turn."));
-    else if (!current?.hints.length) list.replaceChildren(quiet("The hint is being worked out …"));
+    else if (!current?.hints.length) list.replaceChildren(quiet("The hint is being computed …"));
     else list.replaceChildren(hintItems(current, act), quiet(sourceOf(current)));
   }
 

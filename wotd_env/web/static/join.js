@@ -7,11 +7,11 @@ import { capital, LETTERS, seatName } from "./words.js";
 /** @import {Entry} from "./types.js" */
 
 /**
- * Show who plays at a table, and ask for a name.
+ * Show the players of a table, and ask for a name.
  * @param {HTMLElement} main
  * @param {string} table
  * @param {string|null} invitation
- * @returns {() => void} what closes it
+ * @returns {() => void} closes it
  */
 export function joinPage(main, table, invitation) {
   if (keys.of(table)) {
@@ -61,7 +61,7 @@ export function joinPage(main, table, invitation) {
 }
 
 /**
- * Ask which seat is free.
+ * Ask the server for the free seat.
  * @param {string} table
  * @param {string} path
  * @param {string|null} invitation

@@ -1,4 +1,4 @@
-/** The page: its address decides which part of it is shown. */
+/** The page: its address selects the shown part. */
 
 import { readAddress } from "./address.js";
 import { keys } from "./api.js";
@@ -14,7 +14,7 @@ const nothing = () => {};
 /** @type {() => void} */
 let close = nothing;
 
-/** @type {Record<string, (...parts: string[]) => () => void>} each returns what closes it */
+/** @type {Record<string, (...parts: string[]) => () => void>} each returns a function that closes it */
 const pages = {
   "": () => lobbyPage(main),
   new: (position, ...players) => lobbyPage(main, position, players),

@@ -2,7 +2,6 @@
 
 import { agentsFor, ask } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
-import { whyNot } from "./offers.js";
 import { seatName } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
@@ -59,8 +58,8 @@ function saveText(text, name) {
 function handOver(seat, view, path, key) {
   const select = h("select", { "aria-label": `agent for ${seatName(seat)}` });
   const error = errorLine();
-  agentsFor({ position: view.position }).then((found) => {
-    select.append(...found.map((agent) => agentOption(agent, view.rules.players)));
+  agentsFor({ rules: view.rules }).then((found) => {
+    select.append(...found.map(agentOption));
   }, error.show);
   return h(
     "div",
@@ -75,12 +74,8 @@ function handOver(seat, view, path, key) {
 }
 
 /**
- * Make the option of an agent; it is disabled, and says why, if the agent cannot play the rules.
+ * Make the option of an agent. It is disabled and shows the reason if the agent does not play the rules.
  * @param {Agent} agent
- * @param {number} players
  */
-export function agentOption(agent, players) {
-  const reason = whyNot(agent, players);
-  const properties = { value: agent.name, title: agent.words, disabled: Boolean(reason) };
-  return h("option", properties, reason || agent.name);
-}
+export const agentOption = ({ name, words, plays, why }) =>
+  h("option", { value: name, title: words, disabled: !plays }, why || name);

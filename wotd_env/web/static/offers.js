@@ -1,4 +1,4 @@
-/** What can be chosen when a table is set up: agents, seats and rules. */
+/** The set-up of a table: agents, seats and rules. */
 
 import { LETTERS } from "./words.js";
 
@@ -11,35 +11,22 @@ import { LETTERS } from "./words.js";
  * @typedef {{kind: string, name: string, agent: string}} WantedSeat
  */
 
-export const USUAL_AGENT = "planner";
+const USUAL_AGENT = "planner";
 
 /**
- * Return why an agent cannot play some rules, as a sentence without a full stop.
- * @param {Agent} agent
- * @param {number} players
- * @returns {string} empty if it can
- */
-export function whyNot({ name, plays, why, players: able }, players) {
-  if (plays !== undefined) return plays ? "" : why || `${name} is not made for these rules`;
-  if (!able || able.includes(players)) return "";
-  return `${name} is made for ${able.join(", ").replace(/, (\d)$/, " or $1")} players only`;
-}
-
-/**
- * Return the agent to select: the wanted one, the usual one, or the first one that can play.
+ * Return the agent to select: the wanted one, the usual one, or the first one that plays the rules.
  * @param {Agent[]} agents
  * @param {string} wanted
- * @param {number} players
  */
-export function ableAgent(agents, wanted, players) {
-  const able = agents.filter((agent) => !whyNot(agent, players)).map(({ name }) => name);
+export function ableAgent(agents, wanted) {
+  const able = agents.filter(({ plays }) => plays).map(({ name }) => name);
   return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;
 }
 
 /**
- * Return who sits where at first.
+ * Return the default player of a seat.
  * @param {number} seat
- * @param {string[]} players names of the players of a game to go on with
+ * @param {string[]} players names of the players of a game to continue
  * @param {Agent[]} agents
  * @param {string} own name of the person at this screen
  * @returns {WantedSeat}
@@ -54,7 +41,7 @@ export function firstSeat(seat, players, agents, own) {
 }
 
 /**
- * Return how many players a position has, or null if its text does not say.
+ * Return the number of players of a position, or null if its text is incomplete.
  * @param {string} position
  */
 export function playersOf(position) {

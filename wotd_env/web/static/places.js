@@ -22,7 +22,7 @@ export const sortedPlaces = () => ({ order: [0, 1, 2, 3, 4], kept: all(false), r
 export const facesOf = (order, dice) => order.map((die) => dice[die]);
 
 /**
- * Return the faces that are kept, sorted, as one word: equal words are the same choice.
+ * Return the sorted faces of the kept dice as one word. Equal words are the same choice.
  * @param {number[]} faces
  * @param {boolean[]} held
  */

@@ -1,4 +1,4 @@
-/** A finished or recorded game, to step through: errors, their costs, and luck. */
+/** Step through a finished or recorded game: errors, their costs, and luck. */
 
 import { continueAddress } from "./address.js";
 import { ask, keys } from "./api.js";
@@ -35,11 +35,11 @@ export function gamePage(main) {
 }
 
 /**
- * Show a review when it comes.
+ * Show a review when it arrives.
  * @param {HTMLElement} main
  * @param {Promise<Review>} coming
  * @param {string} back
- * @returns {() => void} what closes it
+ * @returns {() => void} closes it
  */
 function show(main, coming, back) {
   let closed = false;

@@ -3,7 +3,7 @@
 import { agentsFor, ask, kept, keys } from "./api.js";
 import { errorLine, h } from "./dom.js";
 import { agentOption } from "./menu.js";
-import { ableAgent, firstSeat, playersOf, requestOf, whyNot } from "./offers.js";
+import { ableAgent, firstSeat, playersOf, requestOf } from "./offers.js";
 import { LETTERS } from "./words.js";
 
 /** @import {WantedRules, WantedSeat} from "./offers.js" */
@@ -48,7 +48,7 @@ export function setUpForm(setup, position, players) {
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   let asked = 0;
 
-  /** Fit the form to its number of players, and offer the agents that play the rules. */
+  /** Adapt the form to its number of players, and offer the agents that play the rules. */
   async function fit() {
     const many = count.value();
     dead.max = String(5 * (5 - many));
@@ -60,7 +60,7 @@ export function setUpForm(setup, position, players) {
     const found = await agentsFor(position ? { position } : { rules: rulesOf(fields, many) }).catch(
       () => null,
     );
-    if (found && now === asked) seats.offer(found, many);
+    if (found && now === asked) seats.offer(found);
   }
 
   /** @param {WantedSeat[]} wanted */
@@ -132,7 +132,7 @@ function playersField({ least, most, default: usual }, wanted) {
 /**
  * Make the rows of the seats.
  * @param {Setup} setup
- * @param {string[]} players names of the players of a game to go on with
+ * @param {string[]} players names of the players of a game to continue
  */
 function makeSeatRows(setup, players) {
   const list = h("ol", { class: "seat-list" });
@@ -148,15 +148,15 @@ function makeSeatRows(setup, players) {
       const own = kept.get("wotd-name", "");
       const row = seatRow(rows.length, firstSeat(rows.length, players, setup.agents, own), setup);
       rows.push(row);
-      row.offer(setup.agents, count);
+      row.offer(setup.agents);
     }
     list.replaceChildren(...rows.slice(0, count).map(({ element }) => element));
   }
 
-  /** @param {Agent[]} agents @param {number} count */
-  function offer(agents, count) {
-    for (const row of rows) row.offer(agents, count);
-    const reasons = agents.map((agent) => whyNot(agent, count)).filter(Boolean);
+  /** @param {Agent[]} agents */
+  function offer(agents) {
+    for (const row of rows) row.offer(agents);
+    const reasons = agents.map(({ why }) => why).filter(Boolean);
     note.hidden = reasons.length === 0;
     note.textContent = `${reasons.join("; ")}.`;
   }
@@ -189,10 +189,10 @@ function seatRow(seat, first, setup) {
     agent.hidden = kind.value !== "agent";
   }
 
-  /** @param {Agent[]} agents @param {number} players */
-  function offer(agents, players) {
-    const selected = ableAgent(agents, agent.value || first.agent, players);
-    agent.replaceChildren(...agents.map((each) => agentOption(each, players)));
+  /** @param {Agent[]} agents */
+  function offer(agents) {
+    const selected = ableAgent(agents, agent.value || first.agent);
+    agent.replaceChildren(...agents.map(agentOption));
     agent.value = selected;
   }
 
@@ -256,7 +256,7 @@ function rulesFields({ rules, pace }, position) {
       immunity,
       h("label", { class: "wide" }, "Win chances and hints", help),
       h("label", {}, "Speed of agents", h("select", { name: "pace", value: usual }, ...options)),
-      h("label", { class: "wide" }, "Start from a position (it brings its own rules)", line),
+      h("label", { class: "wide" }, "Start from a position (with its own rules)", line),
     ),
   );
 }

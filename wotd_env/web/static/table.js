@@ -1,4 +1,4 @@
-/** A table: the game as it is played. */
+/** A table: the running game. */
 
 import { follow, keys } from "./api.js";
 import { makeBoard } from "./board.js";
@@ -22,7 +22,7 @@ import { capital, colorsOpen, ELEMENTS, FACES, factsOf, seatName, titleOf } from
  * Show a table.
  * @param {HTMLElement} main
  * @param {string} id
- * @returns {() => void} what closes it
+ * @returns {() => void} closes it
  */
 export function tablePage(main, id) {
   const own = keys.of(id);
@@ -316,11 +316,11 @@ class TablePage {
   }
 
   /**
-   * Do what a key stands for.
+   * Do the act of a key.
    * @param {string} key
    * @param {View} view
    * @param {HTMLElement} target
-   * @returns {boolean} whether the key stands for anything
+   * @returns {boolean} whether the key has an act
    */
   doKey(key, view, target) {
     const keeping = this.myTurn && view.phase === "keep";

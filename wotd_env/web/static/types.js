@@ -18,7 +18,7 @@
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
  * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
- *   kept: boolean[], roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number,
+ *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number,
  *   result: Result|null}} View
  * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
  *   hints: {action: number, words: string, loss: number}[]}} Help
@@ -31,9 +31,8 @@
  */
 
 /**
- * An agent. `/api/setup` sends `players`, the numbers of players for which it plays the basic game; `/api/agents` sends
- * whether it plays the given rules, and why not.
- * @typedef {{name: string, words: string, players?: number[], plays?: boolean, why?: string}} Agent
+ * An agent, whether it plays the given rules (the basic game in `/api/setup`), and the reason if not.
+ * @typedef {{name: string, words: string, plays: boolean, why: string}} Agent
  * @typedef {{least: number, most: number, default: number}} Range
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
  * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,

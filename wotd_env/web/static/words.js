@@ -34,7 +34,7 @@ export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 export const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /**
- * Return a chance in per cent, with a decimal where it matters.
+ * Return a chance in per cent, with a decimal below 10 %.
  * @param {number} chance 0 to 1
  */
 export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
@@ -76,7 +76,7 @@ const QUESTIONS = {
 };
 
 /**
- * Return whether the eye of the tiger is what a seat decides about.
+ * Return whether a decision is about the eye of the tiger.
  * @param {{phase: string, rolls_left: number}} state
  */
 export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" && left === 0;
@@ -111,7 +111,7 @@ export function factsOf(view) {
 }
 
 /**
- * Return what a seat does at the moment.
+ * Return the state of a seat in words.
  * @param {Seat} seat
  * @param {View} view
  */
@@ -124,7 +124,7 @@ export function stateOf(seat, { status, player, result }) {
 }
 
 /**
- * Return whether the colors of a table are drawn anew when its game starts.
+ * Return whether the colors of a table are still to be drawn.
  * @param {View} view
  */
 export const colorsOpen = ({ status, rules }) => status === "waiting" && rules.colors === "random";
