@@ -65,8 +65,8 @@ class _Connection(H11Protocol):
         self._awaited = state
         _cancel(self._deadline)
         # The application answers a slow body after one `patience`.
-        seconds = {h11.IDLE: self.limits.patience, h11.SEND_BODY: 2 * self.limits.patience}.get(state)
-        if seconds is not None:
+        if state in (h11.IDLE, h11.SEND_BODY):
+            seconds = self.limits.patience * (1 if state is h11.IDLE else 2)
             self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
