@@ -89,7 +89,7 @@ def test_names_are_shown_as_people_know_them():
         ),
         (
             {"phase": Phase.OVER, "wood": "....|a....", "turn": 40},
-            "The game is over in turn 41: player_0 (A) wins with 14 points.",
+            "The game is over in turn 41: player_0 (A) wins with 1 point.",
         ),
         (
             {"phase": Phase.OVER, "wood": "....|a....", "earth": "....|b....", "turn": 40},
