@@ -1,0 +1,226 @@
+"""Masked PPO by self-play: one network plays all seats of many games and learns from their results only.
+
+It teaches the loop of a self-play learner on the batch engine (`Game.step_autoreset`), advantages along the decisions
+of each seat, and a network that treats the five paths alike. It works for 2 to 5 players.
+
+    python examples/ppo.py                # the measurement in docs/examples.md
+    python examples/ppo.py --help         # all settings
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import torch as th
+import tyro
+from numpy.typing import NDArray
+from torch import nn
+from torch.distributions import Categorical
+
+from wotd_env import Game
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Train a network by masked PPO in self-play, and measure it against greedy and random."""
+
+    seed: int = 0
+    players: int = 2
+    updates: int = 100
+    """Number of rollouts. Each is followed by `epochs` passes over its decisions."""
+    games: int = 512
+    """Games side by side."""
+    steps: int = 64
+    """Decisions in each game in a rollout."""
+    epochs: int = 3
+    minibatch: int = 1024
+    learning_rate: float = 1e-3
+    """Learning rate of Adam at the start; it falls linearly to 0."""
+    trace: float = 0.9
+    """Lambda of generalized advantage estimation. There is no discount."""
+    clip: float = 0.2
+    entropy: float = 0.01
+    """Weight of the entropy bonus at the start; it falls linearly to 0."""
+    evaluation_games: int = 1000
+
+
+class Network(nn.Module):
+    """The policy and the value of the seat to act. The rules treat the five paths alike, and so does the network.
+
+    A hold is scored by what it keeps: each face has a score for each number of kept dice, and the logit of a hold is
+    the sum over the faces.
+    """
+
+    bits: th.Tensor
+
+    def __init__(self, game: Game, width: int = 64) -> None:
+        super().__init__()
+        self.layout, self.players = game.observation_layout, game.rules.players
+        sizes = {name: part.stop - part.start for name, part in self.layout.items()}
+        path = (sizes["pieces"] + sizes["dead"]) // 5 + 6
+        whole = game.observation_size - 5 * path
+        pairs = self.players * (self.players - 1) // 2
+        self.path_in, self.whole_in = nn.Linear(path, width), nn.Linear(whole, width)
+        self.middle = nn.Linear(2 * width + whole, 2 * width)
+        self.path_middle, self.whole_middle = nn.Linear(width, width), nn.Linear(2 * width, width)
+        self.path_out = nn.Linear(width, 6 + 3 + pairs)  # scores of kept dice, three kinds of moves, swaps
+        self.whole_out = nn.Linear(2 * width, 6 + 8 + 1)  # scores of kept dragons, other actions, the value
+        for head in (self.path_out, self.whole_out):
+            nn.init.orthogonal_(head.weight, 0.1)
+            nn.init.zeros_(head.bias)
+        self.register_buffer("bits", th.arange(32)[:, None] >> th.arange(5) & 1)  # hold h keeps die i: [h, i]
+
+    def forward(self, observation: th.Tensor, mask: th.Tensor) -> tuple[Categorical, th.Tensor]:
+        """Return the distribution over legal actions and the values (N,), from int8 (N, D) and (N, A)."""
+        size, layout, seen = len(observation), self.layout, observation.float()
+        pieces = seen[:, layout["pieces"]].view(size, self.players, 5, -1).transpose(1, 2).flatten(2)
+        dead = seen[:, layout["dead"]].view(size, 5, -1)
+        dice = seen[:, layout["dice"]].view(size, 6, 6)  # (face, number of dice), one-hot
+        paths = th.cat((pieces, dead, dice[:, :5]), 2)
+        whole = th.cat((dice[:, 5], seen[:, layout["dice"].stop :]), 1)
+        x = (self.path_in(paths) + self.whole_in(whole)[:, None]).relu()  # (N, path, width)
+        y = self.middle(th.cat((x.mean(1), x.amax(1), whole), 1)).relu()
+        x = (self.path_middle(x) + self.whole_middle(y)[:, None]).relu()
+        by_path, rest = self.path_out(x), self.whole_out(y)
+
+        faces = (dice.argmax(2).cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # of the dice, ascending
+        kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
+        scores = th.cat((by_path[:, :, :6], rest[:, None, :6]), 1)  # (N, face, number kept)
+        holds = scores.gather(2, kept.transpose(1, 2)).sum(1)
+        moves, swaps = by_path[:, :, 6:9].transpose(1, 2).flatten(1), by_path[:, :, 9:].flatten(1)
+        logits = th.cat((holds, moves, rest[:, 6:14], swaps), 1).masked_fill(mask == 0, -1e9)
+        return Categorical(logits=logits, validate_args=False), rest[:, 14]
+
+
+class Rollout(NamedTuple):
+    """The decisions of T steps in N games, (T, N, ...)."""
+
+    observation: Array
+    mask: Array
+    action: Array
+    log_prob: Array
+    value: Array
+    advantage: Array
+
+
+class SelfPlay:
+    """Many games in which one network plays all seats."""
+
+    def __init__(self, game: Game, games: int, seed: int) -> None:
+        self.game, self.state = game, game.reset(games, seed=seed)
+        self.observation, self.mask = game.observe(self.state), game.legal_actions(self.state)
+
+    def play(self, network: Network, steps: int, trace: float) -> Rollout:
+        """Play `steps` decisions in every game, and return them with their advantages."""
+        game, state = self.game, self.state
+        size, players, everyone = len(state), game.rules.players, np.arange(len(state))
+        rewards, done = np.empty((size, players), np.float32), np.empty(size, np.bool_)
+        seen = np.empty((steps, size, game.observation_size), np.int8)
+        mask = np.empty((steps, size, game.num_actions), np.int8)
+        action, actor = np.empty((steps, size), np.int64), np.empty((steps, size), np.int64)
+        log_prob, value = np.empty((2, steps, size), np.float32)
+        reward = np.zeros((steps, size), np.float32)  # of the actor, before its next decision
+        final = np.zeros((steps, size), np.bool_)  # the actor's last decision in its game
+        last = np.full((size, players), -1)  # step of the last decision of each seat in the running game
+        for t in range(steps):
+            seen[t], mask[t], actor[t] = self.observation, self.mask, state["player"]
+            with th.no_grad():
+                policy, estimate = network(th.from_numpy(seen[t]), th.from_numpy(mask[t]))
+                chosen = policy.sample()
+            action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
+            last[everyone, actor[t]] = t
+            game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
+            # A game that ends rewards all seats at once, each for its own last decision.
+            ended, seat = np.nonzero(done[:, None] & (last >= 0))
+            reward[last[ended, seat], ended] = rewards[ended, seat]
+            final[last[ended, seat], ended] = True
+            last[done] = -1
+        # A_t = d_t + trace * A_t',  d_t = r_t + V(s_t') - V(s_t), where t' is the next decision of the same seat
+        ahead = np.zeros((size, players), np.float32)
+        value_ahead = np.stack([self.value(network, seat) for seat in range(players)], 1)
+        advantage = np.empty_like(value)
+        for t in reversed(range(steps)):
+            at, goes_on = (everyone, actor[t]), ~final[t]
+            delta = reward[t] + goes_on * value_ahead[at] - value[t]
+            advantage[t] = ahead[at] = delta + trace * goes_on * ahead[at]
+            value_ahead[at] = value[t]
+        return Rollout(seen, mask, action, log_prob, value, advantage)
+
+    def value(self, network: Network, seat: int) -> Array:
+        """Return the value of every running game for a seat, float32 (N,)."""
+        with th.no_grad():
+            values: Array = network(
+                th.from_numpy(self.game.observe(self.state, seat=seat)), th.from_numpy(self.mask)
+            )[1].numpy()
+        return values
+
+
+def learn(
+    network: Network, optimizer: th.optim.Optimizer, rollout: Rollout, settings: Settings, left: float
+) -> None:
+    """Take the gradient steps of one update; `left` is the remaining share of the training run."""
+    observation, mask, action, before, value, advantage = (th.from_numpy(x).flatten(0, 1) for x in rollout)
+    target = value + advantage
+    advantage = (advantage - advantage.mean()) / advantage.std()
+    for _ in range(settings.epochs):
+        for i in th.split(th.randperm(len(action)), settings.minibatch):
+            policy, estimate = network(observation[i], mask[i])
+            # L = -E[min(r A, clip(r, 1 - c, 1 + c) A)] + 1/2 E[(V - target)^2] - beta E[H], r = pi(a|s) / pi_old(a|s)
+            ratio = (policy.log_prob(action[i]) - before[i]).exp()
+            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+            gain = th.min(ratio * advantage[i], clipped * advantage[i]).mean()
+            error = (estimate - target[i]).square().mean()
+            loss = -gain + 0.5 * error - settings.entropy * left * policy.entropy().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 0.5)
+            optimizer.step()
+
+
+def win_rate(network: Network, opponent: str, players: int, games: int) -> float:
+    """Return the share of games that the most likely actions win, in a random seat against a named policy."""
+    name = "wotd_env:wotd_env/WayOfTheDragon-v0"
+    envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, players=players)
+    observation, info = envs.reset(seed=1 << 40)
+    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
+    while running.any():
+        with th.no_grad():
+            policy, _ = network(th.from_numpy(observation), th.from_numpy(info["action_mask"]))
+        observation, reward, terminated, truncated, info = envs.step(policy.logits.argmax(1).numpy())
+        won |= running & (reward == 1)
+        running &= ~(terminated | truncated)
+    return float(won.mean())
+
+
+def train(settings: Settings) -> Network:
+    """Train a network, print its progress ten times, and return it."""
+    th.set_num_threads(1)  # equal seeds then give equal weights
+    th.manual_seed(settings.seed)
+    game = Game(players=settings.players)
+    network, started = Network(game), time.process_time()
+    optimizer = th.optim.Adam(network.parameters(), eps=1e-5)
+    games = SelfPlay(game, settings.games, seed=settings.seed << 32)
+    for update in range(settings.updates):
+        left = 1 - update / settings.updates
+        optimizer.param_groups[0]["lr"] = settings.learning_rate * left
+        learn(network, optimizer, games.play(network, settings.steps, settings.trace), settings, left)
+        if 10 * (update + 1) // settings.updates > 10 * update // settings.updates:
+            rates = ", ".join(
+                f"{win_rate(network, name, settings.players, settings.evaluation_games):.1%} against {name}"
+                for name in ("greedy", "random")
+            )
+            print(
+                f"update {update + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
+                flush=True,
+            )
+    return network
+
+
+if __name__ == "__main__":
+    train(tyro.cli(Settings))

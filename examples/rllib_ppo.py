@@ -1,0 +1,100 @@
+"""Ray RLlib: masked PPO by self-play, on one machine or a cluster.
+
+It teaches the configuration: the environment of all seats, one network for all of them, and RLlib's module with masks.
+
+    pip install "wotd-env[train,rllib]"
+    python examples/rllib_ppo.py                # the measurement in docs/examples.md
+    RAY_ADDRESS=HOST:PORT python examples/rllib_ppo.py --runners 32    # play on the nodes of a cluster
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch as th
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+from ray.tune.registry import register_env
+
+from wotd_env.adapters.rllib import multi_agent_env
+
+ENCODING = "features"  # a few dozen hand-made numbers, which suit small networks
+
+
+def train(
+    decisions: int = 100_000,
+    runners: int = 0,
+    seed: int = 0,
+    rollout: int = 8192,
+    evaluation_games: int = 1000,
+) -> Any:
+    """Train a network on so many decisions of all seats, print its progress, and return the algorithm.
+
+    Args:
+        decisions: decisions to learn from.
+        runners: processes that play, on any node; 0 plays in this process.
+        seed: RLlib does not promise equal networks for equal seeds.
+        rollout: decisions between two updates.
+        evaluation_games: games that measure each win rate.
+    """
+    register_env("wotd", multi_agent_env)
+    config = (
+        PPOConfig()
+        .environment("wotd", env_config={"encoding": ENCODING}, disable_env_checking=True)
+        .env_runners(num_env_runners=runners, num_envs_per_env_runner=32)
+        .multi_agent(policies={"all"}, policy_mapping_fn=lambda agent, episode, **kwargs: "all")
+        .rl_module(rl_module_spec=RLModuleSpec(module_class=ActionMaskingTorchRLModule))
+        .training(
+            lr=1e-3,
+            gamma=1.0,
+            lambda_=0.9,
+            entropy_coeff=0.01,
+            use_kl_loss=False,
+            vf_clip_param=float("inf"),
+            train_batch_size_per_learner=rollout,
+            minibatch_size=min(rollout, 512),
+            num_epochs=4,
+        )
+        .debugging(seed=seed, log_level="ERROR")
+    )
+    algorithm, done = config.build_algo(), 0
+    while done < decisions:
+        done = int(algorithm.train()["env_runners"]["num_env_steps_sampled_lifetime"])
+        print(f"{done} decisions, {time.process_time():.0f} s of processor time", flush=True)
+    for name in ("greedy", "random"):
+        print(
+            f"{win_rate(algorithm.get_module('all'), name, evaluation_games):.1%} against {name}", flush=True
+        )
+    return algorithm
+
+
+def win_rate(module: Any, opponent: str, games: int) -> float:
+    """Return the share of games that the most likely actions win, in a random seat against a named policy."""
+    name = "wotd_env:wotd_env/WayOfTheDragon-v0"
+    envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
+    observation, info = envs.reset(seed=1 << 40)
+    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
+    while running.any():
+        seen = {"observations": observation, "action_mask": info["action_mask"]}
+        batch = {"obs": {part: th.from_numpy(values).float() for part, values in seen.items()}}
+        with th.no_grad():
+            action = module.forward_inference(batch)["action_dist_inputs"].argmax(1).numpy()
+        observation, reward, terminated, truncated, info = envs.step(action)
+        won |= running & (reward == 1)
+        running &= ~(terminated | truncated)
+    return float(won.mean())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train by RLlib's PPO in self-play.")
+    parser.add_argument("--decisions", type=int, default=100_000)
+    parser.add_argument(
+        "--runners", type=int, default=0, help="processes that play, on any node of the cluster"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    train(**vars(parser.parse_args()))

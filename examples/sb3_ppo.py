@@ -1,0 +1,39 @@
+"""Stable-Baselines3: MaskablePPO against its current self, measured against greedy and random.
+
+python examples/sb3_ppo.py                # the measurement in docs/examples.md
+"""
+
+import sys
+import time
+
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+
+from wotd_env.adapters.sb3 import Learner, SB3VecEnv
+
+ENCODING = "features"  # a few dozen hand-made numbers, which suit small networks
+
+
+def train(
+    steps: int = 1_000_000, envs: int = 256, seed: int = 0, evaluation_games: int = 1000
+) -> MaskablePPO:
+    """Train a model on so many decisions, print its win rates, and return it."""
+    opponent, started = Learner(ENCODING), time.process_time()
+    games = SB3VecEnv(envs, opponents=opponent, encoding=ENCODING)
+    model = opponent.model = MaskablePPO(
+        "MlpPolicy", games, learning_rate=lambda left: 1e-3 * left, n_steps=64, batch_size=1024, n_epochs=4,
+        gamma=1.0, gae_lambda=0.9, ent_coef=0.01, seed=seed, device="cpu",
+    )  # fmt: skip
+    model.learn(steps)
+    for name in ("greedy", "random"):
+        games = SB3VecEnv(100, opponents=name, encoding=ENCODING)
+        reward, _ = evaluate_policy(model, games, evaluation_games, warn=False)
+        assert isinstance(reward, float)
+        print(
+            f"{(1 + reward) / 2:.1%} against {name}, {time.process_time() - started:.0f} s of processor time"
+        )
+    return model
+
+
+if __name__ == "__main__":
+    train(*map(int, sys.argv[1:2]))

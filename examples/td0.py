@@ -1,0 +1,186 @@
+"""TD(0) on afterstates with exactly planned turns, for the basic game of two players.
+
+A small network values positions between two turns. Within a turn everything is known: one seat decides, and the dice
+have known probabilities. So the expected value of a turn is computed, not sampled, and TD(0) learns it:
+
+    V(s)  <-  E[max over holds and moves of V(afterstate)]
+
+It teaches `Game.decide`, which leads to the afterstates, and `Game.chance_outcomes`, which gives the probabilities.
+
+    python examples/td0.py                # the measurement in docs/examples.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from torch import nn
+
+from wotd_env import Action, Game, Phase
+
+Array = NDArray[Any]
+
+game = Game(skip_forced=False)
+PIECES = game.observation_layout["pieces"]
+
+# The dice as tables. A keep is a sorted list of 0 to 5 faces; a roll is a keep of five.
+ROLLS: list[list[int]] = game.chance_outcomes(5)[0].tolist()  # faces 0 to 4 are elements, 5 is the dragon
+KEEPS = [list(keep) for kept in range(6) for keep in combinations_with_replacement(range(6), kept)]
+HOLDS = np.array(  # (252, 32): number of the keep; the hold is the action, its bit i keeps die i
+    [[KEEPS.index([roll[i] for i in range(5) if hold >> i & 1]) for hold in range(32)] for roll in ROLLS]
+)
+CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # probability of a roll after a keep
+for number, keep in enumerate(KEEPS):
+    for faces, probability in zip(*game.chance_outcomes(5 - len(keep)), strict=True):
+        CHANCE[ROLLS.index(sorted([*keep, *faces.tolist()])), number] = probability
+
+# A turn ends in at most 32 ways: an action, and a roll that allows it. Only the dice of the moved element matter.
+MOVES = [(Action.MOVE_ON + e, [e] * count + [5] * (5 - count)) for e in range(5) for count in range(1, 6)]
+SWAPS = [(Action.FIRST_SWAP + e, [e, 5, 5, 5, 5]) for e in range(5)]
+ENDS = [*MOVES, (Action.EQUILIBRIUM, [0, 1, 2, 3, 4]), *SWAPS, (Action.PASS, [5] * 5)]
+EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
+
+
+def ends_of(roll: list[int]) -> list[int]:
+    """Return the ends that a roll may allow: five entries for moves, five for swaps, one for the pass."""
+    moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
+    if roll == [0, 1, 2, 3, 4]:
+        moves = [EQUILIBRIUM, *[NONE] * 4]
+    dragons = roll.count(5)
+    swaps = [SWAP + e if dragons == 5 or (dragons == 4 and e in roll) else NONE for e in range(5)]
+    return [*moves, *swaps, PASS]
+
+
+ALLOWED = np.array([ends_of(roll) for roll in ROLLS])  # (252, 11)
+
+
+def logits(network: nn.Module, state: Array) -> th.Tensor:
+    """Return the logits (N,) of the chance of the seat to act to win; V = 2 sigmoid(logit) - 1 = tanh(logit / 2)."""
+    answer: th.Tensor = network(th.from_numpy(game.observe(state)[:, PIECES]).float())
+    return answer.squeeze(1)
+
+
+class Plan(NamedTuple):
+    """The turns of N games, planned exactly. Values are those of the seat to act."""
+
+    ends: Array
+    """(N, 32): the positions at the ends of the turn; only the legal ones are valid"""
+    last: Array
+    """(N, 252, 11): values of the ends that the last roll allows, -inf if illegal"""
+    keeps: list[Array]
+    """two arrays (N, 462): values of the keeps after which 1 or 2 rolls follow"""
+    value: Array
+    """(N,): expected value of the turn before its first roll"""
+
+
+def plan(network: nn.Module, state: Array) -> Plan:
+    """Plan the turns of games STATE (N,)."""
+    ends = np.repeat(state, len(ENDS))
+    ends["phase"], ends["rolls_left"] = Phase.MOVE, 0
+    ends["dice"] = np.tile([roll for _, roll in ENDS], (len(state), 1))
+    actions = np.tile([action for action, _ in ENDS], len(state))
+    legal = np.flatnonzero(game.legal_actions(ends)[np.arange(len(ends)), actions])
+    after, mover = ends[legal], ends["player"][legal]
+    game.decide(after, actions[legal])
+    extra = np.flatnonzero(after["phase"] == Phase.EXTRA)  # five equal dice earn an extra turn; take it
+    turns = after[extra]
+    game.decide(turns, np.full(len(turns), Action.PERFECTION_TURN))
+    after[extra] = turns
+    with th.no_grad():
+        value = (logits(network, after) / 2).tanh().numpy() * np.where(after["player"] == mover, 1, -1)
+    result = game.rewards(after)[np.arange(len(after)), mover]
+    values = np.full((len(state), NONE + 1), -np.inf, np.float32)
+    values[np.divmod(legal, len(ENDS))] = np.where(game.is_over(after), result, value)
+    ends[legal] = after
+
+    last = values[:, ALLOWED]
+    last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is
+    best, keeps = last.max(2), []  # (N, 252): values of rolls
+    for _ in range(2):
+        keeps.append(best @ CHANCE)
+        best = keeps[-1][:, HOLDS].max(2)
+    return Plan(ends.reshape(len(state), -1), last, keeps, best @ CHANCE[:, 0])
+
+
+def choose(network: nn.Module, state: Array) -> Array:
+    """Return the planned actions of games at their decisions, int64 (N,)."""
+    planned, everyone = plan(network, state), np.arange(len(state))
+    rolls = np.array([ROLLS.index(dice) if min(dice) >= 0 else 0 for dice in state["dice"].tolist()])
+    ends = ALLOWED[rolls, planned.last[everyone, rolls].argmax(1)]
+    moves = np.array([*(action for action, _ in ENDS), 0])[ends]
+    keeps = np.array(planned.keeps)[np.maximum(state["rolls_left"], 1) - 1, everyone]
+    holds = np.take_along_axis(keeps, HOLDS[rolls], 1).argmax(1)
+    return np.select(
+        [state["phase"] == Phase.KEEP, state["phase"] == Phase.MOVE], [holds, moves], Action.PERFECTION_TURN
+    )
+
+
+def win_rate(network: nn.Module, opponent: str, games: int) -> float:
+    """Return the share of games won by planning with the network, in a random seat against a named policy."""
+    envs: Any = gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", num_envs=games, opponents=opponent)
+    envs.reset(seed=1 << 40)
+    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
+    while running.any():
+        _, reward, terminated, truncated, _ = envs.step(choose(network, envs.record))
+        won |= running & (reward == 1)
+        running &= ~(terminated | truncated)
+    return float(won.mean())
+
+
+def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: int = 500) -> nn.Module:
+    """Train a network by self-play, print its progress ten times, and return it.
+
+    Args:
+        turns: turns of each game; each is followed by a gradient step.
+        games: games side by side.
+        seed: equal seeds give equal networks.
+        evaluation_games: games that measure each win rate.
+    """
+    th.set_num_threads(1)  # equal seeds then give equal weights
+    th.manual_seed(seed)
+    rng, started = np.random.default_rng(seed), time.process_time()
+    network = nn.Sequential(nn.Linear(PIECES.stop - PIECES.start, 64), nn.ReLU(), nn.Linear(64, 1))
+    optimizer = th.optim.Adam(network.parameters())
+    state = game.reset(games, seed=seed, roll=False)
+    everyone, chance = np.arange(games), CHANCE.T.cumsum(1)
+    for turn in range(turns):
+        planned = plan(network, state)
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - turn / turns)
+        target = th.from_numpy(1 + planned.value) / 2
+        loss = nn.functional.binary_cross_entropy_with_logits(logits(network, state), target)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        keep = np.zeros(games, np.int64)  # nothing is kept before the first roll
+        for values in (*reversed(planned.keeps), None):
+            roll = (chance[keep, :-1] < rng.random((games, 1))).sum(1)
+            if values is not None:
+                keep = HOLDS[roll, np.take_along_axis(values, HOLDS[roll], 1).argmax(1)]
+        state = planned.ends[everyone, ALLOWED[roll, planned.last[everyone, roll].argmax(1)]]
+        game.reset(state, where=game.is_over(state), roll=False)
+        if 10 * (turn + 1) // turns > 10 * turn // turns:
+            rates = ", ".join(
+                f"{win_rate(network, name, evaluation_games):.1%} against {name}"
+                for name in ("greedy", "random")
+            )
+            print(
+                f"turn {turn + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
+                flush=True,
+            )
+    return network
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description="Learn the value of positions by TD(0) through planned turns."
+    )
+    parser.add_argument("--turns", type=int, default=1500, help="turns of each game")
+    parser.add_argument("--seed", type=int, default=0)
+    train(**vars(parser.parse_args()))

@@ -1,0 +1,142 @@
+"""The examples that learn a policy or action values: masks, gradients, targets, and equal seeds."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: pip install 'wotd-env[train]'")
+
+import torch as th
+
+from examples import actor_critic_numpy, dqn, ppo, sb3_ppo
+from wotd_env import Game
+from wotd_env.adapters.sb3 import SB3VecEnv
+
+TINY_PPO = ppo.Settings(updates=2, games=16, steps=16, minibatch=64, epochs=1, evaluation_games=4)
+TINY_DQN = dqn.Settings(steps=60, games=16, batch=64, memory=500, evaluation_games=4)
+
+
+def test_ppo_learns_the_same_from_the_same_seed():
+    one, other = (ppo.train(TINY_PPO) for _ in range(2))
+    for mine, its in zip(one.parameters(), other.parameters(), strict=True):
+        assert mine.equal(its)
+
+
+@pytest.mark.parametrize("players", [2, 4])
+def test_ppo_gives_no_probability_to_illegal_actions(players: int):
+    game = Game(players=players)
+    state = game.reset(50, seed=0)
+    for _ in range(20):
+        observation, mask = game.observe(state), game.legal_actions(state)
+        policy, value = ppo.Network(game)(th.from_numpy(observation), th.from_numpy(mask))
+        assert ((policy.probs.detach().numpy() > 0) == mask).all()
+        assert value.shape == (50,)
+        game.step(state, policy.sample().numpy())
+
+
+def test_ppo_returns_are_results_without_a_critic_and_a_trace():
+    """With trace 1 and values 0, the advantage of a decision is the result of its game for its seat."""
+    game = Game(players=3, spaces=0)
+    network = ppo.Network(game)
+    for parameter in (network.whole_out.weight, network.whole_out.bias):
+        parameter.data[14] = 0
+    games = ppo.SelfPlay(game, 64, seed=0)
+    rollout = games.play(network, 60, trace=1.0)
+    assert set(np.unique(rollout.advantage)) <= {-0.5, 0.0, 0.25, 1.0}
+    early = rollout.advantage[:5]
+    assert (early < 0).sum() > (early > 0).sum() > 0  # two of three seats lose
+
+
+def test_numpy_gradients_are_those_of_the_loss():
+    game, rng = actor_critic_numpy.game, np.random.default_rng(0)
+    network = actor_critic_numpy.Network(rng, width=8)
+    network.weights = [w.astype(np.float64) + 0.1 * rng.normal(size=w.shape) for w in network.weights]
+    state = game.reset(40, seed=0)
+    observation, mask = game.observe(state), game.legal_actions(state)
+    action = (mask * rng.random(mask.shape)).argmax(1)
+    advantage = rng.normal(size=40) / 10
+    answer = network(observation, mask)
+    target, scaled = answer.value + advantage, advantage / advantage.std()
+
+    def loss() -> float:
+        _, _, _, policy, value = network(observation, mask)
+        log_policy = np.log(np.maximum(policy, 1e-30))
+        entropy = -(policy * log_policy).sum(1)
+        chance, goal = (1 + value) / 2, (1 + target) / 2
+        cross_entropy = -goal * np.log(chance) - (1 - goal) * np.log(1 - chance)
+        gain = scaled * log_policy[np.arange(40), action] + 0.3 * entropy
+        return float((cross_entropy / 2 - gain).mean())
+
+    gradients = network.gradients(observation, mask, action, advantage, entropy=0.3)
+    for weights, gradient in zip(network.weights, gradients, strict=True):
+        flat = weights.reshape(-1)
+        for i in rng.choice(flat.size, min(20, flat.size), replace=False):
+            middle, losses = flat[i], []
+            for change in (1e-5, -1e-5):
+                flat[i] = middle + change
+                losses.append(loss())
+            flat[i] = middle
+            assert (losses[0] - losses[1]) / 2e-5 == pytest.approx(
+                gradient.reshape(-1)[i], rel=1e-3, abs=1e-6
+            )
+
+
+def test_numpy_actor_critic_learns_to_beat_random_play():
+    network = actor_critic_numpy.train(updates=150, evaluation_games=10)
+    untrained = actor_critic_numpy.Network(np.random.default_rng(0))
+    before, after = (actor_critic_numpy.win_rate(each, "random", 100) for each in (untrained, network))
+    assert after > before + 0.2
+
+
+def test_dqn_remembers_returns_over_n_steps():
+    game = Game(encoding="features")
+    memory = dqn.Memory(10, game)
+    zeros, masks = np.zeros((3, game.observation_size), np.int8), np.ones((3, game.num_actions), np.int8)
+    # Game 0 goes on; game 1 ends in the second step; game 2 has just begun anew in the first one.
+    steps = [
+        ([0, 0, 0], [False, False, False], [True, True, False]),
+        ([0, -1, 0], [False, True, False], [True, True, True]),
+        ([0, 1, 1], [False, False, True], [True, False, True]),
+    ]
+    recent: deque[tuple[Any, ...]] = deque(
+        (
+            (zeros + i, np.arange(3), np.array(reward, float), np.array(ended), np.array(valid))
+            for i, (reward, ended, valid) in enumerate(steps)
+        ),
+        maxlen=3,
+    )
+    dqn.remember(memory, recent, zeros + 9, masks)
+    assert memory.size == 2
+    assert memory.action[:2].tolist() == [0, 1]
+    assert memory.reward[:2].tolist() == [0, -1]
+    assert memory.final[:2].tolist() == [False, True]
+    assert (memory.later[:2] == 9).all()
+
+
+def test_dqn_learns_the_same_from_the_same_seed():
+    one, other = (dqn.train(TINY_DQN) for _ in range(2))
+    for mine, its in zip(one.parameters(), other.parameters(), strict=True):
+        assert mine.equal(its)
+
+
+def test_dqn_values_illegal_actions_below_all_others():
+    game = Game(encoding="features")
+    state = game.reset(50, seed=0)
+    mask = game.legal_actions(state)
+    values = dqn.Network(game, 16).masked(game.observe(state), mask)
+    assert (values.isneginf().numpy() == (mask == 0)).all()
+
+
+def test_sb3_model_plays_legal_actions():
+    model = sb3_ppo.train(steps=1024, envs=16, evaluation_games=4)
+    games = SB3VecEnv(16, encoding=sb3_ppo.ENCODING)
+    observation = games.reset()
+    for _ in range(20):
+        masks = games.action_masks()
+        action, _ = model.predict(np.asarray(observation), action_masks=masks)
+        assert masks[np.arange(16), action].all()
+        observation, *_ = games.step(action)
