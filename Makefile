@@ -28,7 +28,7 @@ test-oldest: .venv/.oldest ## run the tests with the oldest supported Gymnasium 
 
 test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with other libraries; RLlib and AgileRL separately, because of their pins
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
-	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py --table $(ARGS)
+	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py tests/examples/test_rllib.py --table $(ARGS)
 	PYTHONPATH=.venv/agilerl $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_agilerl.py --table $(ARGS)
 
 test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and SuperSuit, which install in a minute

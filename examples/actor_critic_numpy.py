@@ -29,9 +29,7 @@ DICE = game.observation_layout["dice"]  # the number of dice by face
 HOLDS, SCORES = 32, 6 * 6
 ROLLS = game.chance_outcomes(5)[0]  # (252, 5) ascending faces
 KEPT_DICE: Array = np.arange(HOLDS)[:, None] >> np.arange(5) & 1  # (hold, die)
-COUNTS = np.stack(
-    [(KEPT_DICE * (face == ROLLS)[:, None]).sum(2) for face in range(6)], 2
-)  # (roll, hold, face)
+COUNTS = (KEPT_DICE[..., None] * (ROLLS[:, None, :, None] == np.arange(6))).sum(2)  # (roll, hold, face)
 KEPT = (COUNTS[..., None] == np.arange(6)).reshape(len(ROLLS), HOLDS, SCORES).astype(np.float32)
 CODE = 6 ** np.arange(6)
 ROLL_OF_CODE = np.zeros(6**6, np.int64)

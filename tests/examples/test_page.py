@@ -1,0 +1,36 @@
+"""docs/examples.md lists every example with its number of lines; examples are small and import only the package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_example_is_one_small_documented_file(file: Path):
+    text = file.read_text()
+    assert len(text.splitlines()) < 250
+    module = ast.parse(text)
+    assert f"python examples/{file.name}" in (ast.get_docstring(module) or "")
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(module)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+        )
+    }
+    assert not imported & {"agents", "benchmarks", "examples", "tests", "tools", "train"}
+
+
+def test_the_page_has_the_lines_of_every_example():
+    page = (ROOT / "docs" / "examples.md").read_text()
+    listed = re.findall(r"^\| \[(\w+\.py)\]\(\.\./examples/\1\) .* (\d+) \|$", page, flags=re.MULTILINE)
+    assert dict(listed) == {file.name: str(len(file.read_text().splitlines())) for file in EXAMPLES}

@@ -1,0 +1,38 @@
+"""The example of RLlib; `make test-clients` runs it, because RLlib pins Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.rllib", exc_type=ImportError)
+
+import ray
+
+from examples import rllib_ppo
+
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ray() -> Iterator[None]:
+    """One CPU and little memory."""
+    ray.init(
+        "local", num_cpus=1, object_store_memory=200_000_000, include_dashboard=False, log_to_driver=False
+    )
+    yield
+    ray.shutdown()
+
+
+def test_rllib_plays_and_learns_from_legal_actions():
+    algorithm = rllib_ppo.train(decisions=128, rollout=64, evaluation_games=4)
+    checked = 0
+    for episode in algorithm.env_runner.sample(num_timesteps=100):
+        for each in episode.agent_episodes.values():
+            masks = each.get_observations()["action_mask"][: len(each)]
+            assert masks[np.arange(len(each)), each.get_actions()].all()
+            checked += len(each)
+    algorithm.stop()
+    assert checked >= 100
