@@ -3,7 +3,9 @@
 One network plays both seats and learns from the results of the games only. All gradients are written out. A decision is
 used for one gradient step and dropped.
 
-    OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py    # the measurement in docs/examples.md
+Seed 0 reaches 41 % against `greedy` in 0.7 minutes of processor time. One thread suits the small matrices:
+
+    OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ positions, which makes one turn small enough to be exact:
 
     Q(s, a) = E[max over a' of Q(s', a')],  and at the end of the turn a heuristic value of the position
 
-    python examples/expectimax.py                # the measurement in docs/examples.md
+It wins 55 % of 200 games against `greedy`, in half a minute of processor time, without learning.
+
+    python examples/expectimax.py
 """
 
 from __future__ import annotations

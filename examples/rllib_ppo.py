@@ -1,9 +1,10 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
 It teaches the configuration: the environment of all seats, one network for all of them, and RLlib's module with masks.
+Seed 0 reaches 90 % against `random` and 2 % against `greedy` in 1.1 minutes of processor time.
 
-    pip install "wotd-env[train,rllib]"
-    python examples/rllib_ppo.py                # the measurement in docs/examples.md
+    pip install --editable ".[train,rllib]"
+    python examples/rllib_ppo.py
     RAY_ADDRESS=HOST:PORT python examples/rllib_ppo.py --runners 32    # play on the nodes of a cluster
 """
 
@@ -33,7 +34,7 @@ def train(
     rollout: int = 8192,
     evaluation_games: int = 1000,
 ) -> Any:
-    """Train a network on so many decisions of all seats, print its progress, and return the algorithm.
+    """Train a network on that many decisions of all seats, print its progress, and return the algorithm.
 
     Args:
         decisions: decisions to learn from.

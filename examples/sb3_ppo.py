@@ -1,6 +1,8 @@
 """Stable-Baselines3: MaskablePPO against its current self, measured against greedy and random.
 
-python examples/sb3_ppo.py                # the measurement in docs/examples.md
+Seed 0 reaches 10 % against `greedy` and 98 % against `random` in 1.3 minutes of processor time.
+
+    python examples/sb3_ppo.py [DECISIONS]
 """
 
 import sys
@@ -17,7 +19,7 @@ ENCODING = "features"  # a few dozen hand-made numbers, which suit small network
 def train(
     steps: int = 1_000_000, envs: int = 256, seed: int = 0, evaluation_games: int = 1000
 ) -> MaskablePPO:
-    """Train a model on so many decisions, print its win rates, and return it."""
+    """Train a model on that many decisions, print its win rates, and return it."""
     opponent, started = Learner(ENCODING), time.process_time()
     games = SB3VecEnv(envs, opponents=opponent, encoding=ENCODING)
     model = opponent.model = MaskablePPO(

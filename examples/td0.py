@@ -7,7 +7,9 @@ have known probabilities. So the expected value of a turn is computed, not sampl
 
 It teaches `Game.decide`, which leads to the afterstates, and `Game.chance_outcomes`, which gives the probabilities.
 
-    python examples/td0.py                # the measurement in docs/examples.md
+Seed 0 reaches 68 % against `greedy` in 1 minute of processor time, measurements included.
+
+    python examples/td0.py
 """
 
 from __future__ import annotations

@@ -32,5 +32,5 @@ def test_example_is_one_small_documented_file(file: Path):
 
 def test_the_page_has_the_lines_of_every_example():
     page = (ROOT / "docs" / "examples.md").read_text()
-    listed = re.findall(r"^\| \[(\w+\.py)\]\(\.\./examples/\1\) .* (\d+) \|$", page, flags=re.MULTILINE)
+    listed = re.findall(r"^\| \[(\w+\.py)\]\(\.\./examples/\1\) \| .* \| (\d+) \|$", page, flags=re.MULTILINE)
     assert dict(listed) == {file.name: str(len(file.read_text().splitlines())) for file in EXAMPLES}
