@@ -25,8 +25,8 @@ from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.policy import ask, play_out
-from wotd_env.solver.families import new_block, solve_families
-from wotd_env.solver.positions import board_of
+from wotd_env.solver.families import Chunk, Work, new_block, solve_families
+from wotd_env.solver.positions import Layers, board_of
 from wotd_env.solver.table import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
@@ -159,16 +159,15 @@ class Findings:
         for spaces in (0, 1, 2):
             board = board_of(spaces)
             exact = np.empty(board.positions)
-            base, block, rounds = layout_of(board).base, new_block(np.float64), np.zeros(1001, np.int64)
-            for total in reversed(range(len(board.sizes))):
-                families = int(board.families[total])
-                solve_families(board, block, total, 0, families, exact, base, 1e-12, 1000, rounds)
+            layers, block = Layers(board, layout_of(board).base, exact), new_block(np.float64)
+            done = [
+                Work(*solve_families(layers, block, Chunk(total, 0, int(board.families[total])), 1e-12))
+                for total in reversed(range(len(board.sizes)))
+            ]
             error = np.abs(exact - self.tables[spaces].values).max()
-            blocks = rounds.sum()
-            mean = (rounds * np.arange(1001)).sum() / blocks
-            rows.append(
-                (spaces, f"{exact[-1]:+.10f}", f"{error:.1e}", f"{mean:.1f}", np.flatnonzero(rounds)[-1])
-            )
+            mean = sum(work.rounds for work in done) / sum(work.blocks for work in done)
+            most = max(work.most_rounds for work in done)
+            rows.append((spaces, f"{exact[-1]:+.10f}", f"{error:.1e}", f"{mean:.1f}", most))
         return pages.table(
             (
                 "plain spaces",

@@ -122,7 +122,7 @@ def test_no_game_of_two_players_is_tied(table):
         codes = np.empty((int(board.sizes[total]), 5), np.uint64)
         write_layer_codes(board, total, codes)
         after, results = np.empty((len(codes), turns.ENDS), np.int64), np.empty(len(codes))
-        write_ends(board, codes, total, table.layout.base, after, results)
+        write_ends(table._layers, total, codes, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
         ended.append(np.unique(after[np.isnan(results)]))
     # They have values, though both players' five pieces stand on numbered spaces.

@@ -13,7 +13,7 @@ from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.td import Td
 from wotd_env.solver import Table, TableError, cache_file, load
-from wotd_env.solver.table import check_rules, check_table, describe_missing
+from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 __all__ = ["Advisor"]
 
@@ -97,7 +97,7 @@ Source = tuple[str, bool, Value]
 
 
 def _solution(game: Game) -> Source:
-    check_rules(game.rules)
+    check_solvable(game.rules)
     file = cache_file(game.rules.spaces)
     if not file.exists():
         raise FileNotFoundError(describe_missing(game.rules.spaces, file))

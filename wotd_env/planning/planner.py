@@ -1,15 +1,14 @@
-"""The turn planner: the exact best holds and moves of a turn, given a value of the positions it may end in.
+"""The turn planner: the exact best holds and moves of a turn, given a value of the positions after it.
 
-Only the seat to act decides within a turn, so it maximizes its own value, whether two or five play. All powers are
-planned: the tiger as one more re-roll, the others as slots (`slots`). Extra turns are planned too.
-
-A plan depends only on the state: nothing is kept between decisions, and no random stream is read.
+`plan` computes the values of actions from the plans of `slots`; policies choose by them. Only the seat to act decides
+within a turn, so it maximizes its own value, with two players or five. The plan includes all powers and extra turns:
+the tiger is one more re-roll, the others are slots. A plan depends only on the state and reads no random stream.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,12 @@ from wotd_env.planning import turn
 from wotd_env.planning.slots import (
     ENDED,
     LAST,
-    STOPS,
-    Ends,
-    Slots,
+    TurnPlan,
     Value,
     by_stage,
-    expect_level,
-    fill_stops,
-    rows_of,
-    slots_of,
-    stop_rolling,
-    stride_of,
+    expect_rolls,
+    plan_turns,
     value_actions,
-    value_slots,
 )
 
 __all__ = ["Value", "plan"]
@@ -55,12 +47,12 @@ def plan(
         value: the value of the afterstates.
 
     Returns:
-        float32 (N, A): the values of the actions, -inf for illegal ones. All are illegal if a roll is due or the game
-        is over.
+        float32 (N, A): the values of the actions, -inf for illegal actions. All actions are illegal if a roll is due or
+        the game is over.
         float32 (N,): the value of the best action, the mean over a roll that is due, or the reward of an ended game.
 
     Raises:
-        ValueError: if `value` returns a wrong shape, or numbers that are not finite for games that go on.
+        ValueError: if `value` returns a wrong shape, or non-finite numbers for running games.
     """
     action_values = np.full((len(state), game.num_actions), -np.inf, np.float32)
     values = np.zeros(len(state), np.float32)
@@ -72,67 +64,36 @@ def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
     """Plan for a part of a batch; states at the same stage share the SIMD lanes."""
-    slots = slots_of(game.rules.players, game.rules.powers != "none")
-    for rolls, tiger, games in by_stage(states, config):
-        batch = states[games]
-        if rolls == ENDED:
+    for stage in by_stage(states, config):
+        games, batch = stage.games, states[stage.games]
+        if stage.rolls == ENDED:
             values[games] = game.rewards(batch)[np.arange(len(games)), batch["player"]]
-        elif rolls == LAST:
+        elif stage.rolls == LAST:
             of_actions = value_actions(game, value, batch).choice_values
             action_values[games] = of_actions.T
             values[games] = of_actions.max(0)
         else:
-            ends = value_slots(game, value, batch, False)
-            ends_after_tiger = value_slots(game, value, batch, True) if tiger else ends
-            turns = _Turns(slots, ends, ends_after_tiger, rolls, tiger, rows_of(1, slots))
-            _plan_rolls(batch, turns, games, action_values, values)
-
-
-class _Turns(NamedTuple):
-    """The turns of N states at the same stage."""
-
-    slots: Slots
-    ends: Ends
-    ends_after_tiger: Ends
-    rolls: int
-    """rolls to come, that of the tiger included"""
-    tiger: bool
-    """whether the tiger may give the last roll"""
-    rows: turn.Rows
-    """to work in"""
+            turn_plan = plan_turns(game, value, batch, stage, seats=1)
+            _write_plan(turn_plan, batch, games, action_values, values)
 
 
 @kernel
-def _plan_rolls(states: Records, turns: _Turns, games: Any, action_values: Any, values: Any) -> None:
-    """Write the values of states and of their holds.
-
-    Args:
-        states: STATE (N,).
-        turns: their turns.
-        games: int64 (N,), the rows of `action_values` and `values` to write.
-        action_values: float32 (..., A).
-        values: float32 (...).
-    """
-    rows, stride = turns.rows, stride_of(turns.slots)
+def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
+    """Write the values of states and of their holds to the rows `games` of `values` and `action_values`."""
     for first in range(0, states.shape[0], turn.LANES):
-        if turns.tiger:
-            fill_stops(states, first, turns.slots, turns.ends_after_tiger, rows)
-            stop_rolling(rows, stride)
-        fill_stops(states, first, turns.slots, turns.ends, rows)
-        for level in range(turns.rolls):
-            expect_level(rows, stride, level, turns.tiger)
+        expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             game = games[first + lane]
-            values[game] = _read_values(states[first + lane], rows, lane, action_values[game])
+            values[game] = _read_values(states[first + lane], plan.rows, lane, action_values[game])
 
 
 @kernel
 def _read_values(s: Record, rows: turn.Rows, lane: Any, action_values: Any) -> Any:
-    """Return the value of a state and, in phase KEEP, write those of its holds."""
+    """Return the value of a state and, in phase KEEP, write the values of its holds."""
     shown = np.int64(engine.shown(s))
     if s.phase == Phase.CHANCE:
         return rows[shown, lane]
-    best = rows[STOPS + shown, lane]
+    best = rows[turn.STOPS + shown, lane]
     action_values[Action.STOP_ROLLING] = best
     for hold in range(Action.STOP_ROLLING):
         if LEGAL_HOLDS[shown] >> np.uint64(hold) & engine.BIT:

@@ -1,16 +1,16 @@
-"""The ends of a turn: what each roll offers, where it leads, and the value of every roll and keep.
+"""Plan turns: value the positions that may end them, then every roll and keep.
 
-An *afterstate* is a state at the end of a turn: nothing of the next turn is rolled yet, or the game is over. The effect
-of an action depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few
-afterstates (about 33 in the basic game of two), one for each *slot*: an action and that number of dice. Extra turns add
-up to two more afterstates to a slot.
+An *afterstate* is a state at the end of a turn: before the first roll of the next turn, or with the game over. The
+effect of an action depends on the roll only through the number of dice that show its element. So the 252 rolls lead to
+few afterstates (about 33 in the basic game of two), one for each *slot*: an action and that number of dice. Extra turns
+add up to two more afterstates to a slot.
 
-    value_slots    write the afterstates of all slots and value them in one call
-    fill_stops     give every roll the value of its best slot
-    expect_level   give every keep its expected value, one re-roll after another
+    by_stage       group states by the number of rolls to come
+    plan_turns     write the afterstates of all slots and value them in one call
+    expect_rolls   value every roll and keep, for the roll to come and all re-rolls after it
 
-`planner.plan` reads the values of actions from this, `playing.play_turns` plays whole turns by it. The engine decides
-what is legal and where it leads. Places that assume a rule carry the number of its ruling.
+`planner.plan` reads the values of actions from a `TurnPlan`; `playing.play_turns` plays whole turns by it. The engine
+decides which actions are legal and what they do. Code that assumes a rule carries the number of its ruling.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning import turn
+from wotd_env.planning.turn import STOPS
 from wotd_env.planning.values import CheckedValue
 
 __all__ = [
     "CHUNK",
     "ENDED",
     "LAST",
-    "STOPS",
     "Ends",
     "Slots",
+    "Stage",
+    "TurnPlan",
     "Value",
     "best_slot",
     "by_stage",
-    "expect_level",
-    "fill_stops",
+    "expect_rolls",
     "open_slots",
-    "rows_of",
+    "plan_turns",
     "slots_of",
+    "stride_of",
     "value_actions",
-    "value_slots",
 ]
 
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
-"""Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Those of ended games are ignored."""
+"""Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
 
 CHUNK = 128
 """States whose afterstates are valued in one call."""
@@ -65,29 +66,29 @@ MOST_ENDS = 3
 
 
 class Slots(NamedTuple):
-    """The K slots. Those of PASSING come first; slots with the same representative roll are neighbors."""
+    """The K slots: first those of PASSING, then the others, grouped by their representative rolls."""
 
     action: NDArray[np.int64]
     """(K,)"""
     roll: NDArray[np.int64]
     """(K,): a roll that offers the slot"""
     free: NDArray[np.int64]
-    """the slots of the power-free moves of every roll, roll by roll"""
-    free_end: NDArray[np.int64]
-    """(252,): the end of each roll's part of `free`"""
+    """the slots of the power-free moves, roll by roll"""
+    free_at: NDArray[np.int64]
+    """(253,): the part of roll r is free[free_at[r]:free_at[r + 1]]"""
     other: NDArray[np.int64]
-    """the slots of the moves with powers, and of the swaps, of every roll, roll by roll"""
-    other_end: NDArray[np.int64]
-    """(252,): the end of each roll's part of `other`"""
+    """the slots of the moves with powers and of the swaps, roll by roll"""
+    other_at: NDArray[np.int64]
+    """(253,): the same for `other`"""
 
 
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots: nothing moves (R5, R12), and the dice earn no extra turn (R8)."""
+"""The actions of the first slots. Nothing moves (R5, R12), so the dice earn no extra turn (R8)."""
 
 
 @functools.cache  # eight entries at most
 def slots_of(players: int, powers: bool) -> Slots:
-    """Return the slots of games with a number of players, with or without powers."""
+    """Return the slots of games with this number of players, with or without powers."""
     offers = [
         [(action, _dice_of(action, roll)) for action in actions]
         for roll, actions in enumerate(_offers(players, powers))
@@ -95,7 +96,7 @@ def slots_of(players: int, powers: bool) -> Slots:
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # Legal moves are computed once for each representative roll, so rolls that offer many slots are chosen.
+    # Legal moves are computed once for each representative roll, so choose rolls that offer many slots.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -108,16 +109,16 @@ def slots_of(players: int, powers: bool) -> Slots:
         np.array([*PASSING, *(action for action, _ in index)], np.int64),
         np.array(rolls, np.int64),
         np.array([slot for slots in free for slot in slots], np.int64),
-        np.cumsum([len(slots) for slots in free]),
+        np.cumsum([0, *map(len, free)]),
         np.array([slot for slots in other for slot in slots], np.int64),
-        np.cumsum([len(slots) for slots in other]),
+        np.cumsum([0, *map(len, other)]),
     )
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Ask the engine, for every roll, which actions of phase MOVE (except PASSING) are legal in some position.
+    """Return for every roll the actions of phase MOVE (except PASSING) that the engine allows in some position.
 
-    Three positions suffice: every piece can move; everything that enters is blocked and can jump; all pieces can be
+    Three positions suffice: every piece can move; every entering piece is blocked and can jump; all pieces can be
     swapped.
     """
     probes = np.zeros(3, STATE)
@@ -148,34 +149,41 @@ def _dice_of(action: int, roll: int) -> int:
 
 
 def _is_free(action: int) -> bool:
-    """Return whether an action is a power-free move (R3, R7), which makes passing illegal (R5)."""
+    """Return whether an action is a power-free move (R3, R7). Such a move makes passing illegal (R5)."""
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
 # -------------------------------------------------------------------------------------------------------------- stages
 
 ENDED, LAST = -1, 0
-"""Rolls to come in games that are over, and in phases MOVE and EXTRA. The roll of the tiger counts as one to come."""
+"""`Stage.rolls` of ended games, and of phases MOVE and EXTRA."""
 
 
-def by_stage(states: Records, config: NDArray[np.void]) -> Iterator[tuple[int, bool, NDArray[np.int64]]]:
-    """Group states by their stage in the turn.
+class Stage(NamedTuple):
+    """Some states at the same point of their turns."""
 
-    Yields:
-        The rolls to come, whether the tiger may give the last of them, and the indices of up to CHUNK such states.
-    """
+    games: NDArray[np.int64]
+    """indices of the states, at most CHUNK"""
+    rolls: int
+    """rolls to come, including the roll of the tiger"""
+    tiger: bool
+    """whether the last of them is due to the tiger (R12), if the player uses it"""
+
+
+def by_stage(states: Records, config: Configs) -> Iterator[Stage]:
+    """Group states by their stage."""
     rolls, tiger = np.empty(len(states), np.int64), np.empty(len(states), np.bool_)
     _write_stages(states, config, rolls, tiger)
     for held in (False, True):
         for count in np.unique(rolls[tiger == held]).tolist():
             same = np.flatnonzero((rolls == count) & (tiger == held))
             for games in np.array_split(same, -(-len(same) // CHUNK)):
-                yield count, held, games
+                yield Stage(games, count, held)
 
 
 @kernel
 def _write_stages(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
-    """Write the rolls to come of every state, and whether the tiger may give the last one."""
+    """Write `Stage.rolls` and `Stage.tiger` of every state."""
     for i in range(states.shape[0]):
         s = states[i]
         tiger[i] = False
@@ -188,7 +196,7 @@ def _write_stages(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
             rolls[i] = s.rolls_left + (s.phase == Phase.CHANCE) + tiger[i]
 
 
-# -------------------------------------------------------------------------------------------------------------- values
+# --------------------------------------------------------------------------------------------------------- afterstates
 
 
 class Ends(NamedTuple):
@@ -197,24 +205,19 @@ class Ends(NamedTuple):
     afterstates: States
     """STATE (M,)"""
     values: NDArray[np.float32]
-    """(M, n): their values; the rewards of games that are over"""
+    """(M, n): the values of the afterstates; the rewards if the game is over"""
     choice_values: NDArray[np.float32]
-    """(K, N): the best value of a choice to the seat to act, -inf if it is not open to a state"""
+    """(K, N): the best value of a choice to the seat to act, -inf for an illegal choice"""
     best: NDArray[np.int64]
-    """(K, N): the afterstate that has this value"""
+    """(K, N): the afterstate with this value"""
 
 
-class _Origin(NamedTuple):
-    """The state and the choice that each afterstate comes from, (M,) each."""
+class _Afterstates(NamedTuple):
+    """Afterstates, with the state and the choice that lead to each, (M,) each."""
 
+    states: States
     state: NDArray[np.int64]
     choice: NDArray[np.int64]
-
-
-def value_slots(game: Game, value: Value, states: States, tiger_used: bool) -> Ends:
-    """Value the afterstates of all slots, after the tiger was used if `tiger_used`."""
-    slots = slots_of(game.rules.players, game.rules.powers != "none")
-    return _value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
 
 
 def value_actions(game: Game, value: Value, states: States) -> Ends:
@@ -225,16 +228,15 @@ def value_actions(game: Game, value: Value, states: States) -> Ends:
 def _value_ends(
     game: Game, value: Value, states: States, write: Callable[..., int], choices: int, *arguments: Any
 ) -> Ends:
-    """Write afterstates by `write`, value them, and find the best one of each choice.
+    """Write afterstates with `write`, value them, and find the best one of each choice.
 
     Raises:
-        ValueError: if `value` returns a wrong shape, or numbers that are not finite for games that go on.
+        ValueError: if `value` returns a wrong shape, or non-finite numbers for running games.
     """
     most = len(states) * choices * MOST_ENDS
-    afterstates = np.empty(most, STATE)
-    origin = _Origin(np.empty(most, np.int64), np.empty(most, np.int64))
-    count = write(states, game.config, *arguments, scratch(), afterstates, origin)
-    afterstates = afterstates[:count]
+    written = _Afterstates(np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64))
+    count = write(states, game.config, scratch(), written, *arguments)
+    afterstates = written.states[:count]
     trusting = value.unchecked if isinstance(value, CheckedValue) else value
     given = np.asarray(trusting(game, afterstates), np.float32)
     if given.shape != (count, game.rules.players):
@@ -246,7 +248,7 @@ def _value_ends(
         np.full(shape, -np.inf, np.float32),
         np.zeros(shape, np.int64),
     )
-    wrong = _find_best(states, game.config, origin, ends)
+    wrong = _find_best(states, game.config, written, ends)
     if wrong >= 0:
         raise ValueError(
             f"value must return finite numbers for games that go on, got {given[wrong].tolist()} for afterstate "
@@ -257,15 +259,9 @@ def _value_ends(
 
 @kernel
 def _write_slots(
-    states: Records,
-    config: Configs,
-    slots: Slots,
-    tiger_used: Any,
-    scratch: Records,
-    afterstates: Records,
-    origin: _Origin,
+    states: Records, config: Configs, scratch: Records, out: _Afterstates, slots: Slots, tiger_used: Any
 ) -> Any:
-    """Write the afterstates of every slot that is open to a state, and their origin; return their number."""
+    """Write the afterstates of every legal slot; return their number."""
     rules = config[0]
     s, moved = scratch[0], scratch[1]
     count: Any = np.int64(0)
@@ -290,15 +286,13 @@ def _write_slots(
             if is_open:
                 scratch[1] = s
                 engine.move(moved, rules, roll, action)
-                count = _append_ends(moved, rules, (i, slot), afterstates, origin, count)
+                count = _append_ends(moved, rules, (i, slot), out, count)
     return count
 
 
 @kernel
-def _write_actions(
-    states: Records, config: Configs, scratch: Records, afterstates: Records, origin: _Origin
-) -> Any:
-    """Write the afterstates of every legal action of phases MOVE and EXTRA, as `_write_slots` does for slots."""
+def _write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
+    """Write the afterstates of every legal action of phases MOVE and EXTRA; return their number."""
     rules = config[0]
     after = scratch[0]
     count: Any = np.int64(0)
@@ -309,40 +303,38 @@ def _write_actions(
             if engine.contains(actions, swaps, action):
                 scratch[0] = s
                 engine.decide(after, rules, action)
-                count = _append_ends(after, rules, (i, action), afterstates, origin, count)
+                count = _append_ends(after, rules, (i, action), out, count)
     return count
 
 
 @kernel
-def _append_ends(
-    s: Record, rules: Config, source: Any, afterstates: Records, origin: _Origin, count: Any
-) -> Any:
-    """Append the states in which the turn of `s` may end to `count` afterstates; return the new count.
+def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
+    """Append the afterstates of `s`, with and without extra turns, to `count` others; return the new count.
 
-    `source` is the index of the state that the turn began in, and of the choice.
+    `source` is the index of the state before the turn, and that of the choice.
     """
     if s.phase != Phase.EXTRA:
-        afterstates[count] = s
-        origin.state[count], origin.choice[count] = source
+        out.states[count] = s
+        out.state[count], out.choice[count] = source
         return count + 1
     actions = engine.legal(s, rules, engine.shown(s))[0]
     for action in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
         if engine.contains(actions, np.uint64(0), action):
-            afterstates[count] = s
-            engine.decide(afterstates[count], rules, action)
-            origin.state[count], origin.choice[count] = source
+            out.states[count] = s
+            engine.decide(out.states[count], rules, action)
+            out.state[count], out.choice[count] = source
             count += 1
     return count
 
 
 @kernel
-def _find_best(states: Records, config: Configs, origin: _Origin, ends: Ends) -> Any:
+def _find_best(states: Records, config: Configs, written: _Afterstates, ends: Ends) -> Any:
     """Fill `choice_values` and `best`, and replace the values of ended games by their rewards.
 
-    Return -1 or the first afterstate with a value that is used and not finite.
+    Return the first afterstate with a non-finite value, or -1.
     """
     for i in range(ends.afterstates.shape[0]):
-        state, choice = origin.state[i], origin.choice[i]
+        state, choice = written.state[i], written.choice[i]
         if ends.afterstates[i].phase == Phase.OVER:
             engine.rewards(ends.afterstates[i], config[0], ends.values[i])
         for seat in range(ends.values.shape[1]):
@@ -354,17 +346,53 @@ def _find_best(states: Records, config: Configs, origin: _Origin, ends: Ends) ->
     return -1
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------------------------- plans
 
-# The rows of one seat: those of `turn`, the values of the rolls where the rolling stops, then the slots.
-STOPS = NUM_KEEPS
+# The rows of one seat: those of `turn`, those of the rolls if the rolling stops, then the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
 
-def rows_of(seats: int, slots: Slots) -> NDArray[np.float32]:
-    """Return rows for a number of seats, (seats * stride, LANES), not filled. The seat to act comes first."""
-    return turn.new_rows(seats * stride_of(slots))
+class TurnPlan(NamedTuple):
+    """The plan of the turns of N states at the same stage."""
+
+    slots: Slots
+    ends: Ends
+    ends_after_tiger: Ends
+    """the ends after the tiger was used; not read without `tiger`"""
+    rolls: int
+    tiger: bool
+    rows: turn.Rows
+    """the rows of LANES states, for every seat with rows: first the seat to act, then the next ones"""
+    expected: NDArray[np.float32]
+    """(rolls - 1, 462, LANES): the values of the keeps by the number of re-rolls that follow the roll to come"""
+
+
+def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: int) -> TurnPlan:
+    """Value the afterstates of states before a roll, for `expect_rolls`.
+
+    Args:
+        game: the rules.
+        value: the value of the afterstates.
+        states: the states of the stage.
+        stage: their stage; at least one roll is to come.
+        seats: seats with rows, from the seat to act on.
+    """
+    slots = slots_of(game.rules.players, game.rules.powers != "none")
+
+    def ends(tiger_used: bool) -> Ends:
+        return _value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
+
+    untouched = ends(False)
+    return TurnPlan(
+        slots,
+        untouched,
+        ends(True) if stage.tiger else untouched,
+        stage.rolls,
+        stage.tiger,
+        turn.new_rows(seats * stride_of(slots)),
+        np.empty((stage.rolls - 1, NUM_KEEPS, turn.LANES), np.float32),
+    )
 
 
 @kernel
@@ -374,83 +402,84 @@ def stride_of(slots: Slots) -> Any:
 
 
 @kernel
-def fill_stops(states: Records, first: Any, slots: Slots, ends: Ends, rows: turn.Rows) -> None:
-    """Fill the rows of the slots, and of the rolls where the rolling stops, for every seat that has rows.
+def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
+    """Value every roll and keep for the LANES states from `first` on, for the roll to come and all re-rolls after it.
 
-    The lanes are the states from `first` on. Only the seat to act chooses; the others get what its choice gives them.
+    Afterwards `plan.rows` has the values for the roll to come, `plan.expected` those for the rolls after it.
     """
-    values = ends.choice_values
+    rows, stride = plan.rows, stride_of(plan.slots)
+    if plan.tiger:
+        _fill_stops(plan.slots, plan.ends_after_tiger, rows, states, first)
+        _stop_rolling(rows, stride)
+    _fill_stops(plan.slots, plan.ends, rows, states, first)
+    for level in range(plan.rolls):
+        if level or not plan.tiger:  # otherwise it is the roll of the tiger (R12)
+            _stop_rolling(rows, stride)
+        if level:
+            turn.best(rows)
+            for at in range(
+                stride, rows.shape[0], stride
+            ):  # the other seats get the values of the best keeps
+                for i in range(NUM_KEEPS):
+                    keep = turn.NOTHING - i
+                    for k in range(turn.FACES_SHOWN[keep]):
+                        fewer = np.int64(turn.FEWER[keep, k])
+                        _follow(rows, at + keep, (at + keep, at + fewer, keep, fewer))
+        for at in range(0, rows.shape[0], stride):
+            turn.expect(rows[at:])
+        if level < plan.rolls - 1:
+            plan.expected[level] = rows[:NUM_KEEPS]
+
+
+@kernel
+def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
+    """Fill the rows of the slots, and of the rolls if the rolling stops, for the LANES states from `first` on.
+
+    Only the seat to act chooses. The other seats get the values of its choice.
+    """
+    values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)
     for slot in range(values.shape[0]):
         for lane in range(lanes):
             rows[_SLOTS + slot, lane] = values[slot, first + lane]
-    free = other = 0
     for roll in range(NUM_ROLLS):
         row = STOPS + roll
         rows[row] = -np.inf
-        while free < slots.free_end[roll]:
-            turn.largest(rows, row, (row, _SLOTS + slots.free[free]))
-            free += 1
+        for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
+            turn.largest(rows, row, (row, _SLOTS + slots.free[k]))
         # Passing is legal only without a power-free move (R5); fear needs one (R12). `open_slots` repeats this.
         for lane in range(turn.LANES):
             if rows[row, lane] == -np.inf:
                 rows[row, lane] = rows[_PASS, lane]
             else:
                 rows[row, lane] = max(rows[row, lane], rows[_FEAR, lane])
-        while other < slots.other_end[roll]:
-            turn.largest(rows, row, (row, _SLOTS + slots.other[other]))
-            other += 1
-    stride = stride_of(slots)
+        for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
+            turn.largest(rows, row, (row, _SLOTS + slots.other[k]))
     for seat in range(1, rows.shape[0] // stride):
         at = seat * stride
         for slot in range(values.shape[0]):
             for lane in range(lanes):
                 of_seats = ends.values[ends.best[slot, first + lane]]
-                rows[at + _SLOTS + slot, lane] = of_seats[
-                    (states[first + lane].player + seat) % of_seats.size
-                ]
-        free = other = 0
+                follower = (states[first + lane].player + seat) % of_seats.size
+                rows[at + _SLOTS + slot, lane] = of_seats[follower]
         for roll in range(NUM_ROLLS):
             row = STOPS + roll
             _follow(rows, at + row, (at + row, at + _PASS, row, _PASS))
             _follow(rows, at + row, (at + row, at + _FEAR, row, _FEAR))
-            while free < slots.free_end[roll]:
-                slot = _SLOTS + slots.free[free]
+            for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
+                slot = _SLOTS + slots.free[k]
                 _follow(rows, at + row, (at + row, at + slot, row, slot))
-                free += 1
-            while other < slots.other_end[roll]:
-                slot = _SLOTS + slots.other[other]
+            for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
+                slot = _SLOTS + slots.other[k]
                 _follow(rows, at + row, (at + row, at + slot, row, slot))
-                other += 1
 
 
 @kernel
-def stop_rolling(rows: turn.Rows, stride: Any) -> None:
-    """Give the row of every roll its value where the rolling stops."""
+def _stop_rolling(rows: turn.Rows, stride: Any) -> None:
+    """Set the row of every roll to its value if the rolling stops."""
     for at in range(0, rows.shape[0], stride):
         for roll in range(NUM_ROLLS):
             turn.largest(rows, at + roll, (at + roll + STOPS,))
-
-
-@kernel
-def expect_level(rows: turn.Rows, stride: Any, level: Any, tiger: Any) -> None:
-    """Give every keep its expected value with `level` more re-rolls after the roll to come.
-
-    Call it with levels 0, 1, 2 ... after `fill_stops`. With the tiger, `fill_stops` and `stop_rolling` come first for
-    the ends after its use, then `fill_stops` for the other ends: level 0 then is the roll of the tiger (R12).
-    """
-    if level or not tiger:
-        stop_rolling(rows, stride)
-    if level:
-        turn.best(rows)
-        for at in range(stride, rows.shape[0], stride):  # the other seats get the values of the best keeps
-            for i in range(NUM_KEEPS):
-                keep = turn.NOTHING - i
-                for k in range(turn.FACES_SHOWN[keep]):
-                    fewer = np.int64(turn.FEWER[keep, k])
-                    _follow(rows, at + keep, (at + keep, at + fewer, keep, fewer))
-    for at in range(0, rows.shape[0], stride):
-        turn.expect(rows[at:])
 
 
 def _emit_follow(builder: Any, rows: list[Any]) -> Any:
@@ -459,25 +488,18 @@ def _emit_follow(builder: Any, rows: list[Any]) -> Any:
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel: write the second row of a tuple where the last two are equal, and the first one elsewhere."""
+"""Kernel: write the second row of a tuple to the lanes where the last two are equal, and the first one elsewhere."""
 
 
 # ------------------------------------------------------------------------------------------------------------- choices
 
 
 @kernel
-def open_slots(slots: Slots, values: Any, state: Any, roll: Any, out: Any) -> Any:
-    """Write the slots that are open to a state after its last roll; return their number.
-
-    Args:
-        slots: the K slots.
-        values: `Ends.choice_values`.
-        state: index of the state.
-        roll: number of the roll.
-        out: int64 (K,).
-    """
+def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
+    """Write the legal slots of a state after its last roll, int64 (K,); return their number."""
+    values = ends.choice_values
     count = np.int64(0)
-    for k in range(slots.free_end[roll - 1] if roll else 0, slots.free_end[roll]):
+    for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
         if values[slots.free[k], state] > -np.inf:
             out[count] = slots.free[k]
             count += 1
@@ -486,7 +508,7 @@ def open_slots(slots: Slots, values: Any, state: Any, roll: Any, out: Any) -> An
     elif values[_FEAR - _SLOTS, state] > -np.inf:  # R12
         out[count] = _FEAR - _SLOTS
         count += 1
-    for k in range(slots.other_end[roll - 1] if roll else 0, slots.other_end[roll]):
+    for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
         if values[slots.other[k], state] > -np.inf:
             out[count] = slots.other[k]
             count += 1
@@ -494,8 +516,9 @@ def open_slots(slots: Slots, values: Any, state: Any, roll: Any, out: Any) -> An
 
 
 @kernel
-def best_slot(slots: Slots, values: Any, state: Any, candidates: Any) -> Any:
-    """Return the candidate with the highest value; of equal ones that of the lowest action."""
+def best_slot(slots: Slots, ends: Ends, state: Any, candidates: Any) -> Any:
+    """Return the candidate with the highest value, of equal candidates that of the lowest action."""
+    values = ends.choice_values
     best = candidates[0]
     for slot in candidates[1:]:
         lower = slots.action[slot] < slots.action[best]

@@ -1,20 +1,14 @@
-"""A turn as arithmetic: what the best holds make of the values of rolls, for LANES positions side by side.
+"""The arithmetic of one turn: from the values of rolls to the values of keeps, for LANES positions side by side.
 
-`rows` is a C-contiguous float array (462, LANES): a row for each keep of `core.dice`, a column (a lane) for each
-position. The caller fills rows 0..251 with what each *roll* is worth if the rolling stops there. The other rows need
-not be filled. Then
+`rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, one column (a *lane*)
+for each position. Rows 0 to 251 are the rolls. The caller fills them with the values of the rolls if the rolling stops.
 
-- `expect(rows)` gives the row of every partial keep its mean over the dice still to be rolled (W in docs/solution.md);
-- `best(rows)` gives the row of every keep the best of itself and of all keeps that it contains (U in the same place).
-  For a roll that is its value before a hold.
+- `expect(rows)` sets the row of every partial keep to its mean over the dice to be rolled (W in docs/solution.md).
+- `best(rows)` sets the row of every keep to the largest value of the keep and all keeps that it contains (U there).
 
-`reroll` does both, which is one re-roll. A turn is `reroll` twice (three times with the tiger) and `expect`; then row
-NOTHING, that of the keep without dice, is the value before the first roll. The values of decisions can be read between
-`expect` and `best`: row HOLD_KEEP[roll, hold] is the value of that hold. All this is for players who maximise the
-values. Nothing is allocated on the way.
-
-`new_rows` makes such an array where the machine reads it fastest. It may have more rows: `row_operation` makes
-functions over them.
+`reroll` does both, for one re-roll. A turn is two re-rolls (three with the tiger) and one more `expect`. Row NOTHING,
+the keep without dice, then has the value before the first roll. Between `expect` and `best`, row HOLD_KEEP[roll, hold]
+has the value of that hold. The planner and the solver share this module.
 """
 
 from __future__ import annotations
@@ -28,27 +22,51 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_number
+from wotd_env.core.dice import (
+    COUNTS,
+    FACES,
+    HOLD_KEEP,
+    KEEPS,
+    LEGAL_HOLDS,
+    NUM_KEEPS,
+    NUM_ROLLS,
+    UNROLLED,
+    keep_number,
+)
 from wotd_env.core.rules import DICE
 
-__all__ = ["LANES", "NOTHING", "Rows", "best", "expect", "largest", "new_rows", "reroll", "row_operation"]
+__all__ = [
+    "FACES_SHOWN",
+    "FEWER",
+    "LANES",
+    "MORE",
+    "NOTHING",
+    "STOPS",
+    "Rows",
+    "best",
+    "best_keep",
+    "expect",
+    "largest",
+    "new_rows",
+    "reroll",
+    "row_operation",
+]
 
 LANES = 16
-"""Positions side by side: one AVX-512 register of float32 holds them (other machines take two or four).
-
-The rows of a turn then fit into the L1 cache.
-"""
-
+"""Positions side by side: one AVX-512 register of float32. The rows of a turn then fit into the L1 cache."""
 NOTHING = NUM_KEEPS - 1
 """The row of the keep without dice."""
+STOPS = NUM_KEEPS
+"""The first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops."""
 
 Rows = Any
-"""The values of a turn in compiled code: float (rows, LANES), at least a row for each keep."""
+"""float (462 or more, LANES), in kernels."""
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6), [i, face] -> row: partial keep 252 + i with one more die, which shows that face."""
+    """Return uint16 (210, 6), [i, face]: the row of partial keep 252 + i with one more die that shows the face."""
     table = np.zeros((NUM_KEEPS - NUM_ROLLS, FACES), np.uint16)
     for i, keep in enumerate(KEEPS[NUM_ROLLS:].tolist()):
         for face in range(FACES):
@@ -57,10 +75,7 @@ def _more() -> np.ndarray:
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): the rows of every keep with one die less.
-
-    There is one for each face that the keep shows; the last one is repeated.
-    """
+    """Return uint16 (462, 5): the rows of every keep with one die less; the last row is repeated."""
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
@@ -79,10 +94,7 @@ FACES_SHOWN = (COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return rows (count, LANES), not filled.
-
-    They begin on cache lines, which halves the time of `expect` and `best`.
-    """
+    """Return rows (count, LANES), not filled, aligned to cache lines: `expect` and `best` take half the time."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
@@ -90,12 +102,10 @@ def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return `f(rows, out, sources)` for kernels: write to row `out` what `reduce` makes of the rows in a tuple.
+    """Return the kernel `f(rows, out, sources)`: write the reduction of the rows in a tuple to row `out`.
 
-    `reduce` is given an LLVM builder and the rows as vectors, and returns a vector.
-
-    It is written in LLVM's vectors and not as a loop over lanes, because LLVM checks before each such loop whether the
-    rows overlap, and that takes five times as long as the loop.
+    `reduce` takes an LLVM builder and the rows as vectors, and returns a vector. A loop over lanes would take six times
+    as long, because LLVM checks before each loop whether the rows overlap.
     """
 
     @intrinsic
@@ -122,9 +132,8 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # A turn takes fifteen means after one another, and a game dozens of turns, so the error of a sixth in single
-    # precision would add up. Therefore this is total * rounded + (total * rest), with one rounding where the machine
-    # has a fused operation.
+    # A turn has fifteen successive means and a game dozens of turns, so the rounding error of 1/6 in single precision
+    # would add up. Therefore the mean is total * rounded + total * rest, with a fused operation if the machine has one.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -140,13 +149,13 @@ def _emit_largest(builder: Any, rows: list[Any]) -> Any:
 
 _mean = row_operation(_emit_mean)
 largest = row_operation(_emit_largest)
-"""Kernel `largest(rows, out, sources)`: write the largest of the rows in a tuple to row `out`."""
+"""Kernel `largest(rows, out, sources)`: write the largest of the rows in the tuple `sources` to row `out`."""
 
 
 @kernel
 def expect(rows: Rows) -> None:
-    """Fill the rows of the partial keeps with their means over the dice to be rolled, from the rows of the rolls."""
-    # A keep with one more die has a lower number, so the rows that are needed are filled before.
+    """Set the row of every partial keep to its mean over the dice to be rolled."""
+    # A keep with one more die has a lower number, so its row is ready.
     for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
         _mean(rows, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
@@ -154,10 +163,9 @@ def expect(rows: Rows) -> None:
 
 @kernel
 def best(rows: Rows) -> None:
-    """Raise the row of every keep to the best of all keeps that it contains, after `expect`."""
-    # From the fewest dice to the most.
+    """Set the row of every keep to the largest value of all keeps that it contains, after `expect`."""
     for i in range(NUM_KEEPS):
-        row = NOTHING - i
+        row = NOTHING - i  # from the fewest dice to the most
         fewer = FEWER[row]
         faces = FACES_SHOWN[row]
         if faces <= 1:
@@ -172,6 +180,25 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Make the values of rolls before a re-roll out of their values after it."""
+    """Replace the values of the rolls after a re-roll by their values before it."""
     expect(rows)
     best(rows)
+
+
+@kernel
+def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
+    """Return the best keep of a roll, of equal keeps that of the lowest action; the roll itself means stop rolling.
+
+    Args:
+        rows: the values of the rolls if the rolling stops, from row STOPS on.
+        expected: float (462 or more, LANES), the values of the keeps after `expect`.
+        roll: number of the roll.
+        lane: the position.
+    """
+    best, most = np.int64(roll), -np.inf
+    for hold in range(Action.STOP_ROLLING):
+        if LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
+            keep = np.int64(HOLD_KEEP[roll, hold])
+            if expected[keep, lane] > most:
+                best, most = keep, expected[keep, lane]
+    return np.int64(roll) if rows[STOPS + roll, lane] > most else best

@@ -12,7 +12,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import plan
 from wotd_env.solver import Table, cache_file, load, solve
-from wotd_env.solver.table import check_rules, describe_missing
+from wotd_env.solver.table import check_solvable, describe_missing
 
 __all__ = ["Oracle"]
 
@@ -58,7 +58,7 @@ class Oracle:
             ValueError: for other rules, or if the table is for another board.
             FileNotFoundError: if there is no table; the message contains the command that creates it.
         """
-        check_rules(rules)
+        check_solvable(rules)
         if self._table is not None:
             self._table.check_rules(rules)
         elif rules.spaces > AT_ONCE and not (file := cache_file(rules.spaces)).exists():

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE
-from wotd_env.solver.families import Block, check_families, new_block, solve_families
-from wotd_env.solver.positions import Board, board_of
+from wotd_env.solver.families import Block, Chunk, check_families, new_block, solve_families
+from wotd_env.solver.positions import Board, Layers, board_of
 from wotd_env.solver.table import (
     LOG,
     PART,
@@ -43,7 +43,6 @@ __all__ = ["Progress", "solve", "verify"]
 
 TOLERANCE = 5e-7
 """The largest change in the last round; the residual is a fraction of it, and single precision adds its own."""
-ROUNDS = 1000
 REACH = DICE + 1
 """Layers that solving one needs: a turn makes progress of at most five."""
 CHUNK = 1024
@@ -101,12 +100,12 @@ def verify(file: str | Path, threads: int = 2, progress: Progress | None = None)
     table = load(file)
     if is_compact(table.header):
         raise TableError(f"{file} is compact; verify the table that it was made of")
-    board, values = table.board, table.values
+    board, layers = table.board, Layers(table.board, table.layout.base, table.values)
     residual, done = 0.0, 0
     with ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
         for total in reversed(range(len(board.sizes))):
-            errors = team.run(check_families, board, total, values, table.layout.base)
+            errors = team.run(check_families, layers, total)
             residual = max([residual, *errors])
             done += int(board.sizes[total])
             if progress:
@@ -158,14 +157,15 @@ class _Team:
         self._pool = pool
         self._blocks: list[Block] = [new_block() for _ in range(threads)]
 
-    def run(self, kernel: Callable[..., Any], board: Board, total: int, *arguments: Any) -> Iterator[Any]:
-        """Call a kernel of `families` on every chunk of a layer and yield what it returns, chunk after chunk."""
-        families = int(board.families[total])
+    def run(self, kernel: Callable[..., Any], layers: Layers, total: int, *arguments: Any) -> Iterator[Any]:
+        """Call a kernel of `families` on every chunk of a layer; yield the results in order."""
+        families = int(layers.board.families[total])
 
         def work(first: int) -> Any:
             block = self._blocks.pop()
             try:
-                return kernel(board, block, total, first, min(first + CHUNK, families), *arguments)
+                chunk = Chunk(total, first, min(first + CHUNK, families))
+                return kernel(layers, block, chunk, *arguments)
             finally:
                 self._blocks.append(block)
 
@@ -232,16 +232,7 @@ def _solve_layers(
     for total in range(last - header["layers"], -1, -1):
         began, cpu_began = time.perf_counter(), time.process_time()
         done, chunks = int(layout.base[total]), -(-int(board.families[total]) // CHUNK)
-        solved = team.run(
-            solve_families,
-            board,
-            total,
-            values,
-            base,
-            np.float32(TOLERANCE),
-            ROUNDS,
-            np.zeros(ROUNDS + 1, np.int64),
-        )
+        solved = team.run(solve_families, Layers(board, base, values), total, np.float32(TOLERANCE))
         for chunk, _ in enumerate(solved, 1):
             if progress:
                 progress(done + int(board.sizes[total]) * chunk // chunks, board.positions)

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, LEGAL_HOLDS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
+from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS, Phase, Rules
 from wotd_env.core.state import States
-from wotd_env.planning.turn import LANES, MORE, NOTHING, Rows, best, expect, new_rows
+from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best_keep, expect, new_rows
 from wotd_env.policy import Policy, ask
 from wotd_env.solver.positions import (
     NONE,
-    Bases,
     Board,
+    Layers,
     index_of,
     number_with,
     sort_codes,
@@ -41,12 +41,13 @@ from wotd_env.solver.turns import (
     NEVER,
     PROGRESS,
     End,
+    Positions,
     best_end,
     ends_after,
     final_result,
     is_over,
     perfect,
-    work_out,
+    value_turns,
     write_indices,
 )
 
@@ -107,20 +108,20 @@ def evaluate(
         ValueError: if the position cannot be.
     """
     check_table(table)
-    board = table.board
+    board, layers = table.board, Layers(table.board, table.layout.base, table.values)
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it cannot be
     codes = board.code[mine, theirs].astype(np.uint64)
     first = int(sort_codes(board, codes))
-    start = int(index_of(board, codes, first, table.layout.base))
-    layers = _reachable(table, first, start)
+    start = int(index_of(layers, first, codes))
+    reachable = _reachable(layers, first, start)
     asker = _Asker(policy, board)
 
     # Values of positions for the player to move. The policy plays perfect play, then itself, then the best response.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
-    perfect_play = np.asarray(table.values, np.float64) * table.unit
+    perfect_play = np.asarray(layers.values, np.float64) * table.unit
     done = 0
-    for layer in reversed(layers):
+    for layer in reversed(reachable):
         for values in (against, oracle, itself, victim, enemy):
             values[layer.indices[layer.over]] = layer.result[layer.over]
         indices, after = layer.indices[~layer.over], layer.after[~layer.over]
@@ -131,7 +132,7 @@ def evaluate(
         _iterate(indices, _played(own, after, victim, enemy), _played_best(after, enemy, victim))
         done += len(layer.indices)
         if progress:
-            progress(done, sum(len(each.indices) for each in layers))
+            progress(done, sum(len(each.indices) for each in reachable))
     return Evaluation(
         begins=float(against[start]),
         follows=-float(oracle[start]),
@@ -157,21 +158,21 @@ class _Layer(NamedTuple):
     """(N, ENDS): where in the table each end of the turn leads, -1 where it is not possible"""
 
 
-def _reachable(table: Table, first: int, start: int) -> list[_Layer]:
+def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
     """Return all layers from the first one on in which positions can be reached from a start."""
-    board = table.board
+    board = solution.board
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
     for total in range(first, len(board.sizes)):
-        low, size = int(table.layout.base[total]), int(board.sizes[total])
+        low, size = int(solution.base[total]), int(board.sizes[total])
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
         write_layer_codes(board, total, codes)
         after = np.empty((size, ENDS), np.int64)
         result = np.empty(size)
-        write_ends(board, codes, total, table.layout.base, after, result)
+        write_ends(solution, total, codes, after, result)
         while True:
             found = after[reached[low : low + size]]
             found = np.unique(found[found >= 0])
@@ -302,17 +303,17 @@ def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @kernel
-def write_ends(board: Board, codes: Any, total: Any, base: Bases, after: Any, result: Any) -> None:
-    """Write where in the values each end of the turn leads, and the results of ended games, nan where it goes on.
+def write_ends(layers: Layers, total: Any, codes: Any, after: Any, result: Any) -> None:
+    """Write the indices of the positions after each end, and the results of ended games.
 
     Args:
-        board: for the board's positions.
-        codes: uint64 (n, 5), of positions of one layer.
-        total: the layer.
-        base: where in the values the layers begin.
-        after: int64 (n, ENDS), is written; -1 for an end that is not possible.
-        result: float64 (n,), is written.
+        layers: the board and the bases of its layers.
+        total: the layer of the positions.
+        codes: uint64 (n, 5), the codes of the positions.
+        after: int64 (n, ENDS), written; -1 for an impossible end.
+        result: float64 (n,), written; nan for running games.
     """
+    board, base = layers.board, layers.base
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
     over = np.empty(n, np.bool_)
@@ -320,10 +321,10 @@ def write_ends(board: Board, codes: Any, total: Any, base: Bases, after: Any, re
         write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = is_over(board, codes[i])
         result[i] = final_result(board, codes[i]) if over[i] else np.nan
-    write_indices(board, codes, mirrors, partners, over, total, base, np.empty(PATHS, np.uint64), after.T)
+    write_indices(layers, total, Positions(codes, mirrors, partners, over), after.T)
     for i in range(n):
         if not over[i]:
-            after[i, np.uint64(End.PASS)] = index_of(board, mirrors[i], total, base)
+            after[i, np.uint64(End.PASS)] = index_of(layers, total, mirrors[i])
             for path in range(PATHS):
                 code = board.swapped[codes[i, path]]
                 if code != NONE:
@@ -377,7 +378,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
         for lane in range(lanes):
             for end in range(ENDS):
                 rows[NUM_KEEPS + end, lane] = values[first + lane, end]
-        work_out(rows, np.uint64(NUM_KEEPS))
+        value_turns(rows, np.uint64(NUM_KEEPS))
         for lane in range(lanes):
             out[first + lane] = rows[NOTHING, lane]
 
@@ -395,19 +396,10 @@ def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
                 end = best_end(values[first + lane], roll)
                 ends[first + lane, roll] = end
                 rows[roll, lane] = values[first + lane, end]
-                # What it is worth where the rolling stops is needed again.
-                rows[NUM_KEEPS + roll, lane] = rows[roll, lane]
+                rows[STOPS + roll, lane] = rows[roll, lane]
         for stage in range(1, -1, -1):
             expect(rows)
             for lane in range(lanes):
                 for roll in range(NUM_ROLLS):
-                    keep, most = NUM_KEEPS, -np.inf
-                    for hold in range(Action.STOP_ROLLING + 1):
-                        if LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
-                            left = HOLD_KEEP[roll, hold]
-                            stops = hold == Action.STOP_ROLLING
-                            value = rows[NUM_KEEPS + roll if stops else left, lane]
-                            if value > most:
-                                keep, most = left, value
-                    holds[stage, first + lane, roll] = keep
+                    holds[stage, first + lane, roll] = best_keep(rows, rows, roll, lane)
             best(rows)

@@ -1,8 +1,8 @@
-"""Values of whole families of positions, sixteen positions and their mirrors side by side.
+"""Solve whole families of positions, up to sixteen positions and their mirrors side by side.
 
-Everything that leaves a family makes progress, so it is looked up in later layers once; what stays in the family
-(passes and swaps) is iterated to convergence: sixteen positions, then their mirrors, each time with the newest values
-of the others.
+Moves make progress, so the values after them come from later layers and are looked up once. Passes and swaps stay in
+the family; their values are iterated to convergence. Each iteration updates the positions, then their mirrors, always
+with the newest values of the others. `backward` calls these kernels on chunks of every layer.
 """
 
 from __future__ import annotations
@@ -10,56 +10,75 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import NUM_KEEPS
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
-from wotd_env.solver.positions import NONE, Bases, Board, Values, index_of, write_multiset
+from wotd_env.solver.positions import NONE, Board, Layers, index_of, write_multiset
 from wotd_env.solver.turns import (
     AGAIN,
     ENDS,
     NEVER,
     PROGRESS,
     End,
+    Positions,
     final_result,
     is_over,
-    work_out,
+    value_turns,
     write_indices,
 )
 
-__all__ = ["Block", "check_families", "new_block", "solve_families"]
-
+__all__ = ["Block", "Chunk", "Work", "check_families", "new_block", "solve_families"]
 
 IMPOSSIBLE = 2 * LANES
-"""Where in the values of a block that of what is not possible is."""
+"""Index in `Block.value.ravel()` of the value that stands for an impossible swap."""
+MOST_ROUNDS = 1000
+"""Iterations of a block at most. Changes that are left after them show in the residual of the table."""
+FIRST_GUESS = 3
+"""Dice of the moves whose best value is the first guess of a position's value."""
 
 
 class Block(NamedTuple):
-    """What one thread works on: lanes of positions (half 0) and their mirrors (half 1)."""
+    """The memory of one thread: one position in each lane (half 0), and their mirrors (half 1)."""
 
-    rows: np.ndarray
-    """float (462 + 2 * 37, LANES): a turn, then the ends of each half"""
-    value: np.ndarray
-    """float (3, LANES), of each half; the last row is that of what is not possible, for the other player"""
-    codes: np.ndarray
-    """uint64 (2, LANES, 5), ascending"""
-    partner: np.ndarray
-    """uint64 (LANES, 5): where in the mirror's codes the path with the i-th code is"""
-    swapped: np.ndarray
-    """uint64 (2, 5, LANES): where in `value.ravel()` the position after a swap is, as the other player sees it"""
-    over: np.ndarray
-    """bool (2, LANES): the game has ended"""
-    twin: np.ndarray
-    """bool (LANES,): the position is its own mirror"""
-    advanced: np.ndarray
-    """uint64 (5,), to work in"""
-    indices: np.ndarray
-    """int64 (PROGRESS, LANES), to work in"""
+    rows: NDArray[np.floating[Any]]
+    """(462 + 2 * 37, LANES): the rows of a turn, then the ends of each half"""
+    value: NDArray[np.floating[Any]]
+    """(3, LANES): the values of each half; row 2 stands for impossible positions of the other player"""
+    codes: NDArray[np.uint64]
+    """(2, LANES, 5), ascending"""
+    partner: NDArray[np.uint64]
+    """(LANES, 5): for each code, the index in the mirror of the code of the same path"""
+    swapped: NDArray[np.uint64]
+    """(2, 5, LANES): the index in `value.ravel()` of the position after a swap, as the other player sees it"""
+    over: NDArray[np.bool_]
+    """(2, LANES): whether the game has ended"""
+    twin: NDArray[np.bool_]
+    """(LANES,): whether the position is its own mirror"""
+    indices: NDArray[np.int64]
+    """(PROGRESS, LANES): the indices of the positions after each end, see `write_indices`"""
+
+
+class Chunk(NamedTuple):
+    """Families of one layer: `first` to `last` - 1."""
+
+    total: int
+    first: int
+    last: int
+
+
+class Work(NamedTuple):
+    """The number of blocks, of all their iterations, and of the iterations of the slowest block."""
+
+    blocks: int
+    rounds: int
+    most_rounds: int
 
 
 def new_block(dtype: Any = np.float32) -> Block:
-    """Return a block for one thread."""
+    """Return the memory of one thread; values are computed in `dtype`."""
     return Block(
         rows=new_rows(NUM_KEEPS + 2 * ENDS, dtype),
         value=np.full((3, LANES), -NEVER, dtype),
@@ -68,20 +87,22 @@ def new_block(dtype: Any = np.float32) -> Block:
         swapped=np.full((2, PATHS, LANES), IMPOSSIBLE, np.uint64),
         over=np.ones((2, LANES), np.bool_),
         twin=np.zeros(LANES, np.bool_),
-        advanced=np.zeros(PATHS, np.uint64),
         indices=np.zeros((PROGRESS, LANES), np.int64),
     )
 
 
 @kernel
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
-    """Put families of a layer into the lanes, as many as fit; return the next family and the lanes filled."""
+    """Fill the lanes with as many families of a layer as fit; return the next family and the number of lanes filled.
+
+    Paths of the same shape are a *group*. Each path has one of the two codes of its shape, the first or the second. So
+    a member of the family is the number of second codes in each group. These numbers are the digits of the member's own
+    number; the mirror of member m is member (members - 1 - m).
+    """
     shapes = np.zeros(PATHS, np.uint64)
-    # Paths of the same shape are a group. Members of the family differ by how many paths of each group have the second
-    # of the shape's two codes; the member's number has a digit for each group.
-    group = np.zeros(PATHS, np.uint64)  # its first path, for each path
-    size = np.zeros(PATHS, np.uint64)  # its paths, noted at the first one
-    stride = np.zeros(PATHS, np.uint64)  # of its digit, noted at the first one
+    group = np.zeros(PATHS, np.uint64)  # the first path of the group of each path
+    size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
+    stride = np.zeros(PATHS, np.uint64)  # the weight of its digit in the number of a member
     lanes: Any = 0
     family = first
     while family < last:
@@ -132,25 +153,21 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 
 @kernel
-def fill_ends(board: Board, block: Block, total: Any, lanes: Any, values: Values, base: Bases) -> None:
-    """Fill the rows of the ends that make progress from the values of later layers."""
-    rows, indices = block.rows, block.indices
+def fill_ends(layers: Layers, block: Block, total: Any, lanes: Any) -> None:
+    """Fill the rows of the ends that make progress with the values of later layers."""
+    rows, indices, values = block.rows, block.indices, layers.values
     for half in range(2):
-        first = np.uint64(NUM_KEEPS + half * ENDS)
-        write_indices(
-            board,
+        positions = Positions(
             block.codes[half, :lanes],
             block.codes[1 - half, :lanes],
             block.partner[:lanes],
             block.over[half, :lanes],
-            total,
-            base,
-            block.advanced,
-            indices,
         )
+        write_indices(layers, total, positions, indices)
+        first = np.uint64(NUM_KEEPS + half * ENDS)
         for end in range(PROGRESS):
             row, again = first + np.uint64(end), AGAIN[end]
-            # Without a branch for ends that are not possible, which the processor would guess wrong.
+            # No branch for impossible ends: the processor would mispredict it.
             for lane in range(lanes):
                 index = indices[end, lane]
                 value = values[np.uint64(max(index, 0))]
@@ -159,103 +176,85 @@ def fill_ends(board: Board, block: Block, total: Any, lanes: Any, values: Values
 
 
 @kernel
-def work_out_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
-    """Work out the turns of one half with the newest values of the positions after a pass (R5) or a swap (R6).
-
-    The values of the turns are in row NOTHING then.
-    """
+def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
+    """Write the values of the turns of one half to row NOTHING, with the newest values after passes and swaps."""
     everyone = value.ravel()
     first = np.uint64(NUM_KEEPS + half * ENDS)
-    for lane in range(LANES):
+    for lane in range(LANES):  # R5
         rows[first + np.uint64(End.PASS), lane] = -value[1 - half, lane]
-    for path in range(PATHS):
+    for path in range(PATHS):  # R6
         for lane in range(LANES):
             rows[first + np.uint64(End.SWAP_ON + path), lane] = -everyone[swapped[half, path, lane]]
-    work_out(rows, first)
+    value_turns(rows, first)
 
 
 @kernel
-def solve_families(
-    board: Board,
-    block: Block,
-    total: Any,
-    first: Any,
-    last: Any,
-    values: Values,
-    base: Bases,
-    tolerance: Any,
-    most: Any,
-    rounds: Any,
-) -> None:
-    """Solve families `first` to `last` - 1 of a layer, all later layers being solved.
+def solve_families(layers: Layers, block: Block, chunk: Chunk, tolerance: Any) -> Work:
+    """Solve families of a layer and write their values. All later layers must be solved.
 
     Args:
-        board: for the board's positions.
-        block: the calling thread's own.
-        total: the layer.
-        first: families from,
-        last: and up to.
-        values: read and filled.
-        base: where in `values` the layers begin.
-        tolerance: iterate until no value changes by more.
-        most: rounds after which to give up; the changes left then show in the residual.
-        rounds: int64 (most + 1,): counts blocks by the number of rounds they took.
+        layers: the values.
+        block: the memory of the calling thread.
+        chunk: the families.
+        tolerance: the largest change of a value in the last iteration, in the dtype of the block.
     """
     rows, value, swapped = block.rows, block.value, block.swapped
-    family = first
-    while family < last:
-        family, lanes = fill_lanes(board, block, total, family, last)
-        fill_ends(board, block, total, lanes, values, base)
+    family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
+    while family < chunk.last:
+        family, lanes = fill_lanes(layers.board, block, chunk.total, family, chunk.last)
+        fill_ends(layers, block, chunk.total, lanes)
         for half in range(2):
             for lane in range(lanes):
                 if block.over[half, lane]:
-                    value[half, lane] = final_result(board, block.codes[half, lane])
+                    value[half, lane] = final_result(layers.board, block.codes[half, lane])
                 else:
-                    # The first guess is the best move by three dice, as if it were all of the turn.
                     guess = value.dtype.type(NEVER)
                     for path in range(PATHS):
-                        end = NUM_KEEPS + half * ENDS + End.MOVE_ON + DICE * path + 2
+                        end = NUM_KEEPS + half * ENDS + End.MOVE_ON + DICE * path + FIRST_GUESS - 1
                         guess = max(guess, rows[np.uint64(end), lane])
                     value[half, lane] = max(guess, value.dtype.type(-1))
         count = 0
         change = tolerance + 1
-        while change > tolerance and count < most:
+        while change > tolerance and count < MOST_ROUNDS:
             change = tolerance * 0
             for half in range(2):
-                work_out_half(rows, value, swapped, half)
+                value_half(rows, value, swapped, half)
                 for lane in range(lanes):
                     if not block.over[half, lane]:
                         new = rows[NOTHING, lane]
                         change = max(change, abs(new - value[half, lane]))
                         value[half, lane] = new
             count += 1
-        rounds[count] += 1
-        # A position that is its own mirror has one value, that of half 0.
+        blocks += 1
+        rounds += count
+        most = max(most, count)
+        # A position that is its own mirror gets the value of half 0.
         for half in range(1, -1, -1):
             for lane in range(lanes):
                 if half == 0 or not block.twin[lane]:
-                    values[index_of(board, block.codes[half, lane], total, base)] = value[half, lane]
+                    index = index_of(layers, chunk.total, block.codes[half, lane])
+                    layers.values[index] = value[half, lane]
+    return Work(blocks, rounds, most)
 
 
 @kernel
-def check_families(
-    board: Board, block: Block, total: Any, first: Any, last: Any, values: Values, base: Bases
-) -> Any:
-    """Return the largest Bellman error over families `first` to `last` - 1 of a layer, from the values alone."""
+def check_families(layers: Layers, block: Block, chunk: Chunk) -> Any:
+    """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
     rows, value, swapped = block.rows, block.value, block.swapped
     residual = 0.0
-    family = first
-    while family < last:
-        family, lanes = fill_lanes(board, block, total, family, last)
-        fill_ends(board, block, total, lanes, values, base)
+    family = np.int64(chunk.first)
+    while family < chunk.last:
+        family, lanes = fill_lanes(layers.board, block, chunk.total, family, chunk.last)
+        fill_ends(layers, block, chunk.total, lanes)
         for half in range(2):
             for lane in range(lanes):
-                value[half, lane] = values[index_of(board, block.codes[half, lane], total, base)]
+                index = index_of(layers, chunk.total, block.codes[half, lane])
+                value[half, lane] = layers.values[index]
         for half in range(2):
-            work_out_half(rows, value, swapped, half)
+            value_half(rows, value, swapped, half)
             for lane in range(lanes):
                 if block.over[half, lane]:
-                    new = np.float64(final_result(board, block.codes[half, lane]))
+                    new = np.float64(final_result(layers.board, block.codes[half, lane]))
                 else:
                     new = np.float64(rows[NOTHING, lane])
                 error = abs(new - value[half, lane])

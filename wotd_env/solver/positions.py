@@ -1,14 +1,15 @@
-"""Numbers for the positions of the two-player basic game.
+"""Number the positions of the two-player basic game, so that their values fit into one array.
 
-What one path holds is a *code*: the space of the piece of the player to move and that of the other one. Paths are
-alike, so a position, seen by the player to move before the first roll, is a multiset of five codes. Its *progress* is
-the sum of all ten spaces; positions of equal progress are a *layer*, and within it they are numbered by the
-combinatorial number system (by the largest code, then the second largest ...). Where the value of a position is among
-the values of all layers is its *index*.
+A *code* is the pair of spaces on one path: of the piece of the player to move, and of the other player's piece. Paths
+are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
+the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer the combinatorial number system
+numbers them: by the largest code, then the second largest, and so on.
 
-A *shape* is a code up to exchanging the two pieces. The positions over one multiset of five shapes are a *family*: what
-swaps and passes can reach from one another, and nothing else, lies in one family. The *mirror* of a position is the
-same one with the players exchanged, which is how the other player sees it.
+A *shape* is a code without the order of its two pieces. All positions over the same five shapes are a *family*; swaps
+and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
+position as the other player sees it.
+
+`families` solves positions by these numbers, `table` looks them up, `evaluate` follows them for a policy.
 """
 
 from __future__ import annotations
@@ -22,72 +23,67 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-__all__ = ["Board", "board_of"]
+__all__ = ["NONE", "Board", "Codes", "Layers", "board_of"]
 
 NONE = 65535
-"""The code of what cannot be: two pieces on one space, a move that is forbidden."""
+"""Stands for an impossible code: two pieces on one space, or after an illegal move."""
 
-# What compiled code is given has no type that Python could check; these names say what it is.
-Codes = Any
+Codes = NDArray[np.uint64]
 """The codes of the five paths, uint64 (5,), ascending."""
-Values = Any
-"""The values of positions, float, one layer after the other."""
-Bases = Any
-"""Where in the values each layer begins, int64 (T,)."""
 
 
 class Board(NamedTuple):
-    """The positions for one number of plain spaces; C codes, H shapes, totals of progress 0..T-1.
+    """The positions for one number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
 
-    Codes ascend by progress, then by shape; 2 h - 1 and 2 h are the codes of shape h, 0 the code of shape 0 (both
-    pieces off the board), which is its own mirror.
+    Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0 (both pieces off the
+    board) has the code 0, which is its own mirror.
     """
 
     spaces: int
     mine: NDArray[np.int8]
     """(C,): the space of the piece of the player to move"""
     theirs: NDArray[np.int8]
-    """(C,): that of the other player's piece"""
+    """(C,): the space of the other player's piece"""
     progress: NDArray[np.uint16]
-    """(C,): the sum of the two"""
+    """(C,): the sum of the two spaces"""
     code: NDArray[np.uint16]
     """(S+6, S+6): the code of two spaces, or NONE"""
     flip: NDArray[np.uint16]
     """(C,): the code with the players exchanged"""
     after: NDArray[np.uint16]
-    """(C, 6): the code when the player to move has gone 0..5 spaces, or NONE (R3, R4)"""
+    """(C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)"""
     swapped: NDArray[np.uint16]
     """(C,): the code after a swap, or NONE (R6)"""
     standing: NDArray[np.int16]
-    """(C,): how far I am ahead by points, then by pieces on numbered spaces (R10); summed over paths it has the sign of
-    the result"""
+    """(C,): the lead of the player to move, by points, then by pieces on numbered spaces (R10). The sum over the paths
+    has the sign of the result."""
     numbered: NDArray[np.uint8]
-    """(C,): bit 0: my piece stands on a numbered space, bit 1: the other player's does (R9)"""
+    """(C,): bit 0 is set if the piece of the player to move is on a numbered space, bit 1 if the other one is (R9)"""
     shape_progress: NDArray[np.uint16]
     """(H,)"""
     below: NDArray[np.uint32]
-    """(5, T, C+1): how many multisets of i+1 codes, all less than c, have progress t"""
+    """(5, T, C + 1), [i, t, c]: the number of multisets of i + 1 codes below c with progress t"""
     shapes_below: NDArray[np.uint32]
-    """(5, T, H+1): the same for shapes"""
+    """(5, T, H + 1): the same for shapes"""
     sizes: NDArray[np.int64]
-    """(T,): positions in each layer"""
+    """(T,): the number of positions in each layer"""
     families: NDArray[np.int64]
-    """(T,): families in each layer"""
+    """(T,): the number of families in each layer"""
 
     @property
     def positions(self) -> int:
-        """All positions."""
+        """The number of all positions."""
         return int(self.sizes.sum())
 
 
 @functools.cache
 def board_of(spaces: int) -> Board:
-    """Return the board with that many plain spaces, 0 to 10.
+    """Return the board with 0 to 10 plain spaces.
 
     Raises:
-        ValueError: for any other number.
+        ValueError: for another number of spaces.
     """
-    Rules(spaces=spaces)
+    Rules(spaces=spaces)  # raises
     top = spaces + NUMBERED
     shapes = sorted(
         ((high, low) for high in range(top + 1) for low in range(high)), key=lambda s: (sum(s), s)
@@ -102,7 +98,7 @@ def board_of(spaces: int) -> Board:
     layers = PATHS * (2 * top - 1) + 1
     shape_progress = progress[[0, *range(1, len(codes), 2)]]
     below, shapes_below = _multisets(progress, layers), _multisets(shape_progress, layers)
-    # A point counts for more than all pieces on numbered spaces.
+    # A point counts more than all pieces on numbered spaces (R10).
     worth = np.array([(PATHS + 1) * max(s - spaces, 0) + (s > spaces) for s in range(top + 1)])
     return Board(
         spaces=spaces,
@@ -127,21 +123,32 @@ def board_of(spaces: int) -> Board:
 
 
 def _multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
-    """Return uint32 (5, T, n+1): how many multisets of i+1 items, all with numbers less than c, have progress t."""
+    """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers."""
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # One of `size` items is c, and the others may be c as well.
+        # One of `size` items is c; the others are at most c.
         for size in range(1, PATHS + 1):
             count[size, p:, c + 1] += count[size - 1, : layers - p, c + 1]
     return count[1:]
 
 
+class Layers(NamedTuple):
+    """The values of the positions of a board, layer by layer."""
+
+    board: Board
+    base: NDArray[np.int64]
+    """(T,): the index of the first value of each layer"""
+    values: NDArray[Any]
+    """float or int16: a value of each position"""
+
+
 @kernel
-def position_number(board: Board, total: Any, c0: Any, c1: Any, c2: Any, c3: Any, c4: Any) -> Any:
-    """Return the number within its layer of the position with these ascending codes and that progress."""
+def position_number(board: Board, total: Any, codes: Any) -> Any:
+    """Return the number of a position within its layer, from five ascending codes and their progress."""
     below, progress = board.below, board.progress
+    c0, c1, c2, c3, c4 = codes[0], codes[1], codes[2], codes[3], codes[4]
     number = below[4, total, c4]
     total -= progress[c4]
     number += below[3, total, c3]
@@ -155,33 +162,37 @@ def position_number(board: Board, total: Any, c0: Any, c1: Any, c2: Any, c3: Any
 
 @kernel
 def number_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> Any:
-    """Return the number of the position in which the code of one path has become another one."""
+    """Return the number of the position after one of the codes, that of `path`, is replaced by `code`."""
     at = np.uint64(path)
     c0 = codes[np.uint64(at <= 0)]
     c1 = codes[np.uint64(1) + np.uint64(at <= 1)]
     c2 = codes[np.uint64(2) + np.uint64(at <= 2)]
     c3 = codes[np.uint64(3) + np.uint64(at <= 3)]
-    return position_number(
-        board,
-        total,
+    ordered = (
         min(c0, code),
         max(c0, min(c1, code)),
         max(c1, min(c2, code)),
         max(c2, min(c3, code)),
         max(c3, code),
     )
+    return position_number(board, total, ordered)
 
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, number: Any, items: Any) -> None:
-    """Write the five ascending items (codes, or shapes) of the multiset of a layer that has a number.
+    """Write the five ascending items of a multiset, given its number within its layer.
 
-    `below` and `progress` are those of the items.
+    Args:
+        below: `Board.below` for codes, `Board.shapes_below` for shapes.
+        progress: the progress of each code or shape.
+        total: the layer.
+        number: the number of the multiset.
+        items: uint64 (5,), written.
     """
     left = np.uint64(total)
     for i in range(PATHS):
         row = below[PATHS - 1 - i, left]
-        # The item sought is the last one with row[item] <= number; it is always from low on, and below high.
+        # Binary search for the last item with row[item] <= number: low <= item < high.
         low, high = np.uint64(0), np.uint64(row.size - 1)
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)
@@ -196,13 +207,13 @@ def write_multiset(below: Any, progress: Any, total: Any, number: Any, items: An
 
 @kernel
 def write_layer_codes(board: Board, total: Any, codes: Any) -> None:
-    """Write the codes of all positions of a layer, uint64 (positions, 5), in order."""
+    """Write the codes of all positions of a layer in order, uint64 (positions, 5)."""
     for number in range(codes.shape[0]):
         write_multiset(board.below, board.progress, total, number, codes[number])
 
 
 @kernel
-def sort_codes(board: Board, codes: Any) -> Any:
+def sort_codes(board: Board, codes: Codes) -> Any:
     """Sort five codes in place and return their progress."""
     total = np.uint64(board.progress[codes[0]])
     for path in range(1, PATHS):
@@ -217,22 +228,20 @@ def sort_codes(board: Board, codes: Any) -> Any:
 
 
 @kernel
-def index_of(board: Board, codes: Codes, total: Any, base: Bases) -> Any:
-    """Return the index of a position with that progress."""
-    return base[total] + position_number(
-        board, np.uint64(total), codes[0], codes[1], codes[2], codes[3], codes[4]
-    )
+def index_of(layers: Layers, total: Any, codes: Codes) -> Any:
+    """Return the index in `layers.values` of a position with progress `total`."""
+    return layers.base[total] + position_number(layers.board, np.uint64(total), codes)
 
 
 @kernel
-def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Any) -> None:
-    """Write the codes of a position's mirror, and for each of its own codes where the same path is among those.
+def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
+    """Write the mirror of a position.
 
     Args:
-        board: for the board's positions.
-        codes: those of the position.
-        mirror: is written.
-        partner: uint64 (5,), is written.
+        board: the board of the position.
+        codes: the codes of the position.
+        mirror: uint64 (5,), written: the codes of the mirror, ascending.
+        partner: uint64 (5,), written: for each of `codes`, the index in `mirror` of the code of the same path.
     """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]

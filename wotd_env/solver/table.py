@@ -38,13 +38,13 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import PATHS, Rules
 from wotd_env.core.state import Records
 from wotd_env.extras import needed_for
-from wotd_env.solver.positions import NONE, Board, Values, board_of, index_of, sort_codes
+from wotd_env.solver.positions import NONE, Board, Layers, board_of, index_of, sort_codes
 
 __all__ = [
     "Table",
     "TableError",
     "cache_file",
-    "check_rules",
+    "check_solvable",
     "check_table",
     "compact",
     "describe_missing",
@@ -139,6 +139,7 @@ class Table:
         self.board = board_of(header["rules"]["spaces"])
         self.layout = layout_of(self.board)
         self._values = values
+        self._layers = Layers(self.board, self.layout.base, values)
         self._checksums = checksums
         self._checked = np.zeros(len(checksums), np.bool_)
 
@@ -208,7 +209,7 @@ class Table:
             )
         out, blocks = np.empty(pieces.shape[1], np.float32), np.empty(pieces.shape[1], np.int64)
         pieces = np.ascontiguousarray(pieces, np.int8)
-        look_up_pieces(self.board, pieces, self._values, self.layout, out, blocks)
+        look_up_pieces(self._layers, self.layout.block, pieces, out, blocks)
         self._check(blocks)
         return out * self.unit
 
@@ -218,7 +219,7 @@ class Table:
         Raises:
             ValueError: if they have other rules than those that are solved, or another board.
         """
-        check_rules(rules)
+        check_solvable(rules)
         if rules.spaces != self.spaces:
             raise ValueError(
                 f"the table {self.file} is for {self.spaces} plain spaces, the game has {rules.spaces}"
@@ -238,7 +239,7 @@ class Table:
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
 
         def look_up_part(states: Records, config: Configs, out: Any, blocks: Any) -> None:
-            look_up_states(self.board, states, self._values, self.layout, out, blocks)
+            look_up_states(self._layers, self.layout.block, states, out, blocks)
 
         game.apply(look_up_part, state, out, blocks, validate=False)
         if (blocks < 0).any():
@@ -254,12 +255,13 @@ class Table:
 
 @kernel
 def look_up_states(
-    board: Board, states: Records, values: Values, layout: Layout, out: Any, blocks: Any
+    layers: Layers, first_block: NDArray[np.int64], states: Records, out: Any, blocks: Any
 ) -> None:
-    """Write the values of states for both seats, (N, 2), and the blocks that they are in, (N,).
+    """Write the values of states for both seats, (N, 2), and the blocks of the values, (N,).
 
-    The block of a state that has no value is -1, and so are those of the states after it.
+    The blocks of the first invalid state and of all states after it are -1.
     """
+    board = layers.board
     codes = np.empty(PATHS, np.uint64)
     top = board.code.shape[0] - 1
     blocks[:] = -1
@@ -272,31 +274,34 @@ def look_up_states(
             if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
                 return
             codes[path] = board.code[mine, theirs]
-        value, block = look_up(board, codes, values, layout)
+        value, block = look_up(layers, first_block, codes)
         out[i, s.player] = value
         out[i, 1 - s.player] = -value
         blocks[i] = block
 
 
 @kernel
-def look_up_pieces(board: Board, pieces: Any, values: Values, layout: Layout, out: Any, blocks: Any) -> None:
-    """Write the values (N,), and the blocks that they are in, (N,), of positions.
+def look_up_pieces(
+    layers: Layers, first_block: NDArray[np.int64], pieces: Any, out: Any, blocks: Any
+) -> None:
+    """Write the values (N,) of positions, and their blocks (N,).
 
-    These are given as int8 (2, N, 5): the spaces of the mover's pieces and of the other's.
+    `pieces` is int8 (2, N, 5): the spaces of the pieces of the player to move, and of the other player.
     """
+    board = layers.board
     codes = np.empty(PATHS, np.uint64)
     for i in range(out.size):
         for path in range(PATHS):
             codes[path] = board.code[pieces[0, i, path], pieces[1, i, path]]
-        out[i], blocks[i] = look_up(board, codes, values, layout)
+        out[i], blocks[i] = look_up(layers, first_block, codes)
 
 
 @kernel
-def look_up(board: Board, codes: Any, values: Values, layout: Layout) -> Any:
-    """Return the value of the position with these codes, which get sorted, and the block that it is in."""
-    total = sort_codes(board, codes)
-    index = index_of(board, codes, total, layout.base)
-    return values[index], layout.block[total] + ((index - layout.base[total]) >> BLOCK_BITS)
+def look_up(layers: Layers, first_block: NDArray[np.int64], codes: Any) -> Any:
+    """Return the value of the position with these codes, which get sorted, and its block."""
+    total = sort_codes(layers.board, codes)
+    index = index_of(layers, total, codes)
+    return layers.values[index], first_block[total] + ((index - layers.base[total]) >> BLOCK_BITS)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -555,7 +560,7 @@ def describe_missing(spaces: int, file: Path) -> str:
     )
 
 
-def check_rules(rules: Rules) -> None:
+def check_solvable(rules: Rules) -> None:
     """Raise ValueError unless these are the rules that tables are about, on any board."""
     for field in ("players", "powers", "dead_pieces"):
         if getattr(rules, field) != getattr(Rules, field):  # the defaults

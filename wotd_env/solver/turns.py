@@ -1,15 +1,14 @@
-"""A turn of the two-player basic game: the ways in which it may end, the rolls that offer them, and where they lead.
+"""A turn of the two-player basic game: the ways to end it, the rolls that offer them, and the positions after them.
 
-What the solver knows of the rules of a turn stands here (R2, R3, R5, R6, R7, R8) and in the arrays of
-`positions.Board`, which say what a piece may do on its path and what a finished game is (R3, R4, R6, R9, R10).
-`families` works out by it the turns of many positions side by side, and `evaluate` those of a policy. The rules
-themselves are in `core.engine`, and the tests ask it for every roll whether it offers the same ends.
+`families` computes the turns of many positions side by side with this module, and `evaluate` those of a policy. For
+speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
+`positions.Board` (R3, R4, R6, R9, R10). The tests compare both with `core.engine`, roll by roll.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -20,20 +19,20 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_number
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
-from wotd_env.solver.positions import NONE, Bases, Board, Codes, index_of, number_with
+from wotd_env.solver.positions import NONE, Board, Codes, Layers, index_of, number_with
 
-__all__ = ["AGAIN", "ENDS", "NEVER", "PROGRESS", "End"]
+__all__ = ["AGAIN", "ENDS", "NEVER", "PROGRESS", "End", "Positions"]
 
 
 class End(IntEnum):
-    """The numbers of the ways in which a turn may end; a path is added to those that end in `_ON`."""
+    """The ways to end a turn. The names in `_ON` are the first of several ends, one for each path."""
 
     MOVE_ON = 0
-    """+ 5 * path + dice - 1: one piece moves, and the other player is to move (R3)"""
+    """+ 5 * path + dice - 1: one piece moves (R3)"""
     PERFECTION_ON = 25
-    """+ path: one piece moves by five dice, and the extra turn is taken (R8)"""
+    """+ path: one piece moves by five dice, and the player takes the extra turn (R8)"""
     EQUILIBRIUM = 30
-    """every piece that can advances (R7)"""
+    """every piece that can move advances by one space (R7)"""
     PASS = 31
     """nothing moves (R5)"""
     SWAP_ON = 32
@@ -43,25 +42,21 @@ class End(IntEnum):
 ENDS = End.SWAP_ON + PATHS
 """The number of ends."""
 PROGRESS = int(End.PASS)
-"""The ends below this one make progress; the others stay in the layer of the position, and in its family."""
+"""The ends below this number make progress. The others stay in the family of the position."""
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS
-"""bool (37,): whether the same player is to move after an end (R8)."""
+"""bool (37,): whether the same player has the next turn (R8)."""
 NEVER = -4.0
-"""The value of an end that is not possible; true values are in [-1, 1]."""
+"""The value of an impossible end; other values are in [-1, 1]."""
 
 
 FOUR_DRAGONS = np.array([keep_number([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): the rolls that offer a swap, on the path of the fifth die (R6)."""
+"""uint8 (5,): the rolls that offer a swap on the path of the fifth die (R6)."""
 FIVE_DRAGONS = keep_number([DRAGON] * DICE)
-"""The roll that offers a swap on any path, and no move (R6)."""
+"""The roll that offers a swap on any path but no move (R6)."""
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the moves that rolls offer, one of which must be made if any is possible (R5).
-
-    Returns:
-        uint8 (252, 4), the ends that are moves of every roll, and uint8 (252,), how many they are.
-    """
+    """Return the ends that are moves of every roll, uint8 (252, 4), and their numbers, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -80,7 +75,7 @@ MOVES, NUM_MOVES = _moves()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the ends to which actions of phase MOVE lead with rolls, where no extra turn follows (R3, R5, R6, R7)."""
+    """Return the ends of turns by their last rolls and actions of phase MOVE, without extra turns (R3, R5, R6, R7)."""
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
         [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
@@ -90,7 +85,7 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what moves by five dice become if the extra turn is taken (R8)."""
+    """Return the ends of moves by five dice if the player takes the extra turn (R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
@@ -98,7 +93,7 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest of the rows but the first, and the first where none of them is possible (R5)."""
+    """Return the largest row after the first; where all of these are impossible, return the first (R5)."""
     otherwise, *moves = rows
     while len(moves) > 1:
         a, b = moves.pop(0), moves.pop(0)
@@ -111,35 +106,26 @@ move_or_pass = row_operation(_emit_move_or_pass)
 
 
 @kernel
-def work_out(rows: Rows, first: Any) -> None:
-    """Work out the best turns from the values of their ends, which stand from row `first` on.
-
-    The values of the turns are in row NOTHING then.
-    """
+def value_turns(rows: Rows, first: Any) -> None:
+    """Write the values of turns to row NOTHING, given the values of their ends in rows `first` to `first` + 36."""
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
         moves = MOVES[roll]
         a, b = first + moves[0], first + moves[1]
-        if NUM_MOVES[roll] == 1:
+        if NUM_MOVES[roll] == 0:
+            largest(rows, roll, (stay,))
+        elif NUM_MOVES[roll] == 1:
             move_or_pass(rows, roll, (stay, a))
         elif NUM_MOVES[roll] == 2:
             move_or_pass(rows, roll, (stay, a, b))
         elif NUM_MOVES[roll] == 3:
             move_or_pass(rows, roll, (stay, a, b, first + moves[2]))
-        elif NUM_MOVES[roll] == 4:
+        else:
             move_or_pass(rows, roll, (stay, a, b, first + moves[2], first + moves[3]))
-    swaps = first + np.uint64(End.SWAP_ON)
-    a, b, c, d, e = (
-        swaps,
-        swaps + np.uint64(1),
-        swaps + np.uint64(2),
-        swaps + np.uint64(3),
-        swaps + np.uint64(4),
-    )
     for path in range(PATHS):
-        roll = FOUR_DRAGONS[path]
-        largest(rows, roll, (np.uint64(roll), swaps + np.uint64(path)))
-    largest(rows, FIVE_DRAGONS, (stay, a, b, c, d, e))
+        swap = first + np.uint64(End.SWAP_ON + path)
+        largest(rows, FOUR_DRAGONS[path], (np.uint64(FOUR_DRAGONS[path]), swap))
+        largest(rows, FIVE_DRAGONS, (np.uint64(FIVE_DRAGONS), swap))
     for _ in range(REROLLS):  # R2
         reroll(rows)
     expect(rows)
@@ -147,7 +133,7 @@ def work_out(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best of the ends that a roll offers by their values, (37,); of equals the one offered first."""
+    """Return the best end that a roll offers, given the values of the ends, (37,); of equal ends the first."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -162,43 +148,41 @@ def best_end(values: Any, roll: Roll) -> Any:
     return chosen
 
 
-@inlined
-def write_indices(
-    board: Board,
-    codes: Any,
-    mirrors: Any,
-    partners: Any,
-    over: Any,
-    total: Any,
-    base: Bases,
-    advanced: Codes,
-    indices: Any,
-) -> None:
-    """Write where in the values the ends of turns lead that make progress.
+class Positions(NamedTuple):
+    """Some positions of one layer before a turn."""
 
-    After an end the other player is to move, and sees the mirror of what the mover leaves, unless the mover has an
-    extra turn.
+    codes: NDArray[np.uint64]
+    """(N, 5), ascending"""
+    mirrors: NDArray[np.uint64]
+    """(N, 5), ascending: the codes of the mirrors"""
+    partners: NDArray[np.uint64]
+    """(N, 5): for each code, the index in the mirror of the code of the same path"""
+    over: NDArray[np.bool_]
+    """(N,): whether the game has ended"""
+
+
+@inlined
+def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any) -> None:
+    """Write the indices of the positions after the ends that make progress.
+
+    The other player is to move next and sees the mirror, unless the player takes an extra turn.
 
     Args:
-        board: for the board's positions.
-        codes: uint64 (n, 5), those of positions of one layer before a turn, each in ascending order.
-        mirrors: uint64 (n, 5), those of their mirrors, likewise.
-        partners: uint64 (n, 5), for each of the codes where the same path is among those of the mirror.
-        over: bool (n,), whether the game has ended.
-        total: the layer.
-        base: where in the values the layers begin.
-        advanced: to work in.
-        indices: int64 (PROGRESS or more, n or more), is written; -1 for an end that is not possible.
+        layers: the board and the bases of its layers.
+        total: the layer of the positions.
+        positions: N positions before the turn.
+        indices: int64 (PROGRESS or more, N or more), written; -1 for an impossible end.
     """
+    board, base = layers.board, layers.base
+    advanced = np.empty(PATHS, np.uint64)
     indices[:] = -1
-    for i in range(over.size):
-        if over[i]:
+    for i in range(positions.over.size):
+        if positions.over[i]:
             continue
-        position, mirror = codes[i], mirrors[i]
-        # The layer after an equilibrium.
-        advance: Any = np.uint64(total)
+        position, mirror = positions.codes[i], positions.mirrors[i]
+        advanced_total: Any = np.uint64(total)
         for path in range(PATHS):
-            own, partner = position[path], partners[i, path]
+            own, partner = position[path], positions.partners[i, path]
             after = board.after[own]
             for dice in range(1, DICE + 1):  # R3
                 code = np.uint64(after[dice])
@@ -207,32 +191,31 @@ def write_indices(
                     layer = np.uint64(total + dice)
                     flipped = np.uint64(board.flip[code])
                     indices[end, i] = base[layer] + number_with(board, layer, mirror, partner, flipped)
-            # R8: the same move by five dice, with the player who made it to move again.
+            # R8: the same move by five dice; the same player is to move again.
             code = np.uint64(after[DICE])
             if code != NONE:
                 end = np.uint64(End.PERFECTION_ON + path)
                 layer = np.uint64(total + DICE)
                 indices[end, i] = base[layer] + number_with(board, layer, position, np.uint64(path), code)
-            # R7: every piece that can goes one space. These are the codes of the mirror afterwards.
+            # R7: insert the code after the equilibrium, as the other player sees it, into the sorted codes.
             code = np.uint64(after[1])
             if code == NONE:
                 code = own
             else:
-                advance += np.uint64(1)
+                advanced_total += np.uint64(1)
             code = np.uint64(board.flip[code])
             k = path
             while k > 0 and advanced[k - 1] > code:
                 advanced[k] = advanced[k - 1]
                 k -= 1
             advanced[k] = code
-        if advance != total:
-            end = np.uint64(End.EQUILIBRIUM)
-            indices[end, i] = index_of(board, advanced, advance, base)
+        if advanced_total != total:
+            indices[np.uint64(End.EQUILIBRIUM), i] = index_of(layers, advanced_total, advanced)
 
 
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
-    """Return whether the game has ended: one of the players has all pieces on numbered spaces (R9)."""
+    """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
     over = 3
     for path in range(PATHS):
         over &= board.numbered[codes[path]]
