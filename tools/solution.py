@@ -27,7 +27,7 @@ from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.policy import ask, play_out
 from wotd_env.solver.families import Chunk, Work, new_block, solve_families
 from wotd_env.solver.positions import Layers, board_of
-from wotd_env.solver.table import layout_of
+from wotd_env.solver.storage import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
 BOARDS_PLOT = PAGE.with_name("solution-boards.svg")

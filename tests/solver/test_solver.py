@@ -23,7 +23,7 @@ from wotd_env.core import dice
 from wotd_env.solver import turns
 from wotd_env.solver.evaluate import write_ends
 from wotd_env.solver.positions import write_layer_codes
-from wotd_env.solver.table import (
+from wotd_env.solver.storage import (
     DIGEST,
     HEADER,
     MAGIC,

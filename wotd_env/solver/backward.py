@@ -17,13 +17,11 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE
 from wotd_env.solver.families import Block, Chunk, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, Layers, board_of
-from wotd_env.solver.table import (
+from wotd_env.solver.storage import (
     LOG,
     PART,
     RULINGS,
     VALUE,
-    Progress,
-    Table,
     TableError,
     alone,
     cure,
@@ -31,15 +29,15 @@ from wotd_env.solver.table import (
     is_compact,
     layer_checksums,
     layout_of,
-    load,
     read_checksums,
     read_header,
     rules_of,
     write_header,
     write_layer,
 )
+from wotd_env.solver.table import Progress, Table, load
 
-__all__ = ["Progress", "solve", "verify"]
+__all__ = ["solve", "verify"]
 
 TOLERANCE = 5e-7
 """The largest change in the last round; the residual is a fraction of it, and single precision adds its own."""

@@ -1,0 +1,240 @@
+"""The file of a solved game: a header, checksums, then one value for each position.
+
+- The header has 4096 bytes (`head -c 4096 FILE` shows it): a line with a magic word, one line of JSON, spaces, and the
+  SHA-256 of these. The JSON contains the SHA-256 of the checksums.
+- The values are stored layer by layer (see `positions`) from the most progress to the least, so that solving appends to
+  the file; the last value is that of the start. They are little-endian float32. In a compact table they are int16 in
+  units of 1/32767.
+- Every layer is cut into blocks of 16,384 positions; the last block of a layer is shorter. The checksums are the CRC-32
+  of each block, little-endian uint32, padded to a multiple of 4096 bytes.
+
+A file with its final name is finished and is never written again. FILE.part is the unfinished file. Its maker holds the
+lock FILE.lock, which the system releases when the process ends.
+
+`table` looks values up in such a file, `backward` makes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.rules import Rules
+from wotd_env.extras import needed_for
+from wotd_env.solver.positions import Board, board_of
+
+__all__ = ["RULINGS", "Layout", "TableError", "layout_of", "read_header"]
+
+FORMAT = b"way-of-the-dragon values "
+MAGIC = FORMAT + b"2\n"
+RULINGS = 2
+"""Raised whenever a ruling changes on which values depend; 2: only a piece that moves earns perfection (R8)."""
+PART = ".part"
+"""What the name of an unfinished file ends in."""
+HEADER = 4096
+DIGEST = 65
+"""Bytes at the end of the header: the SHA-256 of those before in hexadecimal digits, and an end of line."""
+VALUE = np.dtype("<f4")
+COMPACT = np.dtype("<i2")
+CHECKSUM = np.dtype("<u4")
+UNITS = 32767
+"""Units of a compact table in a value of 1."""
+BLOCK_BITS = 14
+BLOCK = 1 << BLOCK_BITS
+"""Positions in a block."""
+
+LOG = logging.getLogger("wotd_env")
+
+
+class TableError(ValueError):
+    """A file that is no complete and intact table."""
+
+
+class Layout(NamedTuple):
+    """Where in a file the layers of a board are; T layers, B blocks."""
+
+    base: NDArray[np.int64]
+    """(T,): the number of values before each layer"""
+    block: NDArray[np.int64]
+    """(T,): the number of blocks before each layer"""
+    cuts: NDArray[np.int64]
+    """(B + 1,): the number of values before each block, and all of them"""
+
+    @property
+    def blocks(self) -> int:
+        """All blocks."""
+        return len(self.cuts) - 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes before the values."""
+        return HEADER + -(-self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
+
+    def blocks_of(self, total: int) -> slice:
+        """Return the blocks of a layer."""
+        return slice(self.block[total], self.block[total - 1] if total else self.blocks)
+
+
+def layout_of(board: Board) -> Layout:
+    """Return where the layers of a board are."""
+    base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
+    layers = zip(base[::-1], board.sizes[::-1], strict=True)
+    cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
+    cuts.append(np.array([board.positions]))
+    cut = np.concatenate(cuts)
+    return Layout(base, np.searchsorted(cut, base), cut)
+
+
+def is_compact(header: dict[str, Any]) -> bool:
+    """Return whether the values are int16."""
+    return header["compact_error"] is not None
+
+
+def read_header(file: Path) -> dict[str, Any]:
+    """Return a file's header.
+
+    Raises:
+        TableError: if that is none, or is damaged, or of another format, other rulings or other rules.
+    """
+    with file.open("rb") as stream:
+        text = stream.read(HEADER)
+    if not text.startswith(FORMAT):
+        raise TableError(f"{file} is not a table made by `wotd solve`")
+    if not text.startswith(MAGIC):
+        raise TableError(f"{file} was made by another version of wotd-env, in another format: {cure(file)}")
+    if len(text) < HEADER or text[-DIGEST:].decode("ascii", "replace") != digest(text[:-DIGEST]) + "\n":
+        raise TableError(f"the header of {file} is damaged: {cure(file)}")
+    try:
+        header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
+        rulings, spaces = header["rulings"], header["rules"]["spaces"]
+        known = header["rules"] == rules_of(spaces)
+        check_integer("layers", header["layers"], 0, len(board_of(spaces).sizes))
+        if not header.keys() >= {"sha256", "compact_error"}:
+            raise ValueError("it has wrong entries")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
+    if not known:
+        raise TableError(f"{file} is about other rules, {header['rules']}; only {rules_of(spaces)} are read")
+    if rulings != RULINGS:
+        raise TableError(
+            f"{file} was solved by other rulings than those of today (version {rulings}, not {RULINGS}): "
+            f"{cure(file, spaces)}"
+        )
+    return header
+
+
+def cure(file: Path, spaces: int | str = "S") -> str:
+    """Say how to get a sound table in place of a file."""
+    return f"remove it and solve again: {command(file, spaces)}"
+
+
+def command(file: Path, spaces: int | str) -> str:
+    """Return the command that makes a table, or that goes on with one whose unfinished file is given."""
+    whole = file.with_suffix("") if file.suffix == PART else file
+    return f"wotd solve --spaces {spaces} --out {whole}"
+
+
+def rules_of(spaces: int) -> dict[str, Any]:
+    """Return the rules on which values depend.
+
+    Raises:
+        ValueError: if there can be no such board.
+    """
+    rules = Rules(spaces=spaces)
+    return {name: getattr(rules, name) for name in ("players", "spaces", "powers", "immunity", "dead_pieces")}
+
+
+def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the checksums of the blocks between cuts (B + 1,), uint32 (B,)."""
+    return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
+
+
+def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the checksums of the blocks of a layer with these values."""
+    blocks = layout.blocks_of(total)
+    return checksums(values, layout.cuts[blocks.start : blocks.stop + 1] - layout.base[total])
+
+
+def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
+    """Return the checksums in an open file, uint32 (B,), or fewer where it is cut short."""
+    stream.seek(HEADER)
+    content = stream.read(layout.blocks * CHECKSUM.itemsize)
+    return np.frombuffer(content[: len(content) // CHECKSUM.itemsize * CHECKSUM.itemsize], CHECKSUM)
+
+
+def digest(content: bytes | memoryview) -> str:
+    """Return a SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[None]:
+    """Keep other processes from making a file; while one of them does, say so and wait.
+
+    Raises:
+        ImportError: if filelock is not installed.
+    """
+    with needed_for("making a table", "arena"):
+        from filelock import FileLock, Timeout
+    lock = FileLock(f"{file}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        LOG.warning(
+            "another process is making %s and holds the lock %s; waiting until it is done",
+            file,
+            lock.lock_file,
+        )
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
+    """Write a header to the beginning of an open file."""
+    text = (MAGIC + json.dumps(header).encode()).ljust(HEADER - DIGEST)
+    write(stream, 0, text + f"{digest(text)}\n".encode())
+
+
+def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[Any]) -> None:
+    """Write the values of a layer and their checksums to an open file, and onto the disk."""
+    write(stream, layout.bytes + int(layout.base[total]) * values.itemsize, values.data)
+    sums = layer_checksums(layout, total, values)
+    write(stream, HEADER + int(layout.block[total]) * CHECKSUM.itemsize, sums.data)
+    os.fsync(stream.fileno())
+
+
+def write(stream: BinaryIO, where: int, content: bytes | memoryview) -> None:
+    """Write all of something to an open, unbuffered file.
+
+    Raises:
+        OSError: with the name of the file.
+    """
+    left = memoryview(content).cast("B")
+    stream.seek(where)
+    try:
+        while left:
+            left = left[stream.write(left) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, stream.name) from error
+
+
+def finish(stream: BinaryIO, layout: Layout, header: dict[str, Any]) -> None:
+    """Write the header that makes a file of layers a table."""
+    header["sha256"] = digest(read_checksums(stream, layout).data)
+    write_header(stream, header)
+    os.fsync(stream.fileno())
