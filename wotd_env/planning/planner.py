@@ -73,7 +73,7 @@ def _plan_part(
             action_values[games] = of_actions.T
             values[games] = of_actions.max(0)
         else:
-            turn_plan = plan_turns(game, value, batch, stage, seats=1)
+            turn_plan = plan_turns(game, value, batch, stage, seats=1, keeps=False)
             _write_plan(turn_plan, batch, games, action_values, values)
 
 

@@ -77,7 +77,7 @@ def _play_part(
     seats = game.rules.players if game.rules.players > 2 else 1
     for stage in by_stage(states, config):
         games, batch = stage.games, states[stage.games]
-        plan = plan_turns(game, value, batch, stage, seats)
+        plan = plan_turns(game, value, batch, stage, seats, keeps=True)
         played = Turns(turns.before[games], turns.after[games])
         _play(plan, batch, at_random[games], played)
         states[games], turns.before[games], turns.after[games] = batch, played.before, played.after

@@ -365,10 +365,11 @@ class TurnPlan(NamedTuple):
     rows: turn.Rows
     """the rows of LANES states, for every seat with rows: first the seat to act, then the next ones"""
     expected: NDArray[np.float32]
-    """(rolls - 1, 462, LANES): the values of the keeps by the number of re-rolls that follow the roll to come"""
+    """(rolls - 1, 462, LANES): the values of the keeps by the number of re-rolls that follow the roll to come;
+    (0, 462, LANES) if only `rows` is read"""
 
 
-def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: int) -> TurnPlan:
+def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: int, keeps: bool) -> TurnPlan:
     """Value the afterstates of states before a roll, for `expect_rolls`.
 
     Args:
@@ -377,6 +378,7 @@ def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: in
         states: the states of the stage.
         stage: their stage; at least one roll is to come.
         seats: seats with rows, from the seat to act on.
+        keeps: whether to store `TurnPlan.expected`.
     """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
@@ -391,7 +393,7 @@ def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: in
         stage.rolls,
         stage.tiger,
         turn.new_rows(seats * stride_of(slots)),
-        np.empty((stage.rolls - 1, NUM_KEEPS, turn.LANES), np.float32),
+        np.empty((stage.rolls - 1 if keeps else 0, NUM_KEEPS, turn.LANES), np.float32),
     )
 
 
@@ -405,7 +407,7 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Value every roll and keep for the LANES states from `first` on, for the roll to come and all re-rolls after it.
 
-    Afterwards `plan.rows` has the values for the roll to come, `plan.expected` those for the rolls after it.
+    Afterwards `plan.rows` has the values for the roll to come, `plan.expected` those for the rolls after it, if stored.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -427,7 +429,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
                         _follow(rows, at + keep, (at + keep, at + fewer, keep, fewer))
         for at in range(0, rows.shape[0], stride):
             turn.expect(rows[at:])
-        if level < plan.rolls - 1:
+        if level < len(plan.expected):
             plan.expected[level] = rows[:NUM_KEEPS]
 
 
