@@ -1,0 +1,39 @@
+"""Damage to files of tables, and their comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from wotd_env.solver.storage import DIGEST, HEADER, MAGIC, digest
+
+OTHER_RULES = {"players": 2, "spaces": 0, "powers": "own", "immunity": False, "dead_pieces": 0}
+
+
+def same(file: Path, other: Path) -> bool:
+    """Return whether two files have the same checksums and values; headers tell of times."""
+    contents = [one.read_bytes()[HEADER:] for one in (file, other)]
+    return bool(contents[0] == contents[1])
+
+
+def with_header(content: bytes, **changes) -> bytes:
+    """Return the content of a file with another header whose checksum is right."""
+    header = json.loads(content[len(MAGIC) : HEADER - DIGEST]) | changes
+    return with_text(content, json.dumps(header).encode())
+
+
+def with_text(content: bytes, text: bytes) -> bytes:
+    """Return the content of a file with this in place of the JSON in its header, whose checksum is right."""
+    text = (MAGIC + text).ljust(HEADER - DIGEST)
+    return text + f"{digest(text)}\n".encode() + content[HEADER:]
+
+
+def without(content: bytes, name: str) -> bytes:
+    """Return the content of a file whose header lacks an entry."""
+    header = json.loads(content[len(MAGIC) : HEADER - DIGEST])
+    del header[name]
+    return with_text(content, json.dumps(header).encode())
+
+
+def flipped(content: bytes, at: int, bit: int = 0) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]

@@ -1,0 +1,187 @@
+"""Files of tables: damage is named, no damaged value is returned, and compact files stay within their error."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.helpers.exact import before_roll, random_positions
+from tests.helpers.tables import OTHER_RULES, flipped, with_header, with_text
+from wotd_env import Game, Rules, make_policy, solver
+from wotd_env.solver.storage import HEADER
+
+DAMAGE = {
+    "empty": (lambda good: b"", "not a table"),
+    "foreign": (lambda good: b"PK" + bytes(10_000), "not a table"),
+    "zeros": (lambda good: bytes(len(good)), "not a table"),
+    "of the first format": (lambda good: good.replace(b"values 2", b"values 1", 1), "another format"),
+    "cut in the header": (lambda good: good[:2000], "header of .* is damaged"),
+    "cut in the checksums": (lambda good: good[: HEADER + 100], "must have .* bytes"),
+    "cut at the end": (lambda good: good[:-4], "must have .* bytes"),
+    "longer": (lambda good: good + b"more", "must have .* bytes"),
+    "header flipped": (lambda good: flipped(good, 300), "header of .* is damaged"),
+    "padding of the header flipped": (lambda good: flipped(good, 3000), "header of .* is damaged"),
+    "digest of the header flipped": (lambda good: flipped(good, 4090), "header of .* is damaged"),
+    "checksum flipped": (lambda good: flipped(good, HEADER + 9), "checksums in .* are damaged"),
+    "value flipped": (lambda good: flipped(good, len(good) // 2), "do not match their checksum"),
+    "without checksum": (lambda good: with_header(good, sha256=None), "unfinished"),
+    "of other rulings": (lambda good: with_header(good, rulings=1), "other rulings"),
+    "of other rules": (lambda good: with_header(good, rules=OTHER_RULES), "other rules"),
+    "of no rules": (lambda good: with_header(good, rules=None), "cannot be read"),
+    "of no board": (lambda good: with_header(good, rules={"spaces": 11}), "cannot be read"),
+    "with wrong entries": (lambda good: with_header(good, layers=-1), "cannot be read"),
+    "with part of a layer": (lambda good: with_header(good, layers=1.5), "cannot be read"),
+    "nested without end": (lambda good: with_text(good, b"[" * 3500), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_wrong_with_a_file_is_said(whole, tmp_path, damage):
+    spoil, message = DAMAGE[damage]
+    file = tmp_path / "broken.wotd"
+    file.write_bytes(spoil(whole.file.read_bytes()))
+    before = file.read_bytes()
+    for use in (
+        lambda: solver.load(file).values,
+        lambda: solver.verify(file),
+        lambda: solver.solve(0, file).values,
+    ):
+        with pytest.raises(solver.TableError, match=message) as error:
+            use()
+        assert str(file) in str(error.value)
+        if damage not in ("empty", "foreign", "zeros", "of other rules"):  # those may be anything
+            assert "remove it and solve again: wotd solve --spaces" in str(error.value)
+    assert file.read_bytes() == before
+
+
+def test_a_missing_file_comes_with_the_command_that_makes_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"wotd solve --spaces S --out .*missing\.wotd"):
+        solver.load(tmp_path / "missing.wotd")
+
+
+def test_a_folder_is_no_table(tmp_path):
+    for use in (solver.load, solver.verify, lambda file: solver.solve(0, file)):
+        with pytest.raises(
+            FileNotFoundError, match=r"that is a folder; name a table in it, such as .*\.wotd"
+        ):
+            use(tmp_path)
+
+
+def test_no_flipped_bit_goes_unnoticed(whole, tmp_path):
+    good = whole.file.read_bytes()
+    used = [*range(HEADER + 4 * whole.layout.blocks), *range(whole.layout.bytes, len(good))]
+    rng = np.random.default_rng(1)
+    file = tmp_path / "flipped.wotd"
+    for at, bit in zip(rng.choice(used, 200), rng.integers(0, 8, 200), strict=True):
+        file.write_bytes(flipped(good, int(at), int(bit)))
+        with pytest.raises(solver.TableError):
+            _ = solver.load(file).values
+
+
+def test_only_what_is_asked_for_is_read_and_no_damaged_value_is_returned(whole, tmp_path):
+    content = bytearray(whole.file.read_bytes())
+    for block in range(whole.layout.blocks - 1):  # all but that of the start
+        content[whole.layout.bytes + 4 * int(whole.layout.cuts[block])] ^= 1
+    file = tmp_path / "flipped.wotd"
+    file.write_bytes(content)
+    table = solver.load(file)
+    start = [[0] * 5]
+    assert table.value(start, start) == whole.value(start, start)
+    assert table._checked.sum() == 1
+    mine, theirs = random_positions(0, 10, seed=3)
+    for _ in range(2):  # asked again, it is refused again
+        with pytest.raises(solver.TableError, match="do not match their checksum"):
+            table.value(mine, theirs)
+        with pytest.raises(solver.TableError, match="do not match their checksum"):
+            table.for_seats(Game(Rules(spaces=0)), before_roll(mine, theirs))
+    assert table.value(start, start) == whole.value(start, start)
+
+
+def test_a_table_that_is_copied_or_sent_stays_its_file(whole, tmp_path, monkeypatch):
+    start = [[0] * 5]
+    monkeypatch.chdir(whole.file.parent)
+    table = solver.load(whole.file.name)
+    copied, opened, sent = copy.deepcopy(table), copy.copy(table), pickle.dumps(table)
+    assert np.shares_memory(copied.values, table.values)
+    assert len(sent) < 1000
+    monkeypatch.chdir("/")  # as the other process may be
+    for again in (copied, opened, pickle.loads(sent)):
+        assert again.value(start, start) == whole.value(start, start)
+    gone = tmp_path / "gone.wotd"
+    gone.write_bytes(whole.file.read_bytes())
+    sent = pickle.dumps(solver.load(gone))
+    gone.unlink()
+    with pytest.raises(FileNotFoundError, match="there is no table"):
+        pickle.loads(sent)
+
+
+def test_other_files_are_not_overwritten(whole, tmp_path):
+    with pytest.raises(solver.TableError, match="0 spaces"):
+        solver.solve(1, whole.file)
+    with pytest.raises(ValueError, match="spaces"):
+        solver.solve(11, tmp_path / "eleven.wotd")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_compact_table_is_half_as_large_and_says_how_far_it_is_off(table, tmp_path):
+    small = solver.compact(table.file, tmp_path / "small.wotd")
+    assert (
+        small.file.stat().st_size - table.layout.bytes
+        == (table.file.stat().st_size - table.layout.bytes) // 2
+    )
+    mine, theirs = random_positions(table.spaces, 500, seed=5, late=False)
+    differences = np.abs(small.value(mine, theirs) - table.value(mine, theirs))
+    assert 0 < differences.max() <= small.header["compact_error"] < 1.6e-5
+    assert small.start == pytest.approx(table.start, abs=small.header["compact_error"])
+    game = Game(Rules(spaces=table.spaces))
+    state = game.reset(200, seed=1)
+    rng = np.random.default_rng(0)
+    one, other = (make_policy(f"oracle:{each.file}").act(game, state, rng) for each in (table, small))
+    assert (one == other).mean() > 0.95
+
+
+def test_what_cannot_be_made_compact_is_named(whole, tmp_path):
+    small = solver.compact(whole.file, tmp_path / "small.wotd")
+    with pytest.raises(solver.TableError, match="compact already"):
+        solver.compact(small.file, tmp_path / "other.wotd")
+    with pytest.raises(solver.TableError, match="verify the table that it was made of"):
+        solver.verify(small.file)
+    with pytest.raises(FileExistsError, match="there already"):
+        solver.compact(whole.file, small.file)
+    assert [each.name for each in tmp_path.iterdir() if each.suffix != ".lock"] == ["small.wotd"]
+
+
+def test_an_unfinished_table_is_not_overwritten_by_a_compact_one(whole, tmp_path):
+    part, half = tmp_path / "small.wotd.part", whole.file.read_bytes()[:100_000]
+    part.write_bytes(half)
+    with pytest.raises(solver.TableError, match=r"small\.wotd\.part is an unfinished table of `wotd solve`"):
+        solver.compact(whole.file, tmp_path / "small.wotd")
+    assert part.read_bytes() == half
+
+
+def test_what_is_damaged_is_not_made_compact(whole, tmp_path):
+    file, small = tmp_path / "flipped.wotd", tmp_path / "small.wotd"
+    good = whole.file.read_bytes()
+    file.write_bytes(flipped(good, len(good) - 1))
+    with pytest.raises(solver.TableError, match="do not match their checksum"):
+        solver.compact(file, small)
+    solver.compact(whole.file, small)
+    small.write_bytes(flipped(small.read_bytes(), small.stat().st_size - 1))
+    with pytest.raises(solver.TableError, match="do not match their checksum"):
+        _ = solver.load(small).start
+
+
+def test_a_full_disk_leaves_no_half_of_a_compact_table(whole, tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            solver.compact(whole.file, tmp_path / "small.wotd")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [each.name for each in tmp_path.iterdir()] == ["small.wotd.lock"]
+    assert solver.compact(whole.file, tmp_path / "small.wotd").spaces == 0
