@@ -13,12 +13,10 @@
 
 from wotd_env.core.position import parse_position, position
 from wotd_env.notation.games import RecordedGame, record_game, write_game
-from wotd_env.notation.parsing import MOST_TEXT, parse_game, read_game
-from wotd_env.notation.words import FIXED_WORDS, action_text, legal_words, parse_action
+from wotd_env.notation.parsing import parse_game, read_game
+from wotd_env.notation.words import action_text, legal_words, parse_action
 
 __all__ = [
-    "FIXED_WORDS",
-    "MOST_TEXT",
     "RecordedGame",
     "action_text",
     "legal_words",
