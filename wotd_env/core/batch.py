@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wotd_env.core import engine
-from wotd_env.core.checks import faults
+from wotd_env.core.checks import approves, faults
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.observation import ONE_HOT, encode_integers, encode_one_hot, write_mask
@@ -52,7 +52,8 @@ def first_wrong(states: Records, config: Configs, actions: Any) -> Any:
     """
     rules = config[0]
     for i in range(states.shape[0]):
-        if faults(states[i], rules) or not is_legal(states[i], rules, actions[i]):
+        s = states[i]
+        if not approves(s, rules, actions[i]) and (faults(s, rules) or not is_legal(s, rules, actions[i])):
             return i
     return -1
 

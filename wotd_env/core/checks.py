@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.arguments import kind_of
-from wotd_env.core.compilation import kernel
+from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs, config
 from wotd_env.core.engine import BIT
+from wotd_env.core.dice import DICE_WORDS, LEGAL_HOLDS, NUM_ROLLS
+from wotd_env.core.lanes import COLOR_AT, DEAD_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, word_at
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
@@ -106,25 +105,7 @@ def faults_of(states: Records, config: Configs) -> Any:
     return faults(states[0], config[0])
 
 
-def _emit_bytes_at(typing: Any, record: Any, offset: Any) -> Any:
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first = builder.gep(builder.bitcast(arguments[0], ir.IntType(8).as_pointer()), [arguments[1]])
-        return builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(record, types.int64), emit
-
-
-_bytes_at: Any = intrinsic(_emit_bytes_at)
-"""Kernel `_bytes_at(record, offset)`: the eight bytes from an offset on as one number (uint64)."""
-
-_FIELDS: Any = STATE.fields
-PIECES_AT, DICE_AT, DEAD_AT = (_FIELDS[name][1] for name in ("pieces", "dice", "dead"))
-FIVE = np.uint64((1 << 8 * PATHS) - 1)  # five bytes: a seat's pieces, the dice, the colours
-FOUR = np.uint64((1 << 8 * (PATHS - 1)) - 1)
-EACH = np.uint64(0x0101010101)
-HIGH = np.uint64(0x8080808080)
-MOST = np.uint64(127)
+FOUR = FIVE >> np.uint64(8)
 BYTE = np.uint64(8)
 
 
@@ -144,7 +125,7 @@ def faults(s: Record, rules: Config) -> Any:
     failed |= np.int64(not seated) << PLAYER
     failed |= np.int64(s.turn >= rules.max_turns + over) << TURN
 
-    dice = _bytes_at(s, DICE_AT) & FIVE
+    dice = word_at(s, DICE_AT) & FIVE
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
@@ -159,16 +140,16 @@ def faults(s: Record, rules: Config) -> Any:
     outside = np.uint64(0)
     shared = np.uint64(0)
     for seat in range(n):
-        pieces = _bytes_at(s, PIECES_AT + PATHS * seat) & FIVE
+        pieces = word_at(s, PIECES_AT + PATHS * seat) & FIVE
         outside |= (pieces | (pieces + beyond_path)) & HIGH
         on_board = pieces + EACH * MOST
         for other in range(seat):
-            shared |= on_board & ~((pieces ^ (_bytes_at(s, PIECES_AT + PATHS * other) & FIVE)) + EACH * MOST)
+            shared |= on_board & ~((pieces ^ (word_at(s, PIECES_AT + PATHS * other) & FIVE)) + EACH * MOST)
     for seat in range(n, MAX_PLAYERS):
-        outside |= _bytes_at(s, PIECES_AT + PATHS * seat) & FIVE
+        outside |= word_at(s, PIECES_AT + PATHS * seat) & FIVE
     failed |= np.int64(outside != 0) << RANGE
     failed |= np.int64(shared & HIGH != 0) << ALONE
-    if _bytes_at(s, DEAD_AT) or s.dead[PATHS - 1]:
+    if word_at(s, DEAD_AT) or s.dead[PATHS - 1]:
         failed |= _dead_pieces(s, rules)
 
     colors = np.int64(0)
@@ -181,6 +162,46 @@ def faults(s: Record, rules: Config) -> Any:
     failed |= np.int64(s.truncated > over) << TRUNCATED
     failed |= np.int64(s._reserved[0] | s._reserved[1] | s._reserved[2] != 0) << RESERVED
     return failed
+
+
+ALL_HIGH = np.uint64(0x8080808080808080)
+NOT_TURN = np.uint64(0x8080808000008080)  # the same without the two bytes of the turn, in word 2
+WORDS = STATE.itemsize // 8
+
+
+@inlined
+def approves(s: Record, rules: Config, action: Any) -> Any:
+    """Return whether a quick look shows that a record passes all CHECKS and that the action is legal.
+
+    This covers nearly all decisions, in a quarter of the time of `faults` and `engine.legal`. False means that those
+    have to decide. Games with dead pieces, rolls that are due, extra turns, swaps and powers always need them.
+    """
+    roll = engine.shown(s)
+    wrong = word_at(s, DEAD_AT) | (word_at(s, DICE_AT) & FIVE) ^ DICE_WORDS[roll]
+    word = word_at(s, 16)
+    wrong |= (word | word + rules.room[2]) & NOT_TURN
+    for i in range(3, WORDS):
+        word = word_at(s, 8 * i)
+        wrong |= (word | word + rules.room[i]) & ALL_HIGH
+    colors = np.uint64(0)
+    for seat in range(MAX_PLAYERS):
+        colors |= BIT << np.uint64(s.color[seat] & 31)
+    wrong |= colors ^ np.uint64((1 << MAX_PLAYERS) - 1)
+    for seat in range(1, rules.players):
+        pieces = word_at(s, PIECES_AT + PATHS * seat) & FIVE
+        on_board = pieces + EACH * MOST
+        for other in range(seat):
+            same = ~((pieces ^ word_at(s, PIECES_AT + PATHS * other) & FIVE) + EACH * MOST)
+            wrong |= on_board & same & HIGH
+    if (wrong != 0) | (s.turn >= rules.max_turns) | (roll >= NUM_ROLLS) | (action < 0) | (action > 63):
+        return False
+    if s.phase == Phase.KEEP:
+        actions = LEGAL_HOLDS[roll] if s.rolls_left > 0 else np.uint64(0)
+    elif s.phase == Phase.MOVE:
+        actions = engine.plain_moves(engine.open_paths(s, rules, roll), roll)
+    else:
+        actions = np.uint64(0)
+    return actions >> np.uint64(action) & BIT != 0
 
 
 @kernel

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, POWER_MODES, Rules
+from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
+from wotd_env.core.state import STATE
 
 __all__ = ["CONFIG", "DRAGONS", "LOSER", "Config", "Configs", "config"]
 
@@ -25,6 +26,7 @@ CONFIG = np.dtype(
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
         ("skip_forced", "i8"),  # decisions with one legal action are taken at once
+        ("room", "u8", (STATE.itemsize // 8,)),  # see `_room`
         ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
     align=True,  # so that the engine can be compiled for other targets
@@ -44,6 +46,7 @@ class Config(Protocol):
     start: Any
     max_turns: Any
     skip_forced: Any
+    room: Any
     encoding: Any
 
 
@@ -70,8 +73,29 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
                 start,
                 rules.max_turns,
                 skip_forced,
+                _room(rules),
                 encoding,
             )
         ],
         CONFIG,
     )
+
+
+def _room(rules: Rules) -> NDArray[np.uint64]:
+    """Return 127 less the highest value of each byte of a game without dead pieces at a decision, uint64 (8,).
+
+    To add it to a game sets the high bit of each byte that is too high. The stream and the turn are not limited.
+    """
+    most = np.zeros(1, STATE)
+    most["player"] = rules.players - 1
+    most["phase"] = Phase.EXTRA
+    most["rolls_left"] = REROLLS
+    most["dice"] = DRAGON
+    most["pieces"][0, : rules.players] = rules.spaces + NUMBERED
+    most["color"] = MAX_PLAYERS - 1
+    most["used"] = (1 << rules.players) - 1
+    most["perfection"] = 1
+    room = 127 - most.view(np.uint8)
+    for name in ("rng", "turn"):
+        room.view(STATE)[name] = 0
+    return room.view(np.uint64)

@@ -63,6 +63,18 @@ KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
 COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 """uint8 (462, 6): how many dice show each face."""
 
+
+def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the five bytes of each row as one number, uint64 (N,), the first byte lowest."""
+    return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
+
+
+DICE_WORDS = _words(KEEP_DICE)
+"""uint64 (462,): the dice of every keep as the bytes of the state."""
+
+COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
+"""uint64 (462,): the counts of the five elements, a byte each."""
+
 UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
 """uint8 (462,): dice still to be rolled."""
 

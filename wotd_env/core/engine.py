@@ -40,6 +40,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
 from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
+    COUNT_WORDS,
     COUNTS,
     EQUILIBRIUM,
     HOLD_KEEP,
@@ -53,6 +54,7 @@ from wotd_env.core.dice import (
     THROW_START,
     Roll,
 )
+from wotd_env.core.lanes import EACH, FIVE, HIGH, MOST, PIECES_AT, gather, trailing_zeros, word_at
 from wotd_env.core.rules import (
     DICE,
     DRAGON,
@@ -181,24 +183,42 @@ def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
 @kernel
 def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
-    free = np.int64(0)  # paths on which a power-free move is possible
-    for path in range(PATHS):
-        free |= np.int64(destination(s, rules, path, np.int64(COUNTS[roll, path])) > 0) << path
-    if free == 0:
-        moves = np.int64(1 << Action.PASS)
-    elif roll == EQUILIBRIUM:
-        moves = np.int64(1 << Action.EQUILIBRIUM)
-    else:
-        moves = free << Action.MOVE_ON
+    free = open_paths(s, rules, roll)
+    moves = plain_moves(free, roll)
     powers = powers_of(s, rules, s.player)
     if powers:
-        moves |= power_moves(s, rules, roll, powers, free)
+        moves |= np.uint64(power_moves(s, rules, roll, powers, free))
     swaps = np.uint64(0)
     if COUNTS[roll, DRAGON] >= DICE - 1:
         for path in range(PATHS):
             if COUNTS[roll, DRAGON] == DICE or COUNTS[roll, path]:
                 swaps |= legal_swaps(s, rules, path)
-    return np.uint64(moves), swaps
+    return moves, swaps
+
+
+@kernel
+def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
+    """Return the paths on which the dice can move the acting seat's piece, as bits: `destination` of all at once."""
+    counts = COUNT_WORDS[roll]
+    pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
+    goals = pieces + counts
+    free = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
+    for seat in range(rules.players):
+        free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
+    paths = gather(free)
+    for path in range(PATHS):
+        paths &= ~(np.uint64(s.dead[path] >> (goals >> np.uint64(8 * path) & np.uint64(15)) & 1) << np.uint64(path))
+    return paths
+
+
+@kernel
+def plain_moves(free: Bits, roll: Roll) -> Bits:
+    """Return the legal actions of phase MOVE without powers and swaps, from the open paths, as bits (R5, R7)."""
+    if free == 0:
+        return np.uint64(1 << Action.PASS)
+    if roll == EQUILIBRIUM:
+        return np.uint64(1 << Action.EQUILIBRIUM)
+    return free << np.uint64(Action.MOVE_ON)
 
 
 @kernel
@@ -245,11 +265,9 @@ def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
 def finished(s: Record, rules: Config) -> Any:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
     done = False
+    beyond = EACH * (MOST - np.uint64(rules.spaces))
     for seat in range(rules.players):
-        numbered = 0
-        for path in range(PATHS):
-            numbered += s.pieces[seat, path] > rules.spaces
-        done |= numbered == PATHS
+        done |= (word_at(s, PIECES_AT + PATHS * seat) & FIVE) + beyond & HIGH == HIGH
     return done
 
 
@@ -445,7 +463,13 @@ def decide(s: Record, rules: Config, action: Any) -> Roll:
         move(s, rules, keep, action)
     elif s.phase == Phase.EXTRA:
         extra(s, rules, action)
-    return shown(s)
+    return left(s, keep)
+
+
+@inlined
+def left(s: Record, keep: Roll) -> Roll:
+    """Return the number of the dice after a move or an extra turn: a new turn has unrolled dice (R2)."""
+    return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
 @inlined
@@ -488,11 +512,11 @@ def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     elif action < Action.WOOD_ON:
         path = action - Action.MOVE_ON
         dice = np.int64(COUNTS[roll, path])
-        s.pieces[s.player, path] = destination(s, rules, path, dice)
+        s.pieces[s.player, path] += dice
     elif action < Action.JUMP_ON:
         path = action - Action.WOOD_ON
         dice = np.int64(COUNTS[roll, path]) + np.int64(COUNTS[roll, DRAGON])
-        s.pieces[s.player, path] = destination(s, rules, path, dice)
+        s.pieces[s.player, path] += dice
         use_power(s)
     elif action < Action.EQUILIBRIUM:
         path = action - Action.JUMP_ON
@@ -571,8 +595,5 @@ def run(s: Record, rules: Config, keep: Roll, chance: Any) -> tuple[Bits, Bits, 
         actions, swaps = legal(s, rules, keep)
         if s.phase != Phase.MOVE or not rules.skip_forced or swaps or actions & (actions - BIT):
             return actions, swaps, keep
-        forced = np.int64(Action.MOVE_ON)
-        while not contains(actions, swaps, forced):
-            forced += 1
-        move(s, rules, keep, forced)
-        keep = shown(s)
+        move(s, rules, keep, np.int64(trailing_zeros(actions)))
+        keep = left(s, keep)

@@ -13,7 +13,8 @@ from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
-from wotd_env.core.engine import powers_of
+from wotd_env.core.engine import BIT, powers_of
+from wotd_env.core.lanes import copy_16, put_bits
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 
@@ -27,8 +28,13 @@ DEADLINE = 127
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
 
-ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK).astype(np.int8)
-"""int8 (462, 36): [face, how many dice show it] of every roll and keep."""
+ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
+    np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
+)
+"""uint64 (462,): [face, how many dice show it] of every roll and keep, as 36 bits."""
+
+SPACES = np.eye(16, dtype=np.int8)
+"""int8 (16, 16): the one-hot block of a piece on each space, with zeros behind it."""
 
 BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
@@ -139,48 +145,40 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), as zeros and ones; `keep` is what `engine.shown` returns."""
     n = rules.players
-    spaces = np.uint64(rules.spaces)
-    block = spaces + np.uint64(NUMBERED + 1)
-    row[:] = 0
-    at = np.uint64(0)
+    # Blocks are written 16 or 32 numbers wide, in ascending order: each overwrites what the one before wrote too much.
+    at = np.int64(0)
     seat = observer
     for _ in range(n):
         for path in range(PATHS):
-            row[at + np.uint64(s.pieces[seat, path])] = 1
-            at += block
+            copy_16(row, at, SPACES, np.int64(s.pieces[seat, path]))
+            at += rules.spaces + NUMBERED + 1
         seat = after(seat, n)
     for path in range(PATHS):
-        dead = s.dead[path] >> 1
-        if dead:
-            for space in range(rules.spaces):
-                row[at + np.uint64(space)] = dead >> space & 1
-        at += spaces
-    for i in range(DICE_BLOCK):
-        row[at + np.uint64(i)] = ONE_HOT_DICE[keep, i]
-    at += np.uint64(DICE_BLOCK)
-    row[at + np.uint64(s.rolls_left)] = 1
-    at += np.uint64(REROLLS + 1)
-    row[at + np.uint64(s.phase)] = 1
-    at += np.uint64(PHASES)
+        put_bits(row, at, np.uint16(s.dead[path] >> 1))
+        at += rules.spaces
+    dice = ONE_HOT_DICE[keep]
+    put_bits(row, at, np.uint32(dice))
+    put_bits(row, at + 32, np.uint16(dice >> np.uint64(32)))
+    at += DICE_BLOCK
+
     relative = s.player - observer
-    row[at + np.uint64(relative + n * (relative < 0))] = 1
-    at += np.uint64(n)
-    if rules.powers:
-        seat = observer
-        for relative in range(n):
-            held = powers_of(s, rules, seat)
-            for power in range(PATHS):
-                row[at + np.uint64(relative * PATHS + power)] = held >> power & 1
-            seat = after(seat, n)
-    at += np.uint64(n * PATHS)
-    row[at] = s.perfection
-    at += np.uint64(1)
+    rest = BIT << np.uint64(s.rolls_left)  # the one-hot blocks after the dice: 31 bits for two players, 64 for five
+    rest |= BIT << np.uint64(REROLLS + 1 + s.phase)
+    powers = REROLLS + 1 + PHASES + n
+    rest |= BIT << np.uint64(powers - n + relative + n * (relative < 0))
+    colors = powers + n * PATHS + 1
+    rest |= np.uint64(s.perfection) << np.uint64(colors - 1)
     seat = observer
     for _ in range(n):
-        row[at + np.uint64(s.color[seat])] = 1
-        at += np.uint64(MAX_PLAYERS)
+        rest |= np.uint64(powers_of(s, rules, seat)) << np.uint64(powers)
+        rest |= BIT << np.uint64(colors + s.color[seat])
+        powers += PATHS
+        colors += PATHS
         seat = after(seat, n)
-    row[at] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    put_bits(row, at, np.uint32(rest))
+    last = max(colors - 32, 0)
+    put_bits(row, at + last, np.uint32(rest >> np.uint64(last)))
+    row[at + colors] = max(0, DEADLINE - (rules.max_turns - s.turn))
 
 
 @kernel
@@ -325,9 +323,13 @@ def after(seat: Any, n: Any) -> Any:
 @inlined
 def write_mask(actions: Bits, swaps: Bits, row: Any) -> None:
     """Write the legal actions, int8 (A,), from their bits."""
-    for i in range(7):
-        byte = (actions >> np.uint64(8 * i)) & np.uint64(255)
-        for j in range(8):
-            row[8 * i + j] = BYTES[byte, j]
-    for k in range(row.shape[0] - Action.FIRST_SWAP):
-        row[Action.FIRST_SWAP + k] = (swaps >> np.uint64(k)) & np.uint64(1)
+    at, last = np.int64(0), np.int64(row.shape[0] - 32)
+    while True:
+        if at < Action.FIRST_SWAP:
+            bits = actions >> np.uint64(at) | swaps << np.uint64(Action.FIRST_SWAP - at)
+        else:
+            bits = swaps >> np.uint64(at - Action.FIRST_SWAP)
+        put_bits(row, at, np.uint32(bits))
+        if at == last:
+            break
+        at = min(at + 32, last)
