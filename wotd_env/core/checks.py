@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.arguments import kind_of
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.config import Config, Configs, config
-from wotd_env.core.engine import BIT
+from wotd_env.core.config import COLORS_AT, LIMITS_AT, Config, Configs, config
 from wotd_env.core.dice import DICE_WORDS, LEGAL_HOLDS, NUM_ROLLS
-from wotd_env.core.lanes import COLOR_AT, DEAD_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, word_at
+from wotd_env.core.engine import BIT
+from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, above, word_at
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
@@ -149,7 +149,7 @@ def faults(s: Record, rules: Config) -> Any:
         outside |= word_at(s, PIECES_AT + PATHS * seat) & FIVE
     failed |= np.int64(outside != 0) << RANGE
     failed |= np.int64(shared & HIGH != 0) << ALONE
-    if word_at(s, DEAD_AT) or s.dead[PATHS - 1]:
+    if engine.has_dead_pieces(s):
         failed |= _dead_pieces(s, rules)
 
     colors = np.int64(0)
@@ -164,44 +164,35 @@ def faults(s: Record, rules: Config) -> Any:
     return failed
 
 
-ALL_HIGH = np.uint64(0x8080808080808080)
-NOT_TURN = np.uint64(0x8080808000008080)  # the same without the two bytes of the turn, in word 2
-WORDS = STATE.itemsize // 8
-
-
 @inlined
 def approves(s: Record, rules: Config, action: Any) -> Any:
     """Return whether a quick look shows that a record passes all CHECKS and that the action is legal.
 
     This covers nearly all decisions, in a quarter of the time of `faults` and `engine.legal`. False means that those
-    have to decide. Games with dead pieces, rolls that are due, extra turns, swaps and powers always need them.
+    have to decide. Games with dead pieces or random colors, rolls that are due, extra turns, swaps and powers always need them.
     """
     roll = engine.shown(s)
-    wrong = word_at(s, DEAD_AT) | (word_at(s, DICE_AT) & FIVE) ^ DICE_WORDS[roll]
-    word = word_at(s, 16)
-    wrong |= (word | word + rules.room[2]) & NOT_TURN
-    for i in range(3, WORDS):
-        word = word_at(s, 8 * i)
-        wrong |= (word | word + rules.room[i]) & ALL_HIGH
-    colors = np.uint64(0)
-    for seat in range(MAX_PLAYERS):
-        colors |= BIT << np.uint64(s.color[seat] & 31)
-    wrong |= colors ^ np.uint64((1 << MAX_PLAYERS) - 1)
+    wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
+    wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
     for seat in range(1, rules.players):
         pieces = word_at(s, PIECES_AT + PATHS * seat) & FIVE
         on_board = pieces + EACH * MOST
         for other in range(seat):
             same = ~((pieces ^ word_at(s, PIECES_AT + PATHS * other) & FIVE) + EACH * MOST)
             wrong |= on_board & same & HIGH
-    if (wrong != 0) | (s.turn >= rules.max_turns) | (roll >= NUM_ROLLS) | (action < 0) | (action > 63):
+    if (
+        above(s, rules, LIMITS_AT)
+        | (wrong != 0)
+        | (s.turn >= rules.max_turns)
+        | (roll >= NUM_ROLLS)
+        | (action < 0)
+        | (action > 63)
+    ):
         return False
-    if s.phase == Phase.KEEP:
-        actions = LEGAL_HOLDS[roll] if s.rolls_left > 0 else np.uint64(0)
-    elif s.phase == Phase.MOVE:
-        actions = engine.plain_moves(engine.open_paths(s, rules, roll), roll)
-    else:
-        actions = np.uint64(0)
-    return actions >> np.uint64(action) & BIT != 0
+    # both phases by arithmetic: a processor mispredicts which one a game is in
+    holds = LEGAL_HOLDS[roll] * np.uint64((s.phase == Phase.KEEP) & (s.rolls_left > 0))
+    moves = engine.plain_moves(engine.open_paths(s, rules, roll), roll) * np.uint64(s.phase == Phase.MOVE)
+    return (holds | moves) >> np.uint64(action) & BIT != 0
 
 
 @kernel

@@ -26,11 +26,16 @@ CONFIG = np.dtype(
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
         ("skip_forced", "i8"),  # decisions with one legal action are taken at once
-        ("room", "u8", (STATE.itemsize // 8,)),  # see `_room`
+        ("limits", "u1", (STATE.itemsize,)),  # see `_limits`
         ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
     align=True,  # so that the engine can be compiled for other targets
 )
+
+
+_FIELDS: Any = CONFIG.fields
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
+"""Offsets of fields, in bytes."""
 
 
 class Config(Protocol):
@@ -46,7 +51,7 @@ class Config(Protocol):
     start: Any
     max_turns: Any
     skip_forced: Any
-    room: Any
+    limits: Any
     encoding: Any
 
 
@@ -73,7 +78,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
                 start,
                 rules.max_turns,
                 skip_forced,
-                _room(rules),
+                _limits(rules),
                 encoding,
             )
         ],
@@ -81,21 +86,17 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
     )
 
 
-def _room(rules: Rules) -> NDArray[np.uint64]:
-    """Return 127 less the highest value of each byte of a game without dead pieces at a decision, uint64 (8,).
-
-    To add it to a game sets the high bit of each byte that is too high. The stream and the turn are not limited.
-    """
-    most = np.zeros(1, STATE)
-    most["player"] = rules.players - 1
-    most["phase"] = Phase.EXTRA
-    most["rolls_left"] = REROLLS
-    most["dice"] = DRAGON
-    most["pieces"][0, : rules.players] = rules.spaces + NUMBERED
-    most["color"] = MAX_PLAYERS - 1
-    most["used"] = (1 << rules.players) - 1
-    most["perfection"] = 1
-    room = 127 - most.view(np.uint8)
-    for name in ("rng", "turn"):
-        room.view(STATE)[name] = 0
-    return room.view(np.uint64)
+def _limits(rules: Rules) -> NDArray[np.uint8]:
+    """Return the highest value of each byte of a game without dead pieces at a decision, uint8 (64,)."""
+    limits = np.zeros(1, STATE)
+    limits["rng"] = ~np.uint64(0)
+    limits["turn"] = ~np.uint16(0)
+    limits["player"] = rules.players - 1
+    limits["phase"] = Phase.EXTRA
+    limits["rolls_left"] = REROLLS
+    limits["dice"] = DRAGON
+    limits["pieces"][0, : rules.players] = rules.spaces + NUMBERED
+    limits["color"] = MAX_PLAYERS - 1
+    limits["used"] = (1 << rules.players) - 1
+    limits["perfection"] = 1
+    return limits.view(np.uint8)

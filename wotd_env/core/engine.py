@@ -42,9 +42,9 @@ from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
     COUNT_WORDS,
     COUNTS,
+    DICE_WORDS,
     EQUILIBRIUM,
     HOLD_KEEP,
-    KEEP_DICE,
     LEGAL_HOLDS,
     MISSING,
     NUM_KEEPS,
@@ -54,7 +54,19 @@ from wotd_env.core.dice import (
     THROW_START,
     Roll,
 )
-from wotd_env.core.lanes import EACH, FIVE, HIGH, MOST, PIECES_AT, gather, trailing_zeros, word_at
+from wotd_env.core.lanes import (
+    DEAD_AT,
+    DICE_AT,
+    EACH,
+    FIVE,
+    HIGH,
+    MOST,
+    PIECES_AT,
+    gather,
+    set_five,
+    trailing_zeros,
+    word_at,
+)
 from wotd_env.core.rules import (
     DICE,
     DRAGON,
@@ -80,7 +92,7 @@ ALL_POWERS = (1 << len(Power)) - 1
 # ---------------------------------------------------------------------------------------------------------- randomness
 
 
-@kernel
+@inlined
 def mix(x: Any) -> Any:
     """Return 64 well-mixed bits of a 64-bit number (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -88,7 +100,7 @@ def mix(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@kernel
+@inlined
 def below(s: Record, bound: Any) -> Any:
     """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
     s.rng += np.uint64(0x9E3779B97F4A7C15)
@@ -98,7 +110,7 @@ def below(s: Record, bound: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ questions
 
 
-@kernel
+@inlined
 def shown(s: Record) -> Roll:
     """Return the number of the roll or keep that the dice of the record show."""
     return np.uint64(
@@ -110,12 +122,13 @@ def shown(s: Record) -> Roll:
     )
 
 
-@kernel
+@inlined
 def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
     """Return the powers that a seat still holds, as bits (R11)."""
-    if rules.powers == NO_POWERS or s.used >> seat & 1:
+    if rules.powers == NO_POWERS:
         return 0
-    return 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
+    held = 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
+    return held * (1 - (s.used >> seat & 1))  # arithmetic: a processor mispredicts who has used theirs
 
 
 @kernel
@@ -196,7 +209,7 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
     return moves, swaps
 
 
-@kernel
+@inlined
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     """Return the paths on which the dice can move the acting seat's piece, as bits: `destination` of all at once."""
     counts = COUNT_WORDS[roll]
@@ -206,19 +219,25 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     for seat in range(rules.players):
         free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
     paths = gather(free)
-    for path in range(PATHS):
-        paths &= ~(np.uint64(s.dead[path] >> (goals >> np.uint64(8 * path) & np.uint64(15)) & 1) << np.uint64(path))
+    if has_dead_pieces(s):
+        for path in range(PATHS):
+            goal = goals >> np.uint64(8 * path) & np.uint64(15)
+            paths &= ~(np.uint64(s.dead[path] >> goal & 1) << np.uint64(path))
     return paths
 
 
-@kernel
+@inlined
+def has_dead_pieces(s: Record) -> Any:
+    """Return whether dead pieces lie on the board; most games have none (R15)."""
+    return word_at(s, DEAD_AT) != 0 or s.dead[PATHS - 1] != 0
+
+
+@inlined
 def plain_moves(free: Bits, roll: Roll) -> Bits:
     """Return the legal actions of phase MOVE without powers and swaps, from the open paths, as bits (R5, R7)."""
-    if free == 0:
-        return np.uint64(1 << Action.PASS)
-    if roll == EQUILIBRIUM:
+    if roll == EQUILIBRIUM and free:
         return np.uint64(1 << Action.EQUILIBRIUM)
-    return free << np.uint64(Action.MOVE_ON)
+    return free << np.uint64(Action.MOVE_ON) | np.uint64(free == 0) << np.uint64(Action.PASS)
 
 
 @kernel
@@ -261,7 +280,7 @@ def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
     return swaps
 
 
-@kernel
+@inlined
 def finished(s: Record, rules: Config) -> Any:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
     done = False
@@ -432,20 +451,19 @@ def begin_turn(s: Record, seat: Any) -> None:
     show(s, NOTHING_KEPT)
 
 
-@kernel
+@inlined
 def show(s: Record, keep: Roll) -> None:
     """Set the dice of the record to a roll or keep."""
-    for die in range(DICE):
-        s.dice[die] = KEEP_DICE[keep, die]
+    set_five(s, DICE_AT, DICE_WORDS[keep])
 
 
-@kernel
+@inlined
 def throw(s: Record, keep: Roll) -> Roll:
     """Roll the unrolled dice of a keep from the game's own stream; return the number of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
-@kernel
+@inlined
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
     """Set the dice to a roll; a hold is next or, without a re-roll left, a move (R2, R12)."""
     show(s, roll)

@@ -18,10 +18,10 @@ from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
 
-from wotd_env.core.compilation import kernel
+from wotd_env.core.compilation import inlined
 from wotd_env.core.state import STATE
 
-__all__ = ["copy_16", "gather", "put_bits", "trailing_zeros", "word_at"]
+__all__ = ["above", "copy_16", "gather", "put_bits", "set_five", "trailing_zeros", "word_at"]
 
 _FIELDS: Any = STATE.fields
 PIECES_AT, DICE_AT, DEAD_AT, COLOR_AT = (_FIELDS[name][1] for name in ("pieces", "dice", "dead", "color"))
@@ -44,6 +44,46 @@ def _emit_word_at(typing: Any, record: Any, offset: Any) -> Any:
 
 word_at: Any = intrinsic(_emit_word_at)
 """Kernel `word_at(record, offset)`: return the eight bytes at an offset of a record as one number, uint64."""
+
+
+def _emit_set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first = builder.gep(builder.bitcast(arguments[0], ir.IntType(8).as_pointer()), [arguments[1]])
+        four = builder.trunc(arguments[2], ir.IntType(32))
+        builder.store(four, builder.bitcast(first, ir.IntType(32).as_pointer()), align=1)
+        fifth = builder.trunc(builder.lshr(arguments[2], ir.Constant(ir.IntType(64), 32)), ir.IntType(8))
+        builder.store(fifth, builder.gep(first, [ir.Constant(ir.IntType(64), 4)]))
+        return context.get_dummy_value()
+
+    return types.void(record, types.int64, types.uint64), emit
+
+
+set_five: Any = intrinsic(_emit_set_five)
+"""Kernel `set_five(record, offset, word)`: write the five lower bytes of a number at an offset of a record."""
+
+
+def _emit_above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(8), 32)
+        wrong = []
+        for half in (0, 32):
+            vectors = []
+            for pointer, start in ((arguments[0], None), (arguments[1], arguments[2])):
+                first = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+                at = ir.Constant(ir.IntType(64), half)
+                first = builder.gep(first, [at if start is None else builder.add(start, at)])
+                vectors.append(builder.load(builder.bitcast(first, lanes.as_pointer()), align=1))
+            wrong.append(builder.icmp_unsigned(">", *vectors))
+        found = builder.bitcast(builder.or_(*wrong), ir.IntType(32))
+        return builder.icmp_unsigned("!=", found, ir.Constant(ir.IntType(32), 0))
+
+    return types.boolean(record, limits, types.int64), emit
+
+
+above: Any = intrinsic(_emit_above)
+"""Kernel `above(record, limits, offset)`: return whether any of 64 bytes is above its limit in another record."""
 
 
 def _emit_put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
@@ -93,7 +133,7 @@ def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, sig
     builder.store(lanes, builder.bitcast(first, vector.as_pointer()), align=1)
 
 
-@kernel
+@inlined
 def gather(high: Any) -> Any:
     """Return the high bits of five bytes, all other bits of which are 0, as five bits."""
     # the product has bit i of the result at 28 + i; no two of its terms meet

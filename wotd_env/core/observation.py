@@ -13,8 +13,8 @@ from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
-from wotd_env.core.engine import BIT, powers_of
-from wotd_env.core.lanes import copy_16, put_bits
+from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
+from wotd_env.core.lanes import PIECES_AT, copy_16, put_bits, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 
@@ -146,23 +146,32 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
     """Write the observation of a seat, int8 (D,), as zeros and ones; `keep` is what `engine.shown` returns."""
     n = rules.players
     # Blocks are written 16 or 32 numbers wide, in ascending order: each overwrites what the one before wrote too much.
+    spaces = np.int64(rules.spaces)  # read once: a write to the row may alias the rules
+    block = spaces + NUMBERED + 1
     at = np.int64(0)
     seat = observer
     for _ in range(n):
+        pieces = word_at(s, PIECES_AT + PATHS * seat)
         for path in range(PATHS):
-            copy_16(row, at, SPACES, np.int64(s.pieces[seat, path]))
-            at += rules.spaces + NUMBERED + 1
+            copy_16(row, at, SPACES, np.int64(pieces >> np.uint64(8 * path) & np.uint64(15)))
+            at += block
         seat = after(seat, n)
-    for path in range(PATHS):
-        put_bits(row, at, np.uint16(s.dead[path] >> 1))
-        at += rules.spaces
+    dead = np.uint64(0)
+    if has_dead_pieces(s):
+        for path in range(PATHS):
+            dead |= np.uint64(s.dead[path] >> 1) << np.uint64(path * spaces)
+    put_bits(row, at, np.uint32(dead))
+    put_bits(row, at + 32, np.uint32(dead >> np.uint64(32)))
+    at += PATHS * spaces
     dice = ONE_HOT_DICE[keep]
     put_bits(row, at, np.uint32(dice))
     put_bits(row, at + 32, np.uint16(dice >> np.uint64(32)))
     at += DICE_BLOCK
 
     relative = s.player - observer
-    rest = BIT << np.uint64(s.rolls_left)  # the one-hot blocks after the dice: 31 bits for two players, 64 for five
+    rest = BIT << np.uint64(
+        s.rolls_left
+    )  # the one-hot blocks after the dice: 31 bits for two players, 64 for five
     rest |= BIT << np.uint64(REROLLS + 1 + s.phase)
     powers = REROLLS + 1 + PHASES + n
     rest |= BIT << np.uint64(powers - n + relative + n * (relative < 0))
