@@ -1,6 +1,6 @@
-"""Loops over batches: the rules and the encoding applied to every record of an array.
+"""Loops over batches: the rules and the encodings for every record of an array.
 
-All arrays are sliced alike along the games, so that a thread can work on any part of a batch. `config` is CONFIG (1,).
+All arrays have one row per game, so that a thread can work on any part of a batch. `config` is CONFIG (1,).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from wotd_env.core.state import Record, Records
 
 @kernel
 def seed(states: Records, where: Any, first: Any) -> None:
-    """Give the games asked for their streams: game i that of seed first + i."""
+    """Set the streams of the games marked in `where`: game i gets that of seed first + i."""
     for i in range(states.shape[0]):
         if where[i]:
-            states[i].rng = engine.mix(first + np.uint64(i) + np.uint64(0x9E3779B97F4A7C15))
+            states[i].rng = engine.mix(first + np.uint64(i) + engine.STREAM_STEP)
 
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start new games where asked to, up to their first decision if `to_decision`, else to their first roll."""
+    """Start new games where marked, up to the first decision if `to_decision`, else to the first roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -39,16 +39,16 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Let candidates, (N,) as bits, roll for the start, and leave those with the most dragons."""
+    """Roll once for all candidates, bits (N,), and keep those with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
 
 @kernel
 def first_wrong(states: Records, config: Configs, actions: Any) -> Any:
-    """Return the first record that is no game of the rules or whose action is illegal, -1 if there is none.
+    """Return the index of the first game with an invalid record or an illegal action, -1 if there is none.
 
-    In a finished game no action is illegal.
+    In a finished game every action is legal.
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -60,7 +60,7 @@ def first_wrong(states: Records, config: Configs, actions: Any) -> Any:
 
 @kernel
 def is_legal(s: Record, rules: Config, action: Any) -> Any:
-    """Return whether an action, any integer, is legal; in a finished game all are."""
+    """Return whether an action, any integer, is legal; in a finished game every action is."""
     if s.phase == Phase.OVER:
         return True
     actions, swaps = engine.legal(s, rules, engine.shown(s))
@@ -69,9 +69,9 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 
 @kernel
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
-    """Take each game's action and go on to its next decision, or with `chance` false no further than the next roll.
+    """Take each game's action and continue to its next decision, or without `chance` to the next roll at most.
 
-    Return -1 or, with `validate`, what `first_wrong` finds: then nothing has been changed.
+    Return -1 or, with `validate`, the result of `first_wrong`; if that is an index, no game is changed.
     """
     if validate:
         wrong = first_wrong(states, config, actions)
@@ -87,14 +87,14 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
 
 @kernel
 def roll(states: Records, config: Configs) -> None:
-    """Roll where a roll is due, on to the next decision."""
+    """Roll where a roll is due, and continue to the next decision."""
     for i in range(states.shape[0]):
         engine.run(states[i], config[0], engine.shown(states[i]), True)
 
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Take the given roll numbers where a roll is due, and go no further than the next roll."""
+    """Take the given rolls where a roll is due, and continue to the next roll at most."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -111,7 +111,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the given seats, or if there are none of those to act."""
+    """Write the observations, int8 (N, D), of the given seats; without seats, of the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -123,7 +123,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 @kernel
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Do what `observe` does in the other encodings; their calls would slow down its loop by a third."""
+    """Write observations in the other encodings; their calls would slow down the loop of `observe` by a third."""
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
@@ -147,7 +147,7 @@ def rewards(states: Records, config: Configs, out: Any) -> None:
 
 @kernel
 def restart(s: Record, rules: Config) -> Any:
-    """Start the record's next game and return what `engine.run` does."""
+    """Start the record's next game and return the result of `engine.run`."""
     engine.new_game(s, rules, rules.start)
     return engine.run(s, rules, engine.NOTHING_KEPT, True)
 
@@ -163,9 +163,9 @@ def step_autoreset(
     reward: Any,
     done: Any,
 ) -> Any:
-    """Step, note rewards and ends, restart finished games, encode what the seats to act see; return what `step` does.
+    """Step, write rewards and ends, restart finished games, write observations and masks; return the result of `step`.
 
-    Of the last four arrays those without columns (or, `done`, without rows) are left out.
+    Output arrays without columns (or, for `done`, without rows) are skipped.
     """
     if validate:
         wrong = first_wrong(states, config, actions)
@@ -198,9 +198,9 @@ def step_autoreset(
 
 @kernel
 def step_one(states: Records, config: Configs, action: Any) -> Any:
-    """Take an action in the first game if it is legal, and go on to the next decision.
+    """Take an action in the first game if it is legal, and continue to the next decision.
 
-    Returns the seat to act then, the number of players if the game is over, -1 if the action is illegal.
+    Return the next seat to act, the number of players if the game is over, or -1 if the action is illegal.
     """
     s, rules = states[0], config[0]
     if not is_legal(s, rules, action):
@@ -211,7 +211,7 @@ def step_one(states: Records, config: Configs, action: Any) -> Any:
 
 @kernel
 def decide_one(states: Records, config: Configs, action: Any) -> Any:
-    """Take an action in the first game if it is legal and that is not over, roll nothing, and return whether it was."""
+    """Take a legal action in the first game without rolling; return False if it is illegal or the game is over."""
     s, rules = states[0], config[0]
     if s.phase == Phase.OVER or not is_legal(s, rules, action):
         return False
@@ -221,7 +221,7 @@ def decide_one(states: Records, config: Configs, action: Any) -> Any:
 
 @kernel
 def roll_one(states: Records, config: Configs, roll: Any) -> None:
-    """Take a roll number in the first game, in which a roll is due, and go no further than the next roll."""
+    """Take a roll in the first game, where one is due, and continue to the next roll at most."""
     s, rules = states[0], config[0]
     engine.rolled(s, rules, np.uint64(roll))
     engine.run(s, rules, np.uint64(roll), False)
@@ -237,15 +237,15 @@ def legal_one(states: Records, config: Configs) -> Any:
 def view_one(
     states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
 ) -> None:
-    """Do what `view` does for the first game."""
+    """Write the view of the first game."""
     view(states[0], config[0], observer, ended, observation, mask)
 
 
 @kernel
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
-    """Write what a seat sees, int8 (D,) (nothing if that is empty), and its action mask, int8 (A,).
+    """Write a seat's observation, int8 (D,), and action mask, int8 (A,). An empty observation is skipped.
 
-    The mask is all zeros for a seat that is not to act, and all ones if the game is over, or has `ended` for it.
+    The mask is all zeros for a seat that is not to act, and all ones if the game is over or has `ended` for the seat.
     """
     keep = engine.shown(s)
     if observation.size:

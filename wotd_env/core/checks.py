@@ -1,4 +1,4 @@
-"""Whether records are games of some rules: what comes from outside is checked, and compiled code may trust the rest."""
+"""Checks of records from outside, so that compiled code can trust all others."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CHECKS = (
     ("phase", "from 0 to 4"),
     ("player", "from 0 to {last_seat}"),
     ("turn", "below max_turns = {max_turns}, which only a game that is over may have reached"),
-    ("dice", "five faces from 0 to 5 in ascending order or, where a roll is due, kept ones and then -1"),
+    ("dice", "five faces from 0 to 5 in ascending order or, if a roll is due, the kept ones and then -1"),
     ("rolls_left", "from 0 to 2"),
     ("rolls_left", "1 or 2 in phase KEEP, unless the seat to act holds the tiger"),
     ("pieces", "spaces from 0 to {last_space}, and 0 for seats that do not play"),
     ("dead", "bits of the spaces 1 to {spaces}"),
-    ("pieces", "on spaces of their own, apart from the dead ones too"),
+    ("pieces", "on spaces of their own, apart from dead pieces"),
     ("color", "the five colours in some order"),
     ("used", "from 0 to {all_seats}, a bit for each seat"),
     ("perfection", "0 or 1"),
@@ -42,33 +42,32 @@ CHECKS = (
 
 
 def plain(state: States) -> States:
-    """Return a batch, or a copy of it where it is no plain block of memory that can be written.
+    """Return a batch, or a copy if its memory is read-only or not contiguous.
 
     Raises:
-        ValueError: if it is no batch.
+        ValueError: if `state` is not a batch.
     """
-    # Not `is STATE`: a batch that has been pickled or kept in a file has an equal type of its own, and to kernels equal
-    # types are one.
+    # Not `is STATE`: a batch from a pickle or a file has an equal dtype of its own, which kernels accept.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
 
 
 def check_one(state: States) -> None:
-    """Raise ValueError unless a batch holds one game."""
+    """Raise ValueError unless a batch contains one game."""
     if len(plain(state)) != 1:
         raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Make sure that records from outside are games of these rules.
+    """Check that records from outside are games of these rules.
 
     Args:
         rules: the rules of all games.
         states: STATE (N,).
 
     Raises:
-        ValueError: naming the first game with a field that no such game can have, or if they are no batch.
+        ValueError: for the first invalid game, with its field, or if `states` is not a batch.
     """
     work = plain(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
@@ -76,7 +75,7 @@ def check_states(rules: Rules, states: States) -> None:
 
 
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
-    """Return the error for a record that is no game of these rules."""
+    """Return the error for an invalid record."""
     one = states[game : game + 1].copy()
     failed = int(faults_of(one, config(rules, True)))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
@@ -87,12 +86,14 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
         last_space=rules.spaces + NUMBERED,
         all_seats=(1 << rules.players) - 1,
     )
-    return ValueError(f"game {game}: {field} must be {words}, got {one[field][0].tolist()} (with {rules})")
+    return ValueError(
+        f"game {game}: {field} must be {words}, got {one[field][0].tolist()}; the rules are {rules}"
+    )
 
 
 @kernel
 def first_fault(states: Records, config: Configs) -> Any:
-    """Return the first record that is no game of the config, -1 if there is none."""
+    """Return the index of the first invalid record, -1 if all are valid."""
     for i in range(states.shape[0]):
         if faults(states[i], config[0]):
             return i
@@ -101,7 +102,7 @@ def first_fault(states: Records, config: Configs) -> Any:
 
 @kernel
 def faults_of(states: Records, config: Configs) -> Any:
-    """Return what `faults` does for the first record."""
+    """Return the `faults` of the first record."""
     return faults(states[0], config[0])
 
 
@@ -113,8 +114,8 @@ BYTE = np.uint64(8)
 def faults(s: Record, rules: Config) -> Any:
     """Return the CHECKS that a record fails, as bits: 0 if it is a game of the rules.
 
-    Five bytes are compared at once: to add 127 - m to a byte below 128 sets its high bit exactly if it is more than m.
-    There are no branches where games of one batch differ: a processor would guess them wrong.
+    Five bytes are compared at once (wotd_env.core.lanes). Arithmetic replaces branches where games of one batch differ,
+    because a processor mispredicts those.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -166,10 +167,10 @@ def faults(s: Record, rules: Config) -> Any:
 
 @inlined
 def approves(s: Record, rules: Config, action: Any) -> Any:
-    """Return whether a quick look shows that a record passes all CHECKS and that the action is legal.
+    """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    This covers nearly all decisions, in a quarter of the time of `faults` and `engine.legal`. False means that those
-    have to decide. Games with dead pieces or random colors, rolls that are due, extra turns, swaps and powers always need them.
+    It accepts nearly all decisions, in a fraction of the time of `faults` and `engine.legal`. These must decide if it
+    returns False: for dead pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
     """
     roll = engine.shown(s)
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
@@ -197,7 +198,7 @@ def approves(s: Record, rules: Config, action: Any) -> Any:
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the dice with those still to be rolled as dragons, and whether these come last and, if due, are some."""
+    """Return the dice with unrolled ones as dragons, and whether unrolled dice come last and exist if a roll is due."""
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
         kept += 1
@@ -208,7 +209,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 @kernel
 def _dead_pieces(s: Record, rules: Config) -> Any:
-    """Return what is wrong with dead pieces, as `faults` does (R15)."""
+    """Return the faults of dead pieces, as bits of CHECKS (R15)."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)
     for path in range(PATHS):

@@ -92,6 +92,10 @@ ALL_POWERS = (1 << len(Power)) - 1
 # ---------------------------------------------------------------------------------------------------------- randomness
 
 
+STREAM_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""The increment of SplitMix64."""
+
+
 @inlined
 def mix(x: Any) -> Any:
     """Return 64 well-mixed bits of a 64-bit number (the finaliser of SplitMix64)."""
@@ -103,7 +107,7 @@ def mix(x: Any) -> Any:
 @inlined
 def below(s: Record, bound: Any) -> Any:
     """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
-    s.rng += np.uint64(0x9E3779B97F4A7C15)
+    s.rng += STREAM_STEP
     return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)
 
 
