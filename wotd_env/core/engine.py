@@ -31,6 +31,7 @@ wotd_env.core.dice), so that it is computed once.
 
 from __future__ import annotations
 
+# isort: off
 from typing import Any
 
 import numpy as np
@@ -39,46 +40,20 @@ from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
 from wotd_env.core.config import LOSER, Config
+
 from wotd_env.core.dice import (
-    COUNT_WORDS,
-    COUNTS,
-    DICE_WORDS,
-    EQUILIBRIUM,
-    HOLD_KEEP,
-    LEGAL_HOLDS,
-    MISSING,
-    NUM_KEEPS,
-    NUMBER_PARTS,
-    THROW_ROLL,
-    THROW_SIZE,
-    THROW_START,
-    Roll,
-)
+    COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, LEGAL_HOLDS, MISSING, NUM_KEEPS, NUMBER_PARTS,
+    THROW_ROLL, THROW_SIZE, THROW_START, Roll,
+)  # fmt: skip
 from wotd_env.core.lanes import (
-    DEAD_AT,
-    DICE_AT,
-    EACH,
-    FIVE,
-    HIGH,
-    MOST,
-    PIECES_AT,
-    gather,
-    set_five,
-    trailing_zeros,
-    word_at,
-)
+    DEAD_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, gather, set_five, trailing_zeros, word_at,
+)  # fmt: skip
 from wotd_env.core.rules import (
-    DICE,
-    DRAGON,
-    MAX_PLAYERS,
-    NUMBERED,
-    PATHS,
-    POWER_MODES,
-    REROLLS,
-    Phase,
-    Power,
-)
+    DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power,
+)  # fmt: skip
+
 from wotd_env.core.state import Record
+# isort: on
 
 NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
 

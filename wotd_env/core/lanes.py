@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.cpython.unsafe import numbers
 from numba.extending import intrinsic
 
 from wotd_env.core.compilation import inlined
@@ -31,6 +31,10 @@ FIVE = np.uint64(0xFFFFFFFFFF)
 EACH = np.uint64(0x0101010101)
 HIGH = np.uint64(0x8080808080)
 MOST = np.uint64(127)
+
+
+trailing_zeros: Any = numbers.trailing_zeros
+"""Kernel `trailing_zeros(bits)`: return the place of the lowest bit of a number other than 0."""
 
 
 def _emit_word_at(typing: Any, record: Any, offset: Any) -> Any:
