@@ -40,7 +40,6 @@ from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
 from wotd_env.core.config import LOSER, Config
-
 from wotd_env.core.dice import (
     COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, LEGAL_HOLDS, MISSING, NUM_KEEPS, NUMBER_PARTS,
     THROW_ROLL, THROW_SIZE, THROW_START, Roll,
@@ -51,7 +50,6 @@ from wotd_env.core.lanes import (
 from wotd_env.core.rules import (
     DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power,
 )  # fmt: skip
-
 from wotd_env.core.state import Record
 # isort: on
 
