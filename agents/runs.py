@@ -32,7 +32,7 @@ from agents.settings import Settings, check_unchanged, kept, read_settings
 from wotd_env import Game, files, make_policy
 from wotd_env.policy import Policy
 
-LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "rllib": "agents.rllib"}
+LEARNERS = {"ppo": "agents.ppo", "td": "agents.td"}
 """The modules of the learners; the first one is the default."""
 
 REFERENCES = ("random", "greedy", "planner")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-import types
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,45 +14,6 @@ from agents import checkpoint, command, ppo
 from agents.runs import LEARNERS
 from agents.settings import NamesNoCode, kept, names_code
 from wotd_env import Rules
-
-
-class _Stub(types.ModuleType):
-    """A module with any attribute."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.__path__ = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {})
-
-
-def module_of(learner: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of a learner; RLlib needs an environment of its own, so a stub may stand for it."""
-    try:
-        return importlib.import_module(LEARNERS[learner])
-    except ModuleNotFoundError:
-        names = ["ray", "ray.tune", "ray.tune.registry", "ray.rllib", "wotd_env.adapters.rllib"]
-        names += [
-            "ray.rllib.algorithms",
-            "ray.rllib.algorithms.ppo",
-            "ray.rllib.core",
-            "ray.rllib.core.columns",
-        ]
-        names += [
-            "ray.rllib.core.rl_module",
-            "ray.rllib.core.rl_module.apis",
-            "ray.rllib.core.rl_module.torch",
-        ]
-        names += ["ray.rllib.core.rl_module.apis.value_function_api", "ray.rllib.core.rl_module.rl_module"]
-        for name in names:
-            monkeypatch.setitem(sys.modules, name, _Stub(name))
-        module = importlib.import_module(LEARNERS[learner])
-        del sys.modules["agents.rllib"]
-        monkeypatch.setitem(sys.modules, "agents.rllib", module)  # removed after the test
-        return module
 
 
 @pytest.fixture
@@ -74,7 +34,7 @@ def test_no_setting_in_a_checkpoint_runs_code_without_consent(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    kind = module_of(learner, monkeypatch).Settings
+    kind = importlib.import_module(LEARNERS[learner]).Settings
     hints = get_type_hints(kind, include_extras=True)
     usual = kept(kind())
     names = [name for name, value in usual.items() if not isinstance(value, int | float | dict)]
