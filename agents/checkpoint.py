@@ -9,9 +9,14 @@ from typing import Any
 
 import torch as th
 
-from wotd_env import files
+from wotd_env import STATE, Rules, files
+from wotd_env.core.checks import check_states
+from wotd_env.core.state import States
 
-FORMAT = "wotd-env training checkpoint 3"
+CHECKPOINT = "checkpoint.pt"
+"""Name of the file in a run folder."""
+
+FORMAT = "wotd-env training checkpoint 4"
 CURE = "Restore a copy of it, or start again in another folder"
 
 
@@ -21,7 +26,7 @@ class CheckpointError(ValueError):
 
 def unusable(path: Path, error: Exception) -> CheckpointError:
     """Return the error for a checkpoint with wrong content."""
-    return CheckpointError(f"{path} cannot be used: {error}. {CURE}")
+    return CheckpointError(f"{path} cannot be used: {_short(str(error))}. {CURE}")
 
 
 def save(path: Path, content: dict[str, Any]) -> None:
@@ -54,66 +59,66 @@ def load(path: Path) -> dict[str, Any]:
     try:
         content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises almost any kind
-        raise CheckpointError(
-            f"{path} is damaged, or not a checkpoint of train.py: {_short(error)}. {CURE}"
-        ) from error
+        why = _short(repr(error))
+        raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py: {why}. {CURE}") from error
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of this version of train.py ({FORMAT}). {CURE}")
     return content
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check that a value from a file has the structure of another value.
-
-    Structure means: the types, the keys of dicts, the lengths of tuples, the dtypes and shapes of tensors. All elements
-    of a list must have the structure of the first element of `like`. Tensors must be finite.
+    """Check the types, keys and tensor shapes of a value from a file, before it reaches code that does not check them.
 
     Args:
         name: the name of the value in the error.
         saved: the value.
-        like: the value to compare with.
+        like: a value with the right structure. A list or an empty dict in it stands for any list or dict.
 
     Raises:
-        CheckpointError: if it has another structure.
+        CheckpointError: if the structure differs.
     """
-    if isinstance(like, dict):
-        if not isinstance(saved, dict) or saved.keys() != like.keys():
-            got = f"the keys {', '.join(map(str, saved))}" if isinstance(saved, dict) else _short(saved)
-            raise CheckpointError(f"{name} must have the keys {', '.join(map(str, like))}, got {got}")
+    if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
+        if _kind(saved) != _kind(like):
+            raise CheckpointError(f"{name} must be {_kind(like)}, got {_kind(saved)}")
+    elif isinstance(like, dict) and isinstance(saved, dict):
+        if like and saved.keys() != like.keys():
+            keys, got = (", ".join(map(str, each)) for each in (like, saved))
+            raise CheckpointError(f"{name} must have the keys {keys}, got the keys {got}")
         for key in like:
             check(f"{name}.{key}", saved[key], like[key])
-    elif isinstance(like, list):
-        if type(saved) is not list:
-            raise CheckpointError(f"{name} must be a list, got {_short(saved)}")
-        for i, value in enumerate(saved):
-            check(f"{name}[{i}]", value, like[0])
-    elif isinstance(like, tuple):
-        if not isinstance(saved, tuple) or len(saved) != len(like):
-            raise CheckpointError(f"{name} must be like {tuple(like)!r}, got {_short(saved)}")
-        for i, value in enumerate(like):
-            check(f"{name}[{i}]", saved[i], value)
-    elif isinstance(like, th.Tensor):
-        # The type and the device too: a tensor on the device `meta` has no data.
-        if type(saved) is not th.Tensor or _kind(saved) != _kind(like):
-            got = str(_kind(saved)) if isinstance(saved, th.Tensor) else type(saved).__name__
-            raise CheckpointError(f"{name} must be {_kind(like)}, got {got}")
-        if not saved.isfinite().all():
-            raise CheckpointError(f"{name} has values that are not finite")
-    elif type(saved) not in ((int, float) if type(like) is float else (type(like),)):
-        raise CheckpointError(f"{name} must be like {like!r}, got {_short(saved)}")
+    elif type(saved) is not type(like) and (type(saved), type(like)) != (int, float):
+        raise CheckpointError(f"{name} must be of type {type(like).__name__}, got {_short(repr(saved))}")
 
 
-def adam_like(parameters: Any) -> dict[int, dict[str, th.Tensor]]:
-    """Return the structure of the state of Adam for some parameters, for `check`."""
-    return {
-        i: {"step": th.tensor(0.0), "exp_avg": p.data, "exp_avg_sq": p.data} for i, p in enumerate(parameters)
-    }
+def games(saved: th.Tensor, rules: Rules) -> States:
+    """Return the games in a checkpoint, STATE (N,), from their bytes. The compiled rules rely on this check.
+
+    Raises:
+        ValueError: if a game is impossible by the rules.
+    """
+    state = saved.contiguous().numpy().view(STATE)
+    check_states(rules, state)
+    return state
+
+
+def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
+    """Load the state of Adam, `optimizer.state_dict()["state"]`; it is empty before the first step.
+
+    Raises:
+        CheckpointError: if it does not fit the parameters.
+    """
+    groups = optimizer.state_dict()["param_groups"]
+    if saved:
+        parameters = enumerate(p.cpu().data for group in optimizer.param_groups for p in group["params"])
+        moments = {i: {"step": th.tensor(0.0), "exp_avg": p, "exp_avg_sq": p} for i, p in parameters}
+        check("optimizer", saved, moments)
+    optimizer.load_state_dict({"state": saved, "param_groups": groups})
 
 
 def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
     return str(tensor.dtype), tuple(tensor.shape), str(tensor.layout), tensor.device.type
 
 
-def _short(value: Any) -> str:
-    """Return the repr of a value in one line of at most 200 characters."""
-    return " ".join(repr(value).split())[:200]
+def _short(text: str) -> str:
+    """Return a text in one line of at most 300 characters."""
+    return " ".join(text.split())[:300]

@@ -11,7 +11,7 @@ import ray
 import torch as th
 from numpy.typing import NDArray
 
-from agents.targets import Samples, self_play
+from agents.td import Samples, self_play
 from wotd_env import Game, Rules
 from wotd_env.adapters.ray import num_cpus
 from wotd_env.core.state import States
@@ -22,7 +22,7 @@ from wotd_env.planning.slots import CHUNK
 def play_slices(
     rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
 ) -> Samples:
-    """Play turns in all games, in place, and say what they teach, as `agents.targets.self_play` does.
+    """Play turns in all games, in place, and say what they teach, as `agents.td.self_play` does.
 
     Ray must be connected, see `wotd_env.adapters.ray.connect`.
 

@@ -6,11 +6,12 @@ import errno
 import importlib
 import inspect
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,13 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from agents import checkpoint, report
-from agents.checkpoint import CheckpointError
+from agents import checkpoint, evaluate
+from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import Counts
-from agents.folder import CHECKPOINT
 from agents.runs import LEARNERS, Run, Stopped, opened, stopping
 from agents.settings import SettingError, code_options
-from wotd_env import files
+from wotd_env import Rules, files
+from wotd_env.policies import POLICIES
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The values of errno that mean that the disk is full."""
@@ -41,13 +42,13 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class _Origin:
-    """Where the defaults of the settings come from."""
+    """The origin of the defaults of the settings."""
 
     preset: str = "quick"
     resume: Path | None = None
 
 
-def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
+def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
     """Return the learner, a module, and its settings from the command line.
 
     Raises:
@@ -55,24 +56,24 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Any]:
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    if named and named not in LEARNERS:
-        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(LEARNERS)}", file=sys.stderr)
+    if named and named not in learners:
+        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(learners)}", file=sys.stderr)
         raise SystemExit(2)
     options = arguments[1:] if named else arguments
     origin, _ = tyro.cli(_Origin, args=options, add_help=False, return_unknown_args=True)
-    name = named or next(iter(LEARNERS))
+    name = named or next(iter(learners))
     if origin.resume:
         name = str(checkpoint.load(origin.resume / CHECKPOINT).get("learner", name))
-        if (named or name) != name or name not in LEARNERS:
-            known = named or " or ".join(LEARNERS)
+        if (named or name) != name or name not in learners:
+            known = named or " or ".join(learners)
             raise CheckpointError(f"the run in {origin.resume} has the learner {name}, not {known}")
-    learner: Any = importlib.import_module(LEARNERS[name])
+    learner: Any = importlib.import_module(learners[name])
     presets = learner.PRESETS
     default = learner.Run.read_settings(origin.resume) if origin.resume else presets.get(origin.preset)
     settings = tyro.cli(
         learner.Settings,
-        prog=f"train.py {named or ''}",
-        description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(LEARNERS)}; this is {name}. "
+        prog=" ".join(["python", *_program(), *([named] if named else [])]),
+        description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(learners)}; this is {name}. "
         "The first argument chooses the learner.",
         args=options,
         default=default or presets["quick"],
@@ -103,10 +104,10 @@ def ask_consent(settings: Any, given: set[str]) -> None:
         )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEARNERS) -> int:
     """Run the command; return its exit code: 0, 1 if the disk is full, 2 for a user's mistake, 130 if interrupted."""
     try:
-        learner, settings = parse(sys.argv[1:] if arguments is None else arguments)
+        learner, settings = parse(sys.argv[1:] if arguments is None else arguments, learners)
         with opened(learner.Run, settings) as run:
             return work(run, Console())
     except (CheckpointError, SettingError, ImportError, OSError) as error:
@@ -120,10 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def work(run: Run, console: Console) -> int:
-    """Train, show the result and the next commands; return the exit code."""
+    """Train, show the next commands and the strength; return the exit code."""
     console.print(f"Run folder {run.folder}", soft_wrap=True, markup=False)
     try:
-        train(run, console)
+        results = train(run, console)
     except (Stopped, KeyboardInterrupt):
         console.print(f"Interrupted. Resume with: {resume_command(run)}", soft_wrap=True, markup=False)
         return 130
@@ -135,68 +136,28 @@ def work(run: Run, console: Console) -> int:
             file=sys.stderr,
         )
         return 1 if full else 2
-    lines = report.what_next(run.folder, run.settings.rules)
-    console.print("What comes next:", *lines, sep="\n  ", soft_wrap=True, markup=False)
+    rules = run.settings.rules
+    console.print("What comes next:", *what_next(run.folder, rules), sep="\n  ", soft_wrap=True, markup=False)
+    with console.status("comparing with perfect play"):
+        strength = evaluate.strength(policy_name(run.folder), rules, results)
+    console.print(strength, soft_wrap=True, markup=False)
     return 0
 
 
-def resume_command(run: Run) -> str:
-    """Return the command that resumes a run."""
-    again = [word for option in code_options(run.settings).items() for word in option]
-    if ray := getattr(run.settings, "ray", None):
-        again += ["--ray", ray]
-    return report.command(Path.cwd(), "python", sys.argv[0], "--resume", run.folder, *again)
-
-
-def train(run: Run, console: Console) -> None:
+def train(run: Run, console: Console) -> dict[str, Counts]:
     """Train and measure with progress; leave the results in the run folder."""
     try:
         with progress_of(run, console) as show, stopping(run, console.print):
             run.train(show)
     finally:
-        picture = report.draw_curve(run.curve, run.unit, run.settings.rules.players)
+        picture = evaluate.draw_curve(run.curve, run.unit, run.settings.rules.players)
         files.write(run.folder / "curve.png", picture)
     results = measure(run, console)
-    console.print(report.table(results, run.settings.rules.players))
-    with console.status("comparing with perfect play"):
-        if exact := report.grade(run.folder, run.settings.rules):
-            console.print(exact, soft_wrap=True, markup=False)
+    console.print(evaluate.table(results, run.settings.rules.players))
+    return results
 
 
 # ------------------------------------------------------------------------------------------------------------ progress
-
-
-class Pace:
-    """The speed of a training, from its updates.
-
-    The first update compiles kernels, so the clock starts after it.
-    """
-
-    def __init__(self) -> None:
-        self.updates = -1
-        self._start = self._now = (0.0, 0)
-
-    def note(self, done: int) -> None:
-        """Note that an update has ended; the first call comes before the first update."""
-        self.updates += 1
-        self._now = time.perf_counter(), done
-        if self.updates < 2:
-            self._start = self._now
-
-    @property
-    def speed(self) -> float:
-        """Decisions or turns a second; 0 before the second update."""
-        seconds, done = self._now[0] - self._start[0], self._now[1] - self._start[1]
-        return done / seconds if seconds > 0 else 0.0
-
-    def left(self, total: int) -> str:
-        """Return the time left in words; empty before the second update."""
-        if not self.speed:
-            return ""
-        minutes = max(total - self._now[1], 0) / self.speed / 60
-        if minutes < 1:
-            return f"{60 * minutes:.0f} s"
-        return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 @contextmanager
@@ -205,27 +166,35 @@ def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
 
     Both say once, after the second update, how long the training takes.
     """
-    pace = Pace()
+    updates, shown, start = -1, -1, (0.0, 0)
 
-    def note(run: Run) -> None:
-        pace.note(run.done)
-        if pace.updates == 2 and run.done < run.total:
+    def pace(run: Run) -> tuple[float, str]:
+        """Return decisions or turns per second, and the time left in words; 0 and nothing before the second update."""
+        nonlocal updates, start
+        updates += 1
+        if updates < 2:  # the first update compiles kernels, so the clock starts after it
+            start = time.perf_counter(), run.done
+            return 0.0, ""
+        speed = (run.done - start[1]) / (time.perf_counter() - start[0])
+        minutes = max(run.total - run.done, 0) / speed / 60
+        left = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        left = f"{60 * minutes:.0f} s" if minutes < 1 else left
+        if updates == 2 and run.done < run.total:
             console.print(
-                f"About {pace.left(run.total)} to the end of {run.total:,} {run.unit}, "
-                f"at {pace.speed:,.0f} {run.unit}/s."
+                f"About {left} to the end of {run.total:,} {run.unit}, at {speed:,.0f} {run.unit}/s."
             )
+        return speed, left
 
     if not console.is_terminal:
-        shown = -1
 
         def show_line(run: Run) -> None:
             nonlocal shown
-            note(run)
+            _, left = pace(run)
             if run.milestone > shown:
                 shown = run.milestone
-                left = pace.left(run.total) if run.done < run.total else ""
                 line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins(run)}"
-                console.print(f"{line}, {left} left" if left else line, soft_wrap=True)
+                line += f", {left} left" if left and run.done < run.total else ""
+                console.print(line, soft_wrap=True)
 
         yield show_line
         return
@@ -233,8 +202,8 @@ def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
         task = progress.add_task("training", total=run.total, text="")
 
         def show_bar(run: Run) -> None:
-            note(run)
-            text = f"{pace.speed:,.0f} {run.unit}/s, wins: {wins(run, 2)}"
+            speed, _ = pace(run)
+            text = f"{speed:,.0f} {run.unit}/s, wins: {wins(run, 2)}"
             progress.update(task, completed=run.done, text=text)
 
         yield show_bar
@@ -261,12 +230,13 @@ def columns() -> list[ProgressColumn]:
 
 def measure(run: Run, console: Console) -> dict[str, Counts]:
     """Measure the result, with progress."""
+    games = run.settings.final_games
     if not console.is_terminal:
-        console.print(f"Measuring: {run.final_games:,} games against each of {', '.join(run.references)}.")
+        console.print(f"Measuring: {games:,} games against each of {', '.join(run.references)}.")
         return run.finish()
     with Progress(*columns(), console=console, expand=True, transient=True) as progress:
         tasks = {
-            name: progress.add_task(name, start=False, total=run.final_games, text=f"games against {name}")
+            name: progress.add_task(name, start=False, total=games, text=f"games against {name}")
             for name in run.references
         }
 
@@ -275,3 +245,58 @@ def measure(run: Run, console: Console) -> dict[str, Counts]:
             progress.update(tasks[name], completed=over)
 
         return run.finish(show)
+
+
+# ---------------------------------------------------------------------------------------------------- the next commands
+
+
+def what_next(folder: Path, rules: Rules) -> list[str]:
+    """Return the commands that measure a finished run, for a shell in the current folder."""
+    lines = []
+    if not evaluate.has_arena():
+        extra = f"{Path(__file__).parent.parent}[arena]"
+        lines.append(command("python", "-m", "pip", "install", "--editable", extra))
+    name = policy_name(folder)
+    lines.append(command("wotd", "arena", name, "greedy", "planner", *options(rules)))
+    if evaluate.solved(rules):
+        lines.append(command("wotd", "analyze", name, "--spaces", str(rules.spaces)))
+    return lines
+
+
+def resume_command(run: Run) -> str:
+    """Return the command that resumes a run."""
+    again = [word for option in code_options(run.settings).items() for word in option]
+    if ray := getattr(run.settings, "ray", None):
+        again += ["--ray", ray]
+    return command("python", *_program(), "--resume", run.folder, *again)
+
+
+def policy_name(folder: Path) -> str:
+    """Return the policy name of a run folder. A folder named like a policy gets a leading `./`."""
+    return f"./{folder}" if str(folder) in POLICIES else str(folder)
+
+
+def command(program: str, *arguments: str | Path) -> str:
+    """Return a command line that starts a program of this Python's environment, for a shell in the current folder."""
+    path, where = Path(sys.executable), Path.cwd()
+    path = path if program == "python" else path.with_name(program)
+    if shutil.which(program) != str(path):
+        program = str(path.relative_to(where) if path.is_relative_to(where) else path)
+    return shlex.join([program, *map(str, arguments)])
+
+
+def options(rules: Rules) -> list[str]:
+    """Return the command-line options for these rules."""
+    words = []
+    for field in fields(rules):
+        if (value := getattr(rules, field.name)) != field.default:
+            words.append(f"--{field.name.replace('_', '-')}")
+            if value is not True:
+                words.append(",".join(value) if isinstance(value, tuple) else str(value))
+    return words
+
+
+def _program() -> list[str]:
+    """Return the arguments of Python that start this program: `train.py`, or -m and a module."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return ["-m", spec.name] if spec else [sys.argv[0]]

@@ -1,14 +1,22 @@
-"""Measure the strength of a policy: a batch of games against an opponent, with every seat equally often."""
+"""Measure the strength of a policy, and show it: learning curve, picture, table, and a sentence on perfect play."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import io
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
-from wotd_env import Game
+from wotd_env import Game, Rules
+from wotd_env.intervals import proportion_confint
 from wotd_env.policy import Policy, ask, play_out
 
 MEASURING = 1 << 63
@@ -17,10 +25,30 @@ MEASURING = 1 << 63
 FINAL = MEASURING + (1 << 32)
 """Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
+GRADED = 2000
+"""Games against perfect play that grade a finished run."""
+
+SMALL = 2
+"""Plain spaces of the largest board that is solved for this; it takes seconds."""
+
 
 class Counts(NamedTuple):
     """Numbers of games by result."""
 
+    games: int
+    wins: int
+    ties: int
+    losses: int
+
+
+class Measurement(NamedTuple):
+    """A point of the learning curve: games against one opponent after some training."""
+
+    done: int
+    """decisions or turns learned from"""
+    seconds: float
+    """processor time"""
+    opponent: str
     games: int
     wins: int
     ties: int
@@ -66,3 +94,110 @@ def measure(
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())
     return Counts(len(state), wins, len(state) - wins - losses, losses)
+
+
+def curve(rows: Iterable[Measurement], unit: str) -> str:
+    """Return a learning curve as CSV; the first column is named after the unit of learning, such as "decisions"."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))
+    for row in rows:
+        writer.writerow((row.done, f"{row.seconds:.1f}", *row[2:]))
+    return out.getvalue()
+
+
+def draw_curve(rows: Iterable[Measurement], unit: str, players: int) -> bytes:
+    """Return a picture (PNG) of the learning curve: the shares of games won with their 95 % intervals."""
+    from matplotlib.figure import Figure  # takes most of a second to import
+
+    figure = Figure((8, 4.5), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel=f"{unit} of the learner (millions)",
+        ylabel="games won",
+        ylim=(0, 1),
+        title="Strength in training",
+    )
+    by_opponent: dict[str, list[Measurement]] = {}
+    for row in rows:
+        by_opponent.setdefault(row.opponent, []).append(row)
+    for opponent, points in by_opponent.items():
+        done = [row.done / 1e6 for row in points]
+        low, high = zip(*(proportion_confint(row.wins, row.games) for row in points), strict=True)
+        (line,) = axes.plot(done, [row.wins / row.games for row in points], label=f"against {opponent}")
+        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+    axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.grid(alpha=0.3)
+    if by_opponent:
+        axes.legend(loc="lower right")
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150)
+    return picture.getvalue()
+
+
+def table(results: dict[str, Counts], players: int) -> Table:
+    """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
+    out = Table(
+        title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
+        title_justify="left",
+    )
+    for column in ("against", "games", "won, %", "tied, %", "lost, %"):
+        out.add_column(column, justify="left" if column == "against" else "right")
+    for opponent, counts in results.items():
+        shares = (in_percent(count, counts.games) for count in (counts.wins, counts.ties, counts.losses))
+        out.add_row(opponent, f"{counts.games:,}", *shares)
+    return out
+
+
+def in_percent(count: int, total: int) -> str:
+    """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
+    low, high = proportion_confint(count, total)
+    return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
+
+
+def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
+    """Return one sentence on the strength of a policy: against perfect play if possible, else against a reference.
+
+    The opponent plays perfectly, so the share of games won is one half minus half of the regret of a game. This needs
+    the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces.
+
+    Args:
+        policy: the name of the policy.
+        rules: the rules.
+        results: its games against the references, the strongest last.
+    """
+    opponent, counts = list(results.items())[-1]
+    share = 100 * counts.wins / counts.games
+    by_games = f"It wins {share:.1f} of 100 games against {opponent} ({counts.games:,} games)."
+    if not (solved(rules) and has_arena()):
+        return by_games
+    from wotd_env import analysis, solver
+
+    file = solver.cache_file(rules.spaces)
+    if not file.is_file() and rules.spaces > SMALL:
+        return by_games
+    with tempfile.TemporaryDirectory() as folder:
+        if not file.is_file():
+            file = Path(folder, "perfect.wotd")
+        try:
+            solution = solver.load(file) if file.is_file() else solver.solve(rules.spaces, file)
+            grades = analysis.grade(policy, solution, GRADED, seed=FINAL, opponent=f"oracle:{file}").all
+        except (ValueError, OSError) as error:  # a damaged table must not fail a finished training
+            return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
+    return (
+        f"It would win {grades.share_against_perfect:.1f} of 100 games against perfect play "
+        f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "
+        f"{GRADED:,} graded games; regret {grades.regret:.5f} per decision)."
+    )
+
+
+def solved(rules: Rules) -> bool:
+    """Return whether the game with these rules has an exact solution."""
+    return (
+        rules.players == 2 and replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
+    )
+
+
+def has_arena() -> bool:
+    """Return whether the extra `arena` is installed, which has the commands and reads tables and ONNX files."""
+    return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))

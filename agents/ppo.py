@@ -31,9 +31,8 @@ from agents.export import export_onnx
 from agents.network import PathNetwork, PathPolicy
 from agents.selfplay import SelfPlayVecEnv
 from agents.settings import NamesNoCode, SettingError
-from wotd_env import STATE, Phase, make_policy, models
+from wotd_env import Phase, make_policy, models
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.checks import check_states
 from wotd_env.planning.planner import Value
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.sb3 import Trained
@@ -331,32 +330,20 @@ class Run(runs.Run):
             "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
         }
 
-    def structure(self, begun: bool) -> dict[str, Any]:
-        """Return the structure of `parts`, see `runs.Run.structure`."""
-        like = self.parts()
-        parameters = map(th.Tensor.cpu, self.model.policy.parameters())
-        like["optimizer"] = checkpoint.adam_like(parameters) if begun else {}
-        like["pool"] = [like["network"]]
-        return like
-
-    def check(self, saved: dict[str, Any]) -> None:
-        """Check the games of a checkpoint, see `runs.Run.check`."""
-        state = saved["state"].contiguous().numpy().view(STATE)
-        check_states(self.settings.rules, state)
-        if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
-            raise CheckpointError("state must only contain games at a decision")
-
     def restore(self, saved: dict[str, Any]) -> None:
         """Load a checkpoint, see `runs.Run.restore`."""
-        optimizer = self.model.policy.optimizer
-        groups = optimizer.state_dict()["param_groups"]
+        state = checkpoint.games(saved["state"], self.settings.rules)
+        if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
+            raise CheckpointError("state must only contain games at a decision")
         network_of(self.model.policy).load_state_dict(saved["network"])
-        optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
+        checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
         self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["updates"]
+        for i, weights in enumerate(saved["pool"]):
+            checkpoint.check(f"pool.{i}", weights, self.weights())
         self.pool = saved["pool"]
         if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
             self.pool = [saved["network"]]
-        self.env.state[:] = saved["state"].contiguous().numpy().view(STATE)
+        self.env.state[:] = state
         self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()

@@ -1,34 +1,42 @@
-"""A training run: begin or resume it, train to the milestones, measure its strength, write its files.
+"""A training run and its folder: begin or resume it, train to the milestones, measure its strength, write its files.
 
-A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that says how to learn.
+checkpoint.pt     everything that `--resume` needs
+model.onnx        the network of PPO, written at the end of the training
+value.npz         the network of TD(lambda)
+config.json       settings and versions, for people
+curve.csv, .png   strength against `random`, `greedy` and `planner` at every milestone
+result.json       the final strength
+events.out.*      TensorBoard: losses, speed, strength
+.lock             keeps a second training out
+
+A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
+import platform
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
-from agents import checkpoint, report
-from agents.checkpoint import CheckpointError
-from agents.evaluate import FINAL, MEASURING, Counts, measure
-from agents.folder import (
-    CHECKPOINT,
-    OF_THE_END,
-    RESULT,
-    locked,
-    make_folder,
-    remove_parts,
-    write_config,
-    write_json,
-)
-from agents.settings import Settings, check_unchanged, kept, read_settings
+from filelock import FileLock, Timeout
+from torch.utils.tensorboard import SummaryWriter
+
+import wotd_env
+from agents import checkpoint, evaluate
+from agents.checkpoint import CHECKPOINT, CheckpointError
+from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
+from agents.settings import SettingError, Settings, kept, read_settings
 from wotd_env import Game, files, make_policy
 from wotd_env.policy import Policy
 
@@ -38,27 +46,18 @@ LEARNERS = {"ppo": "agents.ppo", "td": "agents.td"}
 REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against, the strongest last."""
 
+RESULT, LOCK = "result.json", ".lock"
+
+OF_THE_END = (RESULT, "model.onnx")
+"""Files that exist only when the training is finished."""
+
 
 class Stopped(Exception):
     """The training was stopped on request; its checkpoint is written."""
 
 
-class Measurement(NamedTuple):
-    """A point of the learning curve: games against one opponent after some training."""
-
-    done: int
-    """decisions or turns learned from"""
-    seconds: float
-    """processor time"""
-    opponent: str
-    games: int
-    wins: int
-    ties: int
-    losses: int
-
-
 class Run:
-    """A training run and its folder, see `agents.folder`. Each file of the folder is replaced whole.
+    """A training run. Each file of its folder is replaced whole.
 
     A learner sets the class attributes, and defines the methods that raise NotImplementedError here.
 
@@ -75,6 +74,7 @@ class Run:
         references: the opponents that strength is measured against, the strongest last.
         curve: the measurements.
         seconds: processor time so far, with measurements, without the `progress` callbacks of `train`.
+        board: TensorBoard's writer while `tensorboard` is open.
         stop: set it to save the run and stop after the current update.
     """
 
@@ -93,8 +93,9 @@ class Run:
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
         self.seconds = 0.0
-        self._counted = time.process_time()  # `seconds` contains the time up to here
+        self.board: SummaryWriter | None = None
         self.stop = False
+        self._counted = time.process_time()  # `seconds` contains the time up to here
 
     # ------------------------------------------------------------------------------------- what a learner defines
 
@@ -128,23 +129,12 @@ class Run:
         """Return the learner's part of a checkpoint: tensors in main memory, and plain values."""
         raise NotImplementedError
 
-    def structure(self, begun: bool) -> dict[str, Any]:
-        """Return values with the structure of `parts`, see `checkpoint.check`.
-
-        Args:
-            begun: whether the optimizer has a state, that is after the first update.
-        """
-        raise NotImplementedError
-
-    def check(self, saved: dict[str, Any]) -> None:
-        """Check the values in the learner's part of a checkpoint, whose structure is right.
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Load the learner's part of a checkpoint. Its types and shapes are like those of `parts`.
 
         Raises:
             ValueError: naming the part that does not fit.
         """
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checked checkpoint."""
         raise NotImplementedError
 
     def save_network(self) -> None:
@@ -175,47 +165,52 @@ class Run:
         self.write_config()
 
     @classmethod
-    def resume(cls, settings: Any) -> Self:
-        """Resume the run in `settings.resume`. The policies that the settings name are loaded, see `code_options`.
-
-        Raises:
-            CheckpointError: if its checkpoint cannot be used, or does not fit the settings; no file is changed.
-            OSError: if the folder cannot be written to.
-        """
-        path = settings.resume / CHECKPOINT
-        saved = checkpoint.load(path)
-        check_unchanged(settings, read_settings(cls.kind, path, saved), cls.fixed)
-        try:
-            run = cls(settings)
-        except ValueError as error:
-            raise CheckpointError(f"the run in {settings.resume} cannot be resumed: {error}") from error
-        try:
-            run._check(saved)
-        except ValueError as error:
-            raise checkpoint.unusable(path, error) from error
-        run.curve, run.seconds = [Measurement(*row) for row in saved["curve"]], saved["seconds"]
-        run.restore(saved)
-        if run.curve:
-            run.milestone = run._milestones_reached()
-            if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
-        remove_parts(run.folder)
-        run.save()
-        if run.done < run.total:
-            for name in OF_THE_END:  # they belong to the shorter training
-                (run.folder / name).unlink(missing_ok=True)
-        run.write_config()
-        return run
-
-    @classmethod
     def read_settings(cls, folder: Path) -> Any:
         """Return the settings of an earlier run, to resume it.
 
         Raises:
             CheckpointError: if its checkpoint cannot be used.
         """
-        path = folder / CHECKPOINT
-        return read_settings(cls.kind, path, checkpoint.load(path))
+        return read_settings(cls.kind, folder)
+
+    @classmethod
+    def resume(cls, settings: Any) -> Self:
+        """Resume the run in `settings.resume`. The policies that the settings name are loaded, see `code_options`.
+
+        Raises:
+            CheckpointError: if its checkpoint, a policy or a device cannot be used, or if it does not fit the settings; no
+                file is changed.
+            OSError: if the folder cannot be written to.
+        """
+        before = cls.read_settings(settings.resume)
+        for name in cls.fixed:
+            if getattr(settings, name) != (value := getattr(before, name)):
+                raise CheckpointError(
+                    f"{name} cannot change when the run in {settings.resume} is resumed: it is {value}"
+                )
+        try:
+            run = cls(settings)
+        except SettingError as error:
+            raise CheckpointError(f"the run in {settings.resume} cannot be resumed: {error}") from error
+        path = run.folder / CHECKPOINT
+        saved = checkpoint.load(path)
+        try:
+            checkpoint.check("its content", saved, run._content() | {"settings": saved["settings"]})
+            run.restore(saved)
+            run.curve, run.seconds = [Measurement(**row) for row in saved["curve"]], saved["seconds"]
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise checkpoint.unusable(path, error) from error
+        if run.curve:
+            run.milestone = run._milestones_reached()
+            if run.done >= run.total and run.curve[-1].done < run.done:
+                run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
+        _remove_parts(run.folder)
+        run.save()
+        if run.done < run.total:
+            for name in OF_THE_END:  # they belong to the shorter training
+                (run.folder / name).unlink(missing_ok=True)
+        run.write_config()
+        return run
 
     def write_config(self) -> None:
         """Write the settings and versions to `config.json`."""
@@ -253,6 +248,30 @@ class Run:
         """Measure the strength."""
         for name, counts in self.measure(self.settings.milestone_games).items():
             self.curve.append(Measurement(self.done, self.seconds, name, *counts))
+            self.log(**{f"strength/wins_against_{name}": counts.wins / counts.games})
+
+    def log(self, **values: float) -> None:
+        """Write values to TensorBoard, if `tensorboard` is open."""
+        for name, value in values.items():
+            if self.board:
+                self.board.add_scalar(name, value, self.done)
+
+    @contextmanager
+    def tensorboard(self) -> Iterator[None]:
+        """Write the values of `log` to TensorBoard. Points after the checkpoint, of a killed process, are dropped."""
+        # TensorBoard's thread would print an error that this thread raises too.
+        hook, others = threading.excepthook, set(threading.enumerate())
+        threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
+        try:
+            self.board = SummaryWriter(str(self.folder), purge_step=self.done)
+            yield
+        finally:
+            if self.board:
+                self.board.close()
+            self.board = None
+            for thread in set(threading.enumerate()) - others:  # it is about to end
+                thread.join(timeout=1)
+            threading.excepthook = hook
 
     def _milestones_reached(self) -> int:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
@@ -276,15 +295,10 @@ class Run:
             for name, other in self.references.items()
         }
 
-    @property
-    def final_games(self) -> int:
-        """Games of the final measurement against each of the references, at least."""
-        return int(self.settings.final_games)
-
     def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
         """Export and measure the trained network, and write `result.json`; see `measure`."""
         self.export()
-        results = self.measure(self.final_games, FINAL, progress)
+        results = self.measure(self.settings.final_games, FINAL, progress)
         write_json(self.folder / RESULT, {name: counts._asdict() for name, counts in results.items()})
         return results
 
@@ -298,37 +312,12 @@ class Run:
         """
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         self.save_network()
-        files.write(self.folder / "curve.csv", report.curve(self.curve, self.unit).encode())
+        files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:
-        curve = [tuple(row) for row in self.curve]
+        curve = [row._asdict() for row in self.curve]
         common = {"settings": kept(self.settings), "seconds": self.seconds, "curve": curve}
         return {"learner": self.learner, **common, **self.parts()}
-
-    def _check(self, saved: dict[str, Any]) -> None:
-        like = {
-            "learner": self.learner,
-            "settings": saved.get("settings"),  # checked by `read_settings`
-            "seconds": 0.0,
-            "curve": [(0, 0.0, "", 0, 0, 0, 0)],
-            **self.structure(begun=bool(saved.get("optimizer"))),
-        }
-        checkpoint.check("its content", dict.fromkeys(saved), dict.fromkeys(like))
-        for name, value in like.items():
-            checkpoint.check(name, saved[name], value)
-        self.check(saved)
-
-
-def is_begun(folder: Path) -> bool:
-    """Return whether a folder contains a run to resume."""
-    return (folder / CHECKPOINT).is_file()
-
-
-def read_result(folder: Path) -> dict[str, Counts] | None:
-    """Return the final strength of a finished run by opponent, or None if the run is not finished."""
-    if not (folder / RESULT).is_file():
-        return None
-    return {name: Counts(**counts) for name, counts in json.loads((folder / RESULT).read_text()).items()}
 
 
 @contextmanager
@@ -352,6 +341,31 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 
 @contextmanager
+def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
+    """Lock the folder `settings.folder`; resume the run in it, or begin one there.
+
+    Raises:
+        CheckpointError: if the run was begun with other settings; otherwise see `opened`.
+    """
+    if (settings.folder / CHECKPOINT).is_file():
+        begun = kind.read_settings(settings.folder)
+        if kept(begun) != kept(settings):
+            raise CheckpointError(
+                f"the run in {settings.folder} was started with other settings; remove the folder"
+            )
+        settings = begun
+    with opened(kind, settings) as run:
+        yield run
+
+
+def read_result(folder: Path) -> dict[str, Counts] | None:
+    """Return the final strength of a finished run by opponent, or None if the run is not finished."""
+    if not (folder / RESULT).is_file():
+        return None
+    return {name: Counts(**counts) for name, counts in json.loads((folder / RESULT).read_text()).items()}
+
+
+@contextmanager
 def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
     """Stop the run after the current update on Ctrl-C or SIGTERM; a second signal stops it at once."""
 
@@ -367,3 +381,64 @@ def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+# --------------------------------------------------------------------------------------------------------- the folder
+
+
+def make_folder(folder: Path) -> None:
+    """Make an empty run folder. Files that an interrupted start left behind are removed.
+
+    Raises:
+        FileExistsError: if the folder contains anything else.
+        OSError: if it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / CHECKPOINT).exists():
+        raise FileExistsError(f"folder {folder} already contains a run; resume it with --resume {folder}")
+    names = sorted(path.name for path in folder.iterdir())
+    if found := [name for name in names if name != LOCK and not name.startswith(files.PART)]:
+        raise FileExistsError(f"folder {folder} is not empty, it contains {found[0]}; choose another folder")
+    _remove_parts(folder)
+
+
+def _remove_parts(folder: Path) -> None:
+    """Remove the temporary files that a killed process has left in a run folder. Hold its lock, see `locked`."""
+    for part in folder.glob(f"{files.PART}*"):
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other trainings out of a run folder.
+
+    Raises:
+        CheckpointError: if another training uses the folder.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise CheckpointError(
+            f"another training is running in {folder}; wait for its end or stop it"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_config(folder: Path, settings: Any, packages: tuple[str, ...]) -> None:
+    """Write the settings of a run and the versions of packages to `config.json`."""
+    versions = {package: version(package) for package in packages}
+    config = {
+        "settings": asdict(settings),
+        "versions": {"wotd-env": wotd_env.__version__, "python": platform.python_version(), **versions},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+    }
+    write_json(folder / "config.json", config)
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write a file of JSON for people; values that JSON lacks are written as text."""
+    files.write(file, (json.dumps(content, indent=2, default=str) + "\n").encode())

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from agents import checkpoint
-from agents.checkpoint import CheckpointError
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
 from wotd_env.policy import Policy, check_plays
 
 OF_THIS_COMMAND = ("resume", "folder", "ray")
-"""Settings that a checkpoint does not keep: where the run lies, and where it is computed."""
+"""Settings that a checkpoint does not keep: the place of the run, and of the computation."""
 
 NamesNoCode = Annotated[str, "names no code"]
 """Type of a text setting that never names a policy. Any other text may name code as MODULE:OBJECT."""
@@ -86,23 +85,14 @@ class Settings:
             SettingError: if the policy is unknown, it is made for other rules, or an extra is missing.
         """
         try:
-            return policy_for(getattr(self, name), self.rules)
+            policy = make_policy(getattr(self, name))
+            check_plays(policy, self.rules)
         except (ImportError, OSError, ValueError) as error:
             raise SettingError(f"{name} must name a policy for the rules at hand: {error}") from error
+        return policy
 
 
 S = TypeVar("S", bound=Settings)
-
-
-def policy_for(name: str, rules: Rules) -> Policy:
-    """Load a policy that can play by some rules.
-
-    Raises:
-        ImportError, OSError, ValueError: as by `make_policy`; also if the policy is made for other rules.
-    """
-    policy = make_policy(name)
-    check_plays(policy, rules)
-    return policy
 
 
 def names_code(value: Any) -> bool:
@@ -136,41 +126,27 @@ def kept(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name not in OF_THIS_COMMAND}
 
 
-def read_settings(kind: type[S], path: Path, saved: dict[str, Any]) -> S:
-    """Return the settings in a checkpoint, to resume its run. Settings that it lacks have their defaults.
+def read_settings(kind: type[S], folder: Path) -> S:
+    """Return the settings of the run in a folder, to resume it. Settings that the checkpoint lacks have their defaults.
 
     Ask the user before you load a policy that they name, see `code_options`.
 
     Args:
         kind: the settings of the learner.
-        path: the file of the checkpoint.
-        saved: its content.
+        folder: the run folder.
 
     Raises:
-        CheckpointError: if they are not settings of this kind.
+        CheckpointError: if the checkpoint cannot be used, or has settings of another kind.
     """
+    path = folder / checkpoint.CHECKPOINT
+    values: Any = checkpoint.load(path).get("settings")
     try:
-        values: Any = saved.get("settings")
-        rules: Any = values.get("rules") if isinstance(values, dict) else None
-        known = kept(kind())
-        if isinstance(values, dict):
-            values = known | values
-        checkpoint.check("settings", values, {**known, "rules": rules})  # `Rules.from_dict` checks the rules
-        changed = {"rules": Rules.from_dict(rules), "resume": path.parent, "folder": path.parent}
-        settings: S = kind(**values | changed)
+        checkpoint.check("settings", values, {})
+        values = (usual := kept(kind())) | values
+        checkpoint.check("settings", values, usual | {"rules": values["rules"]})
+        settings: S = kind(
+            **values | {"rules": Rules.from_dict(values["rules"]), "resume": folder, "folder": folder}
+        )
         return settings
     except ValueError as error:
         raise checkpoint.unusable(path, error) from error
-
-
-def check_unchanged(settings: Settings, before: Settings, names: tuple[str, ...]) -> None:
-    """Check that a run is resumed with the settings that it was started with.
-
-    Raises:
-        CheckpointError: naming the first of `names` whose value differs.
-    """
-    for name in names:
-        if getattr(settings, name) != (value := getattr(before, name)):
-            raise CheckpointError(
-                f"{name} cannot change when the run in {settings.resume} is resumed: it is {value}"
-            )

@@ -8,35 +8,34 @@ a turn from position s to position s',
 
 where `value` is the network, and `plan` is the planner's exact expectation of `value(s')`. For lambda = 1 the target is
 the result of the game minus the luck of its dice. The target is `plan(s)` alone at the end of a game, in the last turn
-of a round, and after a random move.
+of an update, and after a random move.
 
-A *round* plays a number of turns in all games, and takes gradient steps on the turns of the last rounds. The next round
-is played at the same time, by the average of the weights before these steps. That average also makes the targets, and
-is the result. Equal settings give equal weights with any number of threads.
+An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
+updates (`learn`). The next turns are played at the same time, by the average of the weights before these steps. That
+average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch as th
+from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents import checkpoint, runs, settings
-from agents.checkpoint import CheckpointError
-from agents.response import Against
-from agents.targets import Play, Samples, self_play
-from wotd_env import STATE, Game, Phase, Rules, files
-from wotd_env.core.checks import check_states
+from wotd_env import Game, Phase, Rules, files
+from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
-from wotd_env.planning.playing import play_turns
+from wotd_env.planning.playing import Turns, play_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
@@ -46,20 +45,20 @@ from wotd_env.policies.td import Td
 class Settings(settings.Settings):
     """Learn the value of positions by TD(lambda) through the exact turn planner, in self-play.
 
-    Ctrl-C saves the run after the current round; --resume continues it.
+    Ctrl-C saves the run after the current update; --resume continues it.
     """
 
     preset: Literal["quick", "standard", "many"] = "quick"
     """Defaults of the other settings: quick takes 5 minutes, standard an hour; many is for 3 or more players."""
 
-    rounds: int = 600
-    """Rounds of self-play and learning."""
+    updates: int = 600
+    """Updates of the network; each plays games and takes gradient steps."""
 
     games: int = 2048
     """Games played side by side."""
 
     turns: int = 16
-    """Turns played in each game in a round."""
+    """Turns played in each game in an update."""
 
     explore: float = 0.05
     """Share of the turns that end with a random move."""
@@ -68,10 +67,10 @@ class Settings(settings.Settings):
     """Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game."""
 
     replay: int = 8
-    """Number of the last rounds that are learned from."""
+    """Number of the last updates whose turns are learned from."""
 
     batches: int = 64
-    """Gradient steps in a round."""
+    """Gradient steps in an update."""
 
     batch_size: int = 2048
     """Turns in a gradient step."""
@@ -84,9 +83,6 @@ class Settings(settings.Settings):
 
     width: int = 64
     """Units of the network's first layer, a multiple of 32."""
-
-    against: str = "itself"
-    """Policy of all seats but one, to learn a best response to it. With itself the learner has all seats."""
 
     init: str = "none"
     """Policy whose network is the start: td, td:FILE, or a run folder of td. With none the weights are random."""
@@ -101,35 +97,18 @@ class Settings(settings.Settings):
         super().__post_init__()
         presets = ("quick", "standard", "many")
         self.check("preset", self.preset in presets, "must be quick, standard or many")
-        self.check_counts("rounds", "games", "turns", "replay", "batches", "batch_size", "threads")
+        self.check_counts("updates", "games", "turns", "replay", "batches", "batch_size", "threads")
         self.check_shares("explore", "td_lambda", "average")
         self.check_positive("learning_rate")
-        if self.against != "itself":
-            self.check("ray", self.ray is None, "must not be set when against is a policy")
         self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
-
-    def initial(self) -> learned.Network:
-        """Load the weights of the policy `init`.
-
-        Raises:
-            SettingError: if the policy is unknown, or has no learned value for these rules and of this width.
-        """
-        policy = self.policy("init")
-        td = isinstance(policy, Td)
-        self.check("init", td, "must be a policy with a learned value, such as td or td:FILE")
-        assert isinstance(policy, Td)
-        network = policy.learned(self.rules).network
-        width = network.rows.shape[1]
-        self.check("width", self.width == width, f"must be {width}, as in init = {self.init}")
-        return network
 
 
 PRESETS = {
     "quick": Settings(),
-    "standard": Settings(preset="standard", rounds=7000, milestones=40),
+    "standard": Settings(preset="standard", updates=7000, milestones=40),
     # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger, and
     # old targets, which an earlier network made, are dropped sooner.
-    "many": Settings(preset="many", rounds=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
+    "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
 
@@ -176,6 +155,112 @@ class Network(nn.Module):
         self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
 
 
+def average_of(network: Network, decay: float) -> AveragedModel:
+    """Return an exponential moving average of the weights of a network. Its `module` is the averaged network."""
+    return AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))  # type: ignore[no-untyped-call]
+
+
+# ------------------------------------------------------------------------------------------------ self-play and targets
+
+
+class Samples(NamedTuple):
+    """The training data of one update: M positions before a turn; n players, K features."""
+
+    active: th.Tensor
+    """int32 (M, K): the features"""
+    chances: th.Tensor
+    """float32 (M, n): the target chances to win, for the seat to act, the next, ..."""
+
+
+Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
+"""Plays one turn in every game, in place, as `play_turns` does."""
+
+
+def self_play(
+    game: Game,
+    state: States,
+    value: LearnedValue,
+    at_random: NDArray[np.bool_],
+    td_lambda: float,
+    play: Play = play_turns,
+) -> Samples:
+    """Play turns in all games, in place, and return the positions with their targets.
+
+    Args:
+        game: the rules.
+        state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
+        value: the value function that plays, and makes the targets.
+        at_random: bool (T, N), which of the T turns of each game end with a random move.
+        td_lambda: lambda.
+        play: plays a turn in every game. It may clear `at_random` for turns without a random move.
+    """
+    n, turns = game.rules.players, len(at_random)
+    active = np.empty((turns, len(state), value.features.active), np.int32)
+    player = np.empty((turns, len(state)), np.int64)
+    continues = np.empty((turns, len(state), 1), np.float32)
+    after, target = np.empty((2, turns, len(state), n), np.float32)
+    for t in range(turns):
+        active[t] = value.features.write(game, state)
+        player[t] = state["player"]
+        target[t], after[t] = play(game, state, value, at_random[t])  # plan(s) and value(s')
+        over = state["phase"] == Phase.OVER
+        game.reset(state, where=over, roll=False)
+        continues[t, :, 0] = ~(over | at_random[t])
+    for t in range(turns - 2, -1, -1):
+        # target(s) = plan(s) + lambda * (target(s') - value(s'))
+        target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
+    # Expected results in [-1/(n-1), 1] by seat become chances to win in [0, 1], from the seat to act on.
+    from_player = (player[:, :, None] + np.arange(n)) % n
+    chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
+    return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
+
+
+# ------------------------------------------------------------------------------------------------------- gradient steps
+
+
+def learn(
+    network: Network,
+    averaged: AveragedModel,
+    optimizer: th.optim.Optimizer,
+    samples: Sequence[Samples],
+    *,
+    rates: Iterable[float],
+    batch_size: int,
+    rng: np.random.Generator,
+) -> float:
+    """Take gradient steps on random batches of samples, and update the average of the weights after each one.
+
+    Args:
+        network: the network that learns; its loss is the cross-entropy of its chances to win with the targets.
+        averaged: the average of its weights, see `average_of`.
+        optimizer: the optimizer of its parameters.
+        samples: the samples of one or more updates.
+        rates: the learning rate of each gradient step.
+        batch_size: positions in a gradient step.
+        rng: draws the batches.
+
+    Returns:
+        The mean loss.
+    """
+    active, chances = map(th.cat, zip(*samples, strict=True))
+    losses = []
+    for rate in rates:
+        optimizer.param_groups[0]["lr"] = rate
+        chosen = th.from_numpy(rng.integers(len(active), size=batch_size))
+        loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        averaged.update_parameters(network)
+        losses.append(loss.detach())
+    return float(th.stack(losses).mean())
+
+
+def falling(start: float, done: float) -> float:
+    """Return the learning rate after a share of the training; it falls from `start` by a cosine to a fiftieth."""
+    return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
+
+
 # ------------------------------------------------------------------------------------------------------------- the run
 
 
@@ -185,12 +270,21 @@ class Run(runs.Run):
     Attributes:
         network: the network that learns.
         averaged: the average of its weights, which plays.
-        samples: the samples of the last rounds, the newest last.
-        rounds: number of rounds learned from.
+        samples: the samples of the last updates, the newest last.
+        updates: number of updates so far.
     """
 
     learner, unit, kind = "td", "turns", Settings
-    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "against", "init")
+    fixed: ClassVar[tuple[str, ...]] = (
+        "preset",
+        "folder",
+        "rules",
+        "seed",
+        "games",
+        "turns",
+        "width",
+        "init",
+    )
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -201,29 +295,24 @@ class Run(runs.Run):
 
             connect(settings.ray)
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
-        if settings.against != "itself":
-            self.references = {settings.against: settings.policy("against")}
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none" and settings.resume is None:
-            self.network.load(settings.initial())
-        self.averaged = AveragedModel(
-            self.network,
-            multi_avg_fn=get_ema_multi_avg_fn(settings.average),  # type: ignore[no-untyped-call]
-        )
+            self.network.load(initial(settings))
+        self.averaged = average_of(self.network, settings.average)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         self.samples: list[Samples] = []
-        self.rounds = 0
+        self.updates = 0
 
     @property
     def done(self) -> int:
         """Turns learned from."""
-        return self.rounds * int(self.settings.games * self.settings.turns)
+        return self.updates * int(self.settings.games * self.settings.turns)
 
     @property
     def total(self) -> int:
         """Turns to learn from."""
-        return int(self.settings.rounds * self.settings.games * self.settings.turns)
+        return int(self.settings.updates * self.settings.games * self.settings.turns)
 
     @property
     def value(self) -> LearnedValue:
@@ -237,27 +326,31 @@ class Run(runs.Run):
         return Planner(self.value)
 
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train to the last round, see `runs.Run.train`."""
-        with ThreadPoolExecutor(1) as beside:
+        """Train to the last update, see `runs.Run.train`."""
+        with ThreadPoolExecutor(1) as beside, self.tensorboard():
             while True:
                 self.after_update(progress)
-                if self.rounds >= self.settings.rounds:
+                if self.updates >= self.settings.updates:
                     return
                 if not self.samples:
-                    self.samples.append(self._play(0, self.value))
-                play = functools.partial(self._play, self.rounds + 1, self.value)
+                    self.samples.append(self.play(0, self.value))
+                start = time.perf_counter()
+                play = functools.partial(self.play, self.updates + 1, self.value)
                 if self.settings.threads > 1:
                     playing = beside.submit(play)
-                    self._learn()
+                    loss = self.learn()
                     newest = playing.result()
                 else:
-                    self._learn()
+                    loss = self.learn()
                     newest = play()
                 self.samples = [*self.samples, newest][-self.settings.replay :]
-                self.rounds += 1
+                self.updates += 1
+                speed = self.settings.games * self.settings.turns / (time.perf_counter() - start)
+                rate = self.optimizer.param_groups[0]["lr"]
+                self.log(**{"train/loss": loss, "train/learning_rate": rate, "time/turns_per_second": speed})
 
-    def _play(self, number: int, value: LearnedValue) -> Samples:
-        """Play a round."""
+    def play(self, number: int, value: LearnedValue) -> Samples:
+        """Play the turns of an update."""
         settings = self.settings
         rng = np.random.default_rng([settings.seed, number])
         at_random = rng.random((settings.turns, settings.games)) < settings.explore
@@ -265,35 +358,25 @@ class Run(runs.Run):
             from agents.cluster import play_slices
 
             return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
-        play: Play = play_turns
-        if settings.against != "itself":
-            seat = np.arange(settings.games) % settings.rules.players
-            play = Against(
-                self.references[settings.against], seat, np.random.default_rng([settings.seed, number, 2])
-            )
-        return self_play(self.game, self.state, value, at_random, settings.td_lambda, play)
+        return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
 
-    def _learn(self) -> None:
-        """Take the gradient steps of a round."""
+    def turns(self, number: int) -> Play:
+        """Return the function that plays the turns of an update; experiments replace it."""
+        return play_turns
+
+    def learn(self) -> float:
+        """Take the gradient steps of an update; return the mean loss."""
         settings = self.settings
-        active, chances = map(th.cat, zip(*self.samples, strict=True))
-        rng = np.random.default_rng([settings.seed, self.rounds, 1])
-        for batch in range(settings.batches):
-            done = (self.rounds + batch / settings.batches) / settings.rounds
-            falling = 0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2
-            self.optimizer.param_groups[0]["lr"] = settings.learning_rate * falling
-            chosen = th.from_numpy(rng.integers(len(active), size=settings.batch_size))
-            logits = self.network(active[chosen])
-            loss = nn.functional.cross_entropy(logits, chances[chosen])
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-            self.averaged.update_parameters(self.network)
-
-    @property
-    def final_games(self) -> int:
-        """Games of the final measurement; ten times as many for a best response, whose strength is the purpose."""
-        return super().final_games * (1 if self.settings.against == "itself" else 10)
+        shares = ((self.updates + i / settings.batches) / settings.updates for i in range(settings.batches))
+        return learn(
+            self.network,
+            self.averaged,
+            self.optimizer,
+            self.samples,
+            rates=[falling(settings.learning_rate, share) for share in shares],
+            batch_size=settings.batch_size,
+            rng=np.random.default_rng([settings.seed, self.updates, 1]),
+        )
 
     def save_network(self) -> None:
         """Write the network."""
@@ -302,7 +385,7 @@ class Run(runs.Run):
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
         return {
-            "rounds": self.rounds,
+            "updates": self.updates,
             "network": self.network.state_dict(),
             "averaged": self.averaged.state_dict(),
             "optimizer": self.optimizer.state_dict()["state"],
@@ -310,31 +393,28 @@ class Run(runs.Run):
             "state": th.from_numpy(self.state.view(np.uint8)),
         }
 
-    def structure(self, begun: bool) -> dict[str, Any]:
-        """Return the structure of `parts`, see `runs.Run.structure`."""
-        like, turns = self.parts(), self.settings.games * self.settings.turns
-        like["optimizer"] = checkpoint.adam_like(self.network.parameters()) if begun else {}
-        active, players = Features.of(self.settings.rules).active, self.settings.rules.players
-        like["samples"] = [(th.zeros(turns, active, dtype=th.int32), th.zeros(turns, players))]
-        return like
-
-    def check(self, saved: dict[str, Any]) -> None:
-        """Check the samples and games of a checkpoint, see `runs.Run.check`."""
-        features = Features.of(self.settings.rules)
-        for i, (seen, _) in enumerate(saved["samples"]):
-            if (seen < 0).any() or (seen >= features.total).any():
-                raise CheckpointError(f"samples[{i}] contains feature indices out of range")
-        state = saved["state"].contiguous().numpy().view(STATE)
-        check_states(self.settings.rules, state)
-        if (state["phase"] != Phase.CHANCE).any() or (state["dice"] >= 0).any():
-            raise CheckpointError("state must only contain games before the first roll of a turn")
-
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load a checkpoint, see `runs.Run.restore`."""
+        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
         self.network.load_state_dict(saved["network"])
         self.averaged.load_state_dict(saved["averaged"])
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": saved["optimizer"], "param_groups": groups})
-        self.rounds = saved["rounds"]
+        checkpoint.load_adam(self.optimizer, saved["optimizer"])
         self.samples = [Samples(*samples) for samples in saved["samples"]]
-        self.state[:] = saved["state"].contiguous().numpy().view(STATE)
+        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        self.updates = saved["updates"]
+
+
+def initial(settings: Settings) -> learned.Network:
+    """Load the weights of the policy `init`.
+
+    Raises:
+        SettingError: if the policy is unknown, or has no learned value for these rules and of this width.
+    """
+    policy = settings.policy("init")
+    settings.check(
+        "init", isinstance(policy, Td), "must be a policy with a learned value, such as td or td:FILE"
+    )
+    assert isinstance(policy, Td)
+    network = policy.learned(settings.rules).network
+    width = network.rows.shape[1]
+    settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
+    return network

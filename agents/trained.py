@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from agents import checkpoint
-from agents.folder import CHECKPOINT
+from agents.checkpoint import CHECKPOINT
 from agents.network import PathNetwork, PathPolicy
 from wotd_env import Game, Rules
 from wotd_env.policies.sb3 import Trained

@@ -20,11 +20,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from agents import report
 from agents.checkpoint import CheckpointError
 from agents.command import parse
-from agents.runs import LEARNERS, REFERENCES, is_begun, opened, read_result
-from agents.settings import SettingError
+from agents.evaluate import in_percent
+from agents.runs import LEARNERS, continued, read_result
+from agents.settings import SettingError, kept
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import needed_for
@@ -77,25 +77,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweep, rest = tyro.cli(Sweep, args=words, prog="python -m agents.tune", return_unknown_args=True)
     try:
         learner, base = parse(rest)
-        base = with_absolute_paths(base)
         if base.resume:
             raise CheckpointError("--resume is not for sweeps: the same command continues a sweep")
-        name = next(name for name, module in LEARNERS.items() if module == learner.__name__)
-        if name not in RANGES:
-            raise CheckpointError(f"sweeps are for the learners {' and '.join(RANGES)}, not for {name}")
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        learner.Run(replace(base, folder=folder))  # a wrong setting is an error here, not in every trial
+        base = with_absolute_paths(replace(base, folder=folder))
+        learner.Run(base)  # a wrong setting is an error here, not in every trial
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"agents.tune: error: {error}", file=sys.stderr)
         return 2
-    console = Console()
+    console, name = Console(), learner.Run.learner
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
     def trial(drawn: dict[str, Any]) -> None:
         """Train with the drawn settings, and report the strength."""
-        run_trial(name, replace(base, folder=folder / words_of(drawn)), rounded(drawn))
+        run_trial(name, replace(base, folder=folder / words_of(drawn), **rounded(drawn)))
 
     results = tune.Tuner(
         tune.with_resources(trial, {"cpu": base.threads}),
@@ -136,20 +133,12 @@ def words_of(drawn: dict[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in rounded(drawn).items())
 
 
-def run_trial(name: str, base: Any, drawn: dict[str, Any]) -> None:
-    """Begin or resume a trial, and report its strength to Tune: the share of games won against the last reference.
-
-    Args:
-        name: name of the learner.
-        base: settings of all trials, with the folder of this trial.
-        drawn: settings of this trial only.
-    """
-    learner = importlib.import_module(LEARNERS[name])
-    settings = replace(base, **drawn)
-    resumed = replace(settings, resume=settings.folder)
-    counts = read_result(settings.folder) if is_begun(settings.folder) else None
-    if counts is None or learner.Run.read_settings(settings.folder) != resumed:
-        with opened(learner.Run, resumed if is_begun(settings.folder) else settings) as run:
+def run_trial(name: str, settings: Any) -> None:
+    """Begin or resume a trial, and report its strength to Tune: the share of games won against the last reference."""
+    kind = importlib.import_module(LEARNERS[name]).Run
+    counts = read_result(settings.folder)
+    if counts is None or kept(kind.read_settings(settings.folder)) != kept(settings):
+        with continued(kind, settings) as run:
             shown = len(run.curve)
 
             def progress(run: Any) -> None:
@@ -171,12 +160,12 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
     finished = [result for result in results if result.metrics and "wins" in result.metrics]
     finished.sort(key=lambda result: -result.metrics["strength"])
     table = Table(title=f"{len(finished)} of {len(results)} trials, 95 % intervals", title_justify="left")
-    opponent = finished[0].metrics["opponent"] if finished else REFERENCES[-1]
-    for column in (*RANGES[name], f"wins against {opponent}, %"):
+    for column in (*RANGES[name], "against", "wins, %"):
         table.add_column(column, justify="right")
     for result in finished:
-        drawn, counts = rounded(result.config), result.metrics
-        table.add_row(*map(str, drawn.values()), report.in_percent(counts["wins"], counts["games"]))
+        counts = result.metrics
+        wins = in_percent(counts["wins"], counts["games"])
+        table.add_row(*map(str, rounded(result.config).values()), counts["opponent"], wins)
     console.print(table)
     if finished:
         best = folder / words_of(finished[0].config)

@@ -15,7 +15,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from agents import ppo
 from agents.checkpoint import CheckpointError
 from agents.evaluate import FINAL
-from agents.runs import LEARNERS, Stopped, is_begun, opened, stopping
+from agents.runs import LEARNERS, Stopped, continued, stopping
 from agents.settings import kept
 from tools import pages
 from wotd_env import Game, Rules, analysis, files, solver
@@ -85,21 +85,22 @@ QUICK = Scale(
     2,
     20,
     {
-        "td": {
-            "rounds": 3,
-            "games": 32,
-            "turns": 4,
-            "batches": 3,
-            "batch_size": 32,
-            "milestones": 3,
-            "threads": 1,
-        },
+        "td": {"updates": 3, "games": 32, "turns": 4, "batches": 3, "batch_size": 32, "milestones": 3}
+        | {"threads": 1},
         "ppo": {"decisions": 512, "games": 16, "steps": 16, "batch_size": 64, "width": 8, "milestones": 2},
     },
 )
 
-Point = tuple[float, float, float]
-"""Seconds of processor time, share against perfect play in percent, half the width of its 95 % interval."""
+
+class Point(NamedTuple):
+    """A graded point of a curve."""
+
+    seconds: float
+    """processor time"""
+    share: float
+    """share of games won against perfect play, percent"""
+    error: float
+    """half the width of its 95 % interval"""
 
 
 def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Path) -> Any:
@@ -135,15 +136,13 @@ class Curve:
             stored = json.loads(file.read_text())
         if any(stored.get(name) != value for name, value in self.made.items()):
             raise CheckpointError(f"{file} belongs to other settings; remove it and {settings.folder}")
-        self.points: list[Point] = [(a, b, c) for a, b, c in stored["points"]]
-        self.done = stored["done"]
+        self.points, self.done = [Point(*point) for point in stored["points"]], stored["done"]
 
     def add(self, seconds: float, policy: Policy) -> None:
         """Add the grade of a policy after some processor time."""
-        graded = analysis.grade(
-            policy, self.table, self.games, seed=FINAL, opponent=f"oracle:{self.table.file}"
-        ).all
-        self.points.append((seconds, graded.share_against_perfect, graded.share_against_perfect_error))
+        opponent = f"oracle:{self.table.file}"
+        graded = analysis.grade(policy, self.table, self.games, seed=FINAL, opponent=opponent).all
+        self.points.append(Point(seconds, graded.share_against_perfect, graded.share_against_perfect_error))
         self.save()
 
     def save(self) -> None:
@@ -159,19 +158,13 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
         CheckpointError: if the run was started with other settings.
         Stopped: on Ctrl-C, after the current update.
     """
-    learner = importlib.import_module(LEARNERS[method.learner])
-    folder = settings.folder
-    if is_begun(folder):
-        begun = learner.Run.read_settings(folder)
-        if kept(begun) != kept(settings):
-            raise CheckpointError(f"{folder} was started with other settings; remove it and {curve.file}")
-        settings = begun
 
     def progress(run: Any) -> None:
         if run.milestone >= len(curve.points):
             curve.add(run.seconds, run.policy())
 
-    with opened(learner.Run, settings) as run, stopping(run, console.print):
+    kind = importlib.import_module(LEARNERS[method.learner]).Run
+    with continued(kind, settings) as run, stopping(run, console.print):
         run.train(progress)
 
 
@@ -215,26 +208,25 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
     rows = []
     for name, runs in curves.items():
         ends = [points[-1] for points in runs]
-        shares = [share for _, share, _ in ends]
-        mean, band = sum(shares) / len(shares), max(band for *_, band in ends)
-        minutes = sum(seconds for seconds, *_ in ends) / len(ends) / 60
+        shares = [end.share for end in ends]
+        minutes = sum(end.seconds for end in ends) / len(ends) / 60
         rows.append(
             (
                 METHODS[name].words,
                 len(runs),
                 f"{minutes:.1f}",
-                f"{mean:.2f} %",
+                f"{sum(shares) / len(shares):.2f} %",
                 f"{min(shares):.2f} to {max(shares):.2f} %",
-                f"±{band:.2f}",
+                f"±{max(end.error for end in ends):.2f}",
             )
         )
     head = ("trained by", "seeds", "minutes", "share", "least and largest", "of one seed")
     return "\n\n".join(
         (
             f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
-            "without grading; what TD(lambda) has taken to learn credits is counted there alone. The last column is "
-            "the widest 95 % interval of a single run. A share is one half less half of what is given away in a game, "
-            "so it may fall below nothing where nearly every game is lost.",
+            "without grading; the training of the value that pays credits is counted under TD(lambda) only. The last "
+            "column is the widest 95 % interval of a single run. A share is one half minus half of the regret of a "
+            "game, so it may be negative if nearly every game is lost.",
             pages.table(head, rows, right=(1, 2, 3, 4, 5)),
             f"![Share against perfect play over processor time]({PICTURE})",
         )
@@ -270,7 +262,6 @@ def compare(
     scale: Scale,
     spaces: int,
     folder: Path,
-    say: Callable[[str], None],
     console: Console,
 ) -> dict[str, list[list[Point]]]:
     """Train by all methods and seeds that are not finished; return the curves.
@@ -297,7 +288,7 @@ def compare(
                     raise CheckpointError(f"{name} uses the value of td; finish that run first: {td.file}")
             curve, settings = curve_of(name, seed)
             if not curve.done:
-                say(f"{name}, seed {seed}")
+                console.print(f"{name}, seed {seed}")
                 if method.masked:
                     train_masked(method, settings, curve, console)
                 else:
@@ -337,7 +328,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = (options.into or ROOT / "runs") / "comparison" / f"{options.spaces}-{size}"
     console = Console(stderr=True)
     try:
-        curves = compare(options.methods, scale, options.spaces, folder, console.print, console)
+        curves = compare(options.methods, scale, options.spaces, folder, console)
     except (ValueError, OSError) as error:
         print(f"tools.comparison: error: {error}", file=sys.stderr)
         return 2

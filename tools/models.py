@@ -1,7 +1,7 @@
 """`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md.
 
 The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
-describes the training run; the page is made from the cards.
+describes the training; the page is made from the cards.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from agents import checkpoint, export, report
-from agents.folder import CHECKPOINT, RESULT
-from agents.runs import LEARNERS
+from agents import checkpoint, export
+from agents.checkpoint import CHECKPOINT
+from agents.command import options as rule_options
+from agents.evaluate import in_percent
+from agents.runs import LEARNERS, RESULT
 from tools import pages
 from wotd_env import Rules, files, models
 from wotd_env.planning import learned
@@ -32,29 +34,30 @@ OWN = {
     *("preset", "seed", "rules", "folder", "resume"),
     "final_games",  # it changes no network
 }
-"""Settings that `command` omits or handles separately."""
+"""Settings that the command of a card does not list, or lists in its own way."""
 
-HEAD = """# Bundled models
+HEAD = """# Models in the box
 
-The package contains trained networks. `make_policy("td")` and the others select the network for the rules, and raise
-an error if there is none. The networks are for boards with 7 plain spaces, without immunity and dead pieces; `own`
-powers are for all colors. For other rules, [train one](training.md). The files run no code when they are read, and
-need no torch.
+Trained networks that come with the package. `make_policy("td")` and the others pick the one for the rules at hand,
+and refuse rules that there is none for: these are for boards with 7 plain spaces, without immunity and without dead
+pieces, and `own` powers are for all colours. For other rules train one ([how](training.md)). No file of them runs
+code when it is read, and none needs torch.
 
 ```sh
 wotd arena td greedy planner --players 3
 ```
 
-`python -m tools.models` writes this page. Win shares have 95 % intervals. The opponent plays all other seats, and
-each seat occurs equally often; with n players, equals win 100/n %. There are 4,000 games per opponent for `ppo` and
-10,000 for `td`; [the ladder](ladder.md) has other games. Time is processor time on one machine, including
-evaluations. `td` was evaluated in single precision and is stored in half precision. `ppo` learned from rewards of the
-value of `td`, whose training time is not included ([rewards](training.md#what-the-presets-learn-from)).
+Made by `python -m tools.models`. Shares of wins, with 95 % intervals, of games with every seat equally often, all
+other seats played by the opponent; with n players equals win 100/n %. They are of 4,000 games with each opponent for
+`ppo` and of 10,000 for `td`; [the ladder](ladder.md) has more games, and other ones. The time is processor time on
+one machine, measurements of strength on the way included. Networks of `td` were measured as they were trained, and
+are kept in half precision. `ppo` has not learnt from results alone: it was paid by what the value of `td` expects,
+whose training is not in its time ([credits](training.md#what-the-presets-learn-from)).
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, or 2 for an unusable run."""
+    """Run the command; return its exit code: 0, 2 for a run that cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
     parser.add_argument("--into", type=Path, help="write all files to this folder")
@@ -77,17 +80,17 @@ def put(run: Path, box: Path) -> Path:
     """Put the network of a finished run into a folder, with its card; return its file.
 
     Raises:
-        ValueError: if the run is not finished, is not PPO or TD(lambda) in self-play, or has other rules than the model
-            for its players and powers.
-        OSError: if the run cannot be read.
+        ValueError: if the run is not finished, is not of PPO or TD(lambda), or has other rules than the
+            model for its players and powers.
+        OSError: if it cannot be read.
     """
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
     rules = Rules.from_dict(settings["rules"])
     check_made_for(f"the network in {run}", rules, models.rules_of(rules))
-    if policy not in ("ppo", "td") or settings.get("against", "itself") != "itself":
-        raise ValueError(f"{run} must be a run of ppo or of td in self-play")
+    if policy not in LEARNERS:
+        raise ValueError(f"{run} must be a run of {' or '.join(LEARNERS)}")
     if not (run / RESULT).is_file():
         raise ValueError(f"{run} is not finished: python train.py --resume {run}")
     with (run / "curve.csv").open(newline="") as lines:
@@ -114,7 +117,7 @@ def put(run: Path, box: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line of a training run, with the settings that differ from its preset."""
+    """Return the command line that trained a network, with the settings that differ from its preset."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -124,7 +127,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
                 words += [f"--{option}" if settings[name] else f"--no-{option}"]
             else:
                 words += [f"--{option}", settings[name]]
-    return " ".join(map(str, [*words, *report.options(rules)]))
+    return " ".join(map(str, [*words, *rule_options(rules)]))
 
 
 def page(cards: list[dict[str, Any]], box: Path) -> str:
@@ -134,23 +137,32 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
     for card in cards:
         rules = Rules.from_dict(card["rules"])
         file = next(box.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
-        results = (card["result"][name] for name in opponents)
-        shares = (report.in_percent(result["wins"], result["games"]) for result in results)
+        shares = (
+            in_percent(card["result"][name]["wins"], card["result"][name]["games"]) for name in opponents
+        )
         size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
         minutes = f"{card['curve'][-1][1] / 60:.0f} min"
         rows.append(
             (card["policy"], rules.players, rules.powers, size, minutes, *shares, f"`{card['command']}`")
         )
-    against = (f"against `{name}`, %" for name in opponents)
-    head = ("policy", "players", "powers", "file", "time", *against, "command")
+    head = (
+        "policy",
+        "players",
+        "powers",
+        "file",
+        "time",
+        *(f"against `{name}`, %" for name in opponents),
+        "command",
+    )
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     table = pages.table(head, rows, right=(1, 3, 4))
-    picture = f"![Win shares during training]({PICTURE})"
+    picture = f"![Shares of wins while they learnt]({PICTURE})"
     return "\n".join([HEAD, table, "", picture, "", f"Trained with {', '.join(versions)}.", ""])
 
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:
     """Draw the training curves of all models."""
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     columns = 3
@@ -172,7 +184,8 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
         axes.set_axis_off()
     if cards:
         grid[0].legend(fontsize=8)
-    files.save_figure(figure, file)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
+        figure.savefig(file, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -78,12 +78,12 @@ def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, mon
         os._exit(1)
 
     monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
-    settings = dataclasses.replace(TINY_TD, games=600, rounds=5, threads=2)
-    alone = trained(TINY_TD, tmp_path / "alone", games=600, rounds=5, threads=2)
+    settings = dataclasses.replace(TINY_TD, games=600, updates=5, threads=2)
+    alone = trained(TINY_TD, tmp_path / "alone", games=600, updates=5, threads=2)
 
     with two_nodes() as kill_one:
         there = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "there", ray="auto"))
-        there.train(lambda run: kill_one() if run.rounds == 2 else None)
+        there.train(lambda run: kill_one() if run.updates == 2 else None)
     assert first.exists()
     assert same_run(alone, there)
     assert td.Run.read_settings(there.folder) == dataclasses.replace(

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from agents import command, export, report, runs
+from agents import command, evaluate, export, runs
 from agents.ppo import Run, Settings
 from agents.trained import load
 from tests.helpers import ROOT
@@ -71,7 +71,8 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
         re.match(r"About \d+ s to the end of 512 decisions, at [\d,]+ decisions/s", line) for line in shown
     )
     assert "Measuring: 5 games against each of random, greedy, planner." in shown
-    assert shown[-1:] == report.what_next(folder, rules)
+    assert shown[-2:-1] == command.what_next(folder, rules)
+    assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (SMALL.milestones + 1)
@@ -91,9 +92,9 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
 def test_what_has_to_be_installed_first_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    monkeypatch.setattr(evaluate, "find_spec", lambda name: None)
     assert command.main(arguments(SMALL, tmp_path / "run")) == 0
-    install, play_it, grade_it = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[-3:])
+    install, play_it, grade_it = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[-4:-1])
     assert install[1:] == ["-m", "pip", "install", "--editable", f"{ROOT}[arena]"]
     assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
 
@@ -109,7 +110,7 @@ def test_a_finished_run_plays_by_the_commands_that_are_named_at_the_end(
     assert export.main([str(run.folder)]) == 0
     assert capsys.readouterr() == (f"{file}\n", "")
     monkeypatch.chdir(tmp_path)
-    (play_it,) = map(shlex.split, report.what_next(Path("a run"), rules))
+    (play_it,) = map(shlex.split, command.what_next(Path("a run"), rules))
     assert Path(play_it[0]).name == "wotd"
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
@@ -125,7 +126,7 @@ def test_a_folder_that_is_called_like_a_policy_is_the_policy_in_it(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "td").mkdir()
     (tmp_path / "td" / "value.npz").write_bytes(learned.save(some_value(Rules())))
-    play_it, grade_it = map(shlex.split, report.what_next(Path("td"), Rules()))
+    play_it, grade_it = map(shlex.split, command.what_next(Path("td"), Rules()))
     assert play_it[1:3] == ["arena", "./td"]
     assert grade_it[1:3] == ["analyze", "./td"]
     assert full_name("./td") == f"td:{Path('td', 'value.npz')}"

@@ -37,16 +37,16 @@ def kept(place: Path, run: str) -> dict[str, Any]:
 def test_the_comparison_goes_on_and_writes_table_and_picture(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    learn, rounds = td.Run._learn, 0
+    learn, updates = td.Run.learn, 0
 
-    def interrupted(self: td.Run) -> None:
-        nonlocal rounds
-        rounds += 1
-        if rounds == 2:
+    def interrupted(self: td.Run) -> float:
+        nonlocal updates
+        updates += 1
+        if updates == 2:
             signal.raise_signal(signal.SIGINT)
-        learn(self)
+        return learn(self)
 
-    monkeypatch.setattr(td.Run, "_learn", interrupted)
+    monkeypatch.setattr(td.Run, "learn", interrupted)
     command = ["--quick", "--spaces", "0", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 130
     assert "continue with the same command" in capsys.readouterr().err
@@ -56,7 +56,7 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     assert not (place / comparison.PICTURE).exists()
 
     assert comparison.main(command) == 0
-    assert rounds == QUICK.seeds * QUICK.changes["td"]["rounds"]
+    assert updates == QUICK.seeds * QUICK.changes["td"]["updates"]
     assert kept(place, "td-0")["points"][:2] == half["points"]
     page = (place / comparison.PAGE).read_text()
     assert f"| {comparison.METHODS['td'].words} | {QUICK.seeds} |" in page
@@ -65,7 +65,7 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     assert "<svg" in picture
 
     assert comparison.main(command) == 0  # nothing is trained again
-    assert rounds == QUICK.seeds * QUICK.changes["td"]["rounds"]
+    assert updates == QUICK.seeds * QUICK.changes["td"]["updates"]
     assert (place / comparison.PICTURE).read_text() == picture
 
 
@@ -99,7 +99,7 @@ def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
         "ppo-unmasked",
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(td.Run, "_learn", Mock(side_effect=MemoryError))  # cut off after the first grading
+        patch.setattr(td.Run, "learn", Mock(side_effect=MemoryError))  # cut off after the first grading
         with pytest.raises(MemoryError):
             comparison.main(command)
     assert len(kept(place, "td-0")["points"]) == 1
@@ -122,7 +122,7 @@ def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: p
     td.Run.begin(dataclasses.replace(settings, explore=0.3))
     command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 2
-    assert "was started with other settings; remove it and" in capsys.readouterr().err
+    assert "was started with other settings; remove the folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", ["games", "settings"])
@@ -150,7 +150,7 @@ def test_the_page_is_written_by_the_whole_comparison_alone(
     (place / comparison.PAGE).rename(page)
     before = page.read_text()
     monkeypatch.setattr(comparison, "ROOT", place)
-    curves = {"td": [[(0.0, -40.0, 1.0), (60.0, 49.0, 0.1)]]}
+    curves = {"td": [[comparison.Point(0.0, -40.0, 1.0), comparison.Point(60.0, 49.0, 0.1)]]}
     monkeypatch.setattr(comparison, "compare", lambda *_: curves)
     assert comparison.main(less) == 0
     assert "| TD(lambda), self-play | 1 | 1.0 | 49.00 % |" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents import checkpoint, command, ppo, runs
-from agents import folder as folders
+from agents import runs as folders
 from agents.checkpoint import CheckpointError
 from agents.ppo import Run, Settings
 from agents.selfplay import SelfPlayVecEnv

@@ -16,16 +16,15 @@ import pytest
 import torch as th
 from typer.testing import CliRunner
 
-from agents import checkpoint, command, evaluate, report, runs, td
-from agents import folder as folders
+from agents import checkpoint, command, evaluate, runs, td
 from agents.checkpoint import CheckpointError
-from agents.targets import Samples, self_play
-from agents.td import Network, Run, Settings
+from agents.evaluate import Counts
+from agents.td import Network, Run, Samples, Settings, self_play
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, arguments, contents, flip, in_games, put, refusal, same, trained
 from tools import models as tool
-from wotd_env import Game, Phase, Rules, analysis, make_policy, models, solver
+from wotd_env import Game, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.planning.playing import play_turns
@@ -94,7 +93,7 @@ def test_the_planner_plays_by_the_network_that_learns(rules: Rules):
 
 
 def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
-    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, rounds=1, batches=300, average=0.9))
+    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, updates=1, batches=300, average=0.9))
     game = run.game
     state = game.reset(20, seed=9, roll=False)
     for _ in range(5):
@@ -103,7 +102,7 @@ def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
     chances = th.from_numpy(np.linspace([0.1, 0.9], [0.9, 0.1], 20, dtype=np.float32))
     distinct = th.from_numpy(np.unique(np.sort(active, 1), axis=0, return_index=True)[1])
     run.samples = [Samples(active[distinct], chances[distinct])]
-    run._learn()
+    run.learn()
     with th.no_grad():
         learnt = run.averaged(active[distinct]).softmax(1)
     np.testing.assert_allclose(learnt, chances[distinct], atol=0.02)
@@ -121,8 +120,8 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
     second.stop = True
     with pytest.raises(runs.Stopped):
         second.train(lambda run: None)
-    measured = [row[2:] for row in first.curve[-len(first.references) :]]
-    assert [row[2:] for row in second.curve] == measured  # it begins as strong as the other has become
+    measured = [row._replace(done=0, seconds=0) for row in first.curve[-len(first.references) :]]
+    assert [row._replace(seconds=0) for row in second.curve] == measured
 
     whole = trained(TINY_TD, tmp_path / "whole", init=str(first.folder))
     assert not same(whole, first)
@@ -135,36 +134,36 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
 
 def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
     games = 600  # enough for two threads
-    one = trained(TINY_TD, tmp_path / "1", seed=1, games=games, rounds=3)
-    assert same(one, trained(TINY_TD, tmp_path / "2", seed=1, games=games, rounds=3, threads=2))
-    assert same(one, trained(TINY_TD, tmp_path / "3", seed=1, games=games, rounds=3, threads=3))
-    assert not same(one, trained(TINY_TD, tmp_path / "4", seed=2, games=games, rounds=3))
+    one = trained(TINY_TD, tmp_path / "1", seed=1, games=games, updates=3)
+    assert same(one, trained(TINY_TD, tmp_path / "2", seed=1, games=games, updates=3, threads=2))
+    assert same(one, trained(TINY_TD, tmp_path / "3", seed=1, games=games, updates=3, threads=3))
+    assert not same(one, trained(TINY_TD, tmp_path / "4", seed=2, games=games, updates=3))
 
 
 def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     whole = trained(TINY_TD, tmp_path / "whole")
-    learn, rounds = Run._learn, 0
+    learn, updates = Run.learn, 0
 
-    def interrupted(self: Run) -> None:
-        nonlocal rounds
-        rounds += 1
-        if rounds == 2:  # between two milestones
+    def interrupted(self: Run) -> float:
+        nonlocal updates
+        updates += 1
+        if updates == 2:  # between two milestones
             signal.raise_signal(signal.SIGINT)
-        learn(self)
+        return learn(self)
 
     folder, before = tmp_path / "parts", signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(Run, "_learn", interrupted)
+    monkeypatch.setattr(Run, "learn", interrupted)
     assert command.main(arguments(TINY_TD, folder)) == 130
     assert signal.getsignal(signal.SIGINT) is before
-    assert rounds == 2
+    assert updates == 2
     assert f"--resume {folder}" in capsys.readouterr().out
     assert learned.load(folder / "value.npz").rules == TINY_TD.rules
     assert not (folder / "result.json").exists()
 
     assert command.main(["--resume", str(folder)]) == 0
-    assert rounds == TINY_TD.rounds
+    assert updates == TINY_TD.updates
     assert (folder / "result.json").exists()
     rest = Run.resume(td.Run.read_settings(folder))
     assert same(whole, rest)
@@ -172,10 +171,10 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("replay", [1, 2, 9])
-def test_rounds_are_forgotten(tmp_path: Path, replay: int):
+def test_old_samples_are_dropped(tmp_path: Path, replay: int):
     run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, replay=replay))
     run.train(lambda run: None)
-    assert len(run.samples) == min(replay, TINY_TD.rounds + 1)
+    assert len(run.samples) == min(replay, TINY_TD.updates + 1)
 
 
 def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
@@ -184,17 +183,17 @@ def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
     run = Run.resume(td.Run.read_settings(tmp_path / "run"))
     run.train(lambda run: None)
     assert same(whole, run)
-    more = Run.resume(dataclasses.replace(td.Run.read_settings(run.folder), rounds=8))
-    assert (more.rounds, more.done) == (6, 6 * 16 * 4)
+    more = Run.resume(dataclasses.replace(td.Run.read_settings(run.folder), updates=8))
+    assert (more.updates, more.done) == (6, 6 * 16 * 4)
     more.train(lambda run: None)
-    assert (more.rounds, more.done, more.total) == (8, 8 * 16 * 4, 8 * 16 * 4)
-    assert td.Run.read_settings(run.folder).rounds == 8
+    assert (more.updates, more.done, more.total) == (8, 8 * 16 * 4, 8 * 16 * 4)
+    assert td.Run.read_settings(run.folder).updates == 8
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 def test_every_variant_trains(tmp_path: Path, rules: Rules):
-    run = trained(TINY_TD, tmp_path / "run", rules=rules, rounds=2)
-    assert run.curve[-1][0] == run.done
+    run = trained(TINY_TD, tmp_path / "run", rules=rules, updates=2)
+    assert run.curve[-1].done == run.done
     assert td.Run.read_settings(run.folder).rules == rules
     state = run.game.reset(50, seed=0)
     actions = make_policy(f"td:{run.folder}").act(run.game, state, np.random.default_rng(0))
@@ -206,10 +205,8 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
 ):
     folder = tmp_path / "a run"
     assert command.main(arguments(TINY_TD, folder)) == 0
-    names = {path.name for path in folder.iterdir()}
-    assert names == {
-        ".lock", "checkpoint.pt", "config.json", "curve.csv", "curve.png", "result.json", "value.npz",
-    }  # fmt: skip
+    names = {path.name.split(".")[0] for path in folder.iterdir()}
+    assert names == {"", "checkpoint", "config", "curve", "events", "result", "value"}
     shown = capsys.readouterr().out
     assert all(name in shown for name in runs.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
@@ -217,7 +214,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
     assert len(curve) == 1 + 3 * (TINY_TD.milestones + 1)
     assert '"td_lambda": 0.8' in (folder / "config.json").read_text()
 
-    play_it, grade_it = (shlex.split(line) for line in shown.splitlines()[-2:])
+    play_it, grade_it = (shlex.split(line) for line in shown.splitlines()[-3:-1])
     assert play_it[1:] == ["arena", str(folder), "greedy", "planner", "--spaces", "1"]
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
@@ -231,7 +228,7 @@ def test_self_play_learns(tmp_path: Path):
         TINY_TD,
         tmp_path / "run",
         rules=Rules(spaces=0),
-        rounds=60,
+        updates=60,
         games=512,
         turns=16,
         replay=8,
@@ -279,23 +276,28 @@ def test_a_finished_training_survives_a_table_that_cannot_be_used(
     table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
     harm(table)
     monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
-    assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--rounds", "1"]) == 0
+    assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--updates", "1"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    (line,) = (line for line in shown if line.startswith("No comparison with perfect play: "))
-    assert words in line
-    assert table.name in line
-    assert "analyze" in shown[-1]
+    assert "of 100 games against planner" in shown[-1]
+    assert "No comparison with perfect play: " in shown[-1]
+    assert words in shown[-1]
+    assert table.name in shown[-1]
 
 
-def test_the_share_against_perfect_play_is_what_is_won(
-    tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_last_line_is_the_share_of_games_won_against_perfect_play(
+    tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ):
-    monkeypatch.setattr(solver, "cache_file", lambda spaces: solved)
+    monkeypatch.setattr(solver, "cache_file", lambda spaces: solved if cached else tmp_path / "missing")
+    monkeypatch.setattr(evaluate, "SMALL", 0)
     rules = Rules(spaces=0)
     value = some_value(rules)
     (tmp_path / "value.npz").write_bytes(learned.save(value))
-    shown = report.grade(tmp_path, rules)
-    found = re.search(r"would win (\d+\.\d+) % ±(\d+\.\d+)", shown)
+    results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
+    shown = evaluate.strength(str(tmp_path), rules, results)
+    assert not (tmp_path / "missing").exists()
+    assert re.match(r"It would win \d+\.\d of 100 games against perfect play", shown)
+    found = re.search(r"\((\d+\.\d+) % ± (\d+\.\d+), 95 % interval of 2,000 graded games", shown)
     assert found is not None
     share, band = map(float, found.groups())
     games = 8000
@@ -305,7 +307,25 @@ def test_the_share_against_perfect_play_is_what_is_won(
     )  # three deviations
     assert 0 < band < 2
     assert share < 48
-    assert report.grade(tmp_path, Rules(spaces=0, players=3)) == ""
+
+
+def test_the_last_line_names_the_strongest_reference_if_perfect_play_is_unknown():
+    results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
+    shown = evaluate.strength("td", Rules(spaces=0, players=3), results)
+    assert shown == "It wins 25.0 of 100 games against planner (8 games)."
+
+
+def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = trained(TINY_TD, tmp_path / "run")
+    events = EventAccumulator(str(run.folder))
+    events.Reload()
+    steps = {tag: [event.step for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    updates = [64 * i for i in range(1, 7)]
+    for tag in ("train/loss", "train/learning_rate", "time/turns_per_second"):
+        assert steps.pop(tag) == updates
+    assert steps == {f"strength/wins_against_{name}": [0, 192, 384] for name in runs.REFERENCES}
 
 
 def test_a_finished_run_becomes_the_model_of_its_rules(
@@ -322,10 +342,7 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
     before = contents(box)
     assert tool.main([str(tmp_path / "nothing")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
-    response = trained(TINY_TD, tmp_path / "response", rules=Rules(), against="greedy", rounds=1)
-    with pytest.raises(ValueError, match="response must be a run of ppo or of td in self-play"):
-        tool.put(response.folder, box)
-    half = trained(TINY_TD, tmp_path / "half", rules=Rules(), rounds=1)
+    half = trained(TINY_TD, tmp_path / "half", rules=Rules(), updates=1)
     with pytest.raises(ValueError, match=r"half is not finished: python train\.py --resume"):
         tool.put(half.folder, box)
     with pytest.raises(
@@ -341,7 +358,7 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder; not to be changed."""
-    run: Run = trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", rounds=2, milestones=1)
+    run: Run = trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", updates=2, milestones=1)
     return run.folder
 
 
@@ -349,21 +366,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("change", "words"),
     [
         (in_games("pieces", 100), "game 2: pieces must be"),
-        (in_games("phase", Phase.OVER), "state must only contain games before the first roll"),
         (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
-        (put("2", "rounds"), "rounds must be like"),
+        (put("2", "updates"), "updates must be of type int"),
         (lambda c: c["optimizer"].pop(0), "optimizer must have the keys"),
-        (put(th.full((64, 6), 9999, dtype=th.int32), "samples", 0, 0), "samples[0] contains feature"),
-        (
-            put(th.full((32,), th.nan), "network", "hidden.bias"),
-            "network.hidden.bias has values that are not",
-        ),
         (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
         (put("ppo", "learner"), "settings must have the keys"),
         (put("another", "learner"), "has the learner another, not ppo or td"),
         (put("another", "settings", "preset"), "preset must be quick, standard or many"),
         (put({"players": 9}, "settings", "rules"), "players must be"),
-        (put("os:abort", "settings", "against"), "names code that would be run: --against os:abort"),
+        (put("os:abort", "settings", "init"), "names code that would be run: --init os:abort"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(
@@ -387,7 +398,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
 ):
     assert "width cannot change" in refusal(finished, capsys, "--width", "64")
     assert "rules cannot change" in refusal(finished, capsys, "--players", "3")
-    with folders.locked(finished):
+    with runs.locked(finished):
         assert "another training is running" in refusal(finished, capsys)
     folder = shutil.copytree(finished, tmp_path / "run")
     assert command.main(["ppo", "--resume", str(folder)]) == 2
@@ -407,12 +418,11 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
         (["--explore", "2"], "explore must be from 0 to 1, got 2"),
         (["--width", "33"], "width must be a multiple of 32, got 33"),
         (["--learning-rate", "0"], "learning_rate must be a positive number"),
-        (["--rounds", "0"], "rounds must be an integer of at least 1, got 0"),
-        (["--against", "nobody"], "against must name a policy for the rules at hand"),
-        (
-            ["--against", "ppo", "--players", "3"],
-            "against must name a policy for the rules at hand: no trained",
-        ),
+        (["--updates", "0"], "updates must be an integer of at least 1, got 0"),
+        (["--init", "nobody"], "init must name a policy for the rules at hand: policy must be one of"),
+        (["--init", "planner"], "init must be a policy with a learned value"),
+        (["--init", "td", "--spaces", "3"], "no trained model of td"),
+        (["--init", "td", "--width", "96"], "width must be 64, as in init = td, got 96"),
         (["--init", "td:nowhere.npz"], "init must name a policy for the rules at hand: no file nowhere.npz"),
         (["--preset", "full"], "full"),
         (["--decisions", "9"], "--decisions"),
@@ -430,7 +440,7 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
 
 @pytest.mark.parametrize("preset", td.PRESETS)
 def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
-    small = "--players 3 --games 8 --rounds 1 --milestones 1 --milestone-games 3 --final-games 3"
+    small = "--players 3 --games 8 --updates 1 --milestones 1 --milestone-games 3 --final-games 3"
     command.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
     settings = Run.read_settings(tmp_path / "run")
     named = td.PRESETS[preset]
@@ -440,7 +450,7 @@ def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
 
 def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stop:
-        command.main(["dqn", "--rounds", "9"])
+        command.main(["dqn", "--updates", "9"])
     assert stop.value.code == 2
     assert capsys.readouterr().err == "train.py: error: unknown learner 'dqn'; choose ppo, td\n"
 

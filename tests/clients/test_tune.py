@@ -16,7 +16,6 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 import ray
 
 from agents import td, tune
-from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, arguments, contents, trained
 from wotd_env.planning import learned
 
@@ -75,20 +74,15 @@ def strength(folder: Path) -> float:
     return float(counts["wins"] / counts["games"])
 
 
-def test_a_sweep_of_best_responses_ranks_them_by_games_against_that_policy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_paths_in_names_of_policies_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "value.npz").write_bytes(learned.save(some_value(TINY_TD.rules)))
-    words = [*arguments(TINY_TD, tmp_path / "sweep"), "--trials", "1", "--against", "td:value.npz"]
-    assert tune.main(words) == 0
-    (run,) = (tmp_path / "sweep").glob("learning_rate=*")
-    assert [*json.loads((run / "result.json").read_text())] == [f"td:{tmp_path / 'value.npz'}"]
-    assert "1 of 1 trials" in capsys.readouterr().out
+    (tmp_path / "value.npz").write_bytes(b"")
+    settings = tune.with_absolute_paths(dataclasses.replace(TINY_TD, init="td:value.npz"))
+    assert settings.init == f"td:{tmp_path / 'value.npz'}"
 
 
 def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = trained(TINY_TD, tmp_path / "run", rounds=1, milestones=1)
+    run = trained(TINY_TD, tmp_path / "run", updates=1, milestones=1)
     assert tune.main(["--resume", str(run.folder)]) == 2
     assert "--resume is not for sweeps" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -1,16 +1,15 @@
-"""Distillation: fit the network of TD(lambda) to a solved board, `python -m agents.distil --table FILE`.
+"""Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
 
 How strong can a network of a given size be? Self-play (`agents.td`) has to learn the values of positions. Here they are
 known, so all error is due to the size of the network or the time of the fit.
 
-The positions are those that the planner compares in perfect play. Perfect players play each other, and some turns end
-with a random move. The positions before each turn are kept, and a share of the positions in which it could end. The
-network is fitted to their exact values by cross-entropy on the chances to win. Equal settings give equal weights.
+Perfect players play each other, and some turns end with a random move. The positions before each turn are kept, and a
+share of the positions in which it could end, which the planner compares. The network is fitted to their exact values by
+cross-entropy on the chances to win. Equal settings give equal weights.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +25,11 @@ from rich.console import Console
 from rich.progress import track
 from torch import nn
 
-from agents import folder, report
+from agents import runs
 from agents.evaluate import FINAL
 from agents.td import Network
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.analysis import Grades, grade
-from wotd_env.core.arguments import check_integer
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import Features
@@ -85,14 +83,6 @@ class Settings:
     """Games that grade the result."""
 
     def __post_init__(self) -> None:
-        check_integer("seed", self.seed, 0, 2**31 - 1)
-        for name in ("games", "turns", "steps", "batch_size", "final_games"):
-            check_integer(name, getattr(self, name), 1)
-        for name in ("explore", "share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate}")
         if self.width < 1 or self.width % BLOCK:
             raise ValueError(f"width must be a multiple of {BLOCK}, got {self.width}")
 
@@ -160,8 +150,8 @@ def distil(settings: Settings, console: Console) -> Grades:
     """Fit the network, and grade it; leave `value.npz`, `config.json` and `result.json` in the run folder."""
     assert settings.folder is not None
     table = load(settings.table)
-    folder.make_folder(settings.folder)
-    folder.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
+    runs.make_folder(settings.folder)
+    runs.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
     th.set_num_threads(1)  # the order of sums would depend on the number of threads
 
     def shown(what: str) -> Shown:
@@ -172,17 +162,14 @@ def distil(settings: Settings, console: Console) -> Grades:
     files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
         # Only against a perfect opponent the regret of a player determines its share of games won.
-        grades = grade(
-            Planner(value), table, settings.final_games, seed=FINAL, opponent=f"oracle:{table.file}"
-        )
-    folder.write_json(
-        settings.folder / folder.RESULT, {"positions": len(positions.value), **grades.as_dict()}
-    )
+        opponent = f"oracle:{table.file}"
+        grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
+    runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})
     return grades
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 2 for a user's mistake, 130 if interrupted."""
+    """Run the command; return its exit code: 0, or 2 for a user's mistake."""
     console = Console()
     settings = tyro.cli(Settings, args=arguments)
     into = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
@@ -191,17 +178,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as problem:
         print(f"distil: error: {problem}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("distil: interrupted; start again with another folder", file=sys.stderr)
-        return 130
     console.print(
         f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
-        f"its regret is {every.regret:.6f} a decision."
+        f"its regret is {every.regret:.6f} a decision. The network is the policy td:{into}",
+        soft_wrap=True,
     )
-    player, table = f"td:{into}", f"oracle:{settings.table}"
-    rules = report.options(Rules(spaces=load(settings.table).spaces))
-    where = report.command(Path.cwd(), "wotd", "arena", player, f"deep:{into}", "planner", table, *rules)
-    console.print(f"What comes next:\n  {where}", soft_wrap=True)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Distillation: what is learnt from a table, and the command."""
+"""Distillation: the positions, the fit, and the command."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch as th
 
-from agents import distil
-from agents.distil import Settings, gather
 from agents.evaluate import FINAL
+from experiments import distil
+from experiments.distil import Settings, gather
 from wotd_env import Game, Phase, Rules, analysis, solver
 from wotd_env.planning import learned
 from wotd_env.planning.learned import Features
@@ -32,7 +32,7 @@ def tiny(table: Table, **changes: Any) -> Settings:
     return Settings(table=table.file, **few | changes)
 
 
-def test_what_is_learnt_is_what_perfect_play_compares(table: Table):
+def test_the_positions_are_those_that_perfect_play_compares(table: Table):
     settings = tiny(table, games=4, turns=3, explore=0.0, share=1.0, seed=3)
     positions = gather(table, settings)
     game = Game(Rules(spaces=0))
@@ -51,12 +51,12 @@ def test_what_is_learnt_is_what_perfect_play_compares(table: Table):
         value(game, state)
         play_turns(game, state, value)
         game.reset(state, where=game.is_over(state), roll=False)
-    learnt = [
+    found = [
         (*row.tolist(), of) for row, of in zip(positions.active.numpy(), positions.value.numpy(), strict=True)
     ]
-    assert len(learnt) > 100
-    assert learnt != expected  # the order is random
-    assert sorted(learnt) == sorted(expected)
+    assert len(found) > 100
+    assert found != expected  # the order is random
+    assert sorted(found) == sorted(expected)
 
 
 def test_equal_settings_give_equal_weights(table: Table):
@@ -81,7 +81,6 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
     told = capsys.readouterr().out
     assert "Against perfect play" in told
     assert f"td:{folder}" in told
-    assert told.rstrip().endswith("--spaces 0")
 
     grades = analysis.grade(f"td:{folder}", table, games=100, seed=FINAL, opponent=f"oracle:{table.file}")
     result = json.loads((folder / "result.json").read_text())
@@ -94,18 +93,9 @@ def test_the_command_leaves_a_value_that_plays_nearly_perfectly(
     assert "is not empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("width", 33, "width must be a multiple of 32, got 33"),
-        ("steps", 0, "steps must be an integer of at least 1, got 0"),
-        ("share", 2.0, "share must be from 0 to 1, got 2.0"),
-        ("learning_rate", 0.0, "learning_rate must be a positive number, got 0.0"),
-    ],
-)
-def test_wrong_settings_are_named(table: Table, name: str, value: float, words: str):
-    with pytest.raises(ValueError, match=words):
-        tiny(table, **{name: value})
+def test_a_width_that_is_not_a_multiple_of_32_is_refused(table: Table):
+    with pytest.raises(ValueError, match="width must be a multiple of 32, got 33"):
+        tiny(table, width=33)
 
 
 def test_a_table_that_is_not_there_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

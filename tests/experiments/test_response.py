@@ -1,19 +1,19 @@
-"""Best responses: turns of a frozen policy, without the luck of its dice, and what is learnt from them."""
+"""Best responses: sampled turns of a policy without the luck of its dice, and the training run."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agents import command, response, runs, td
+from agents import command, runs
 from agents.evaluate import measure
-from agents.td import Run
+from experiments import response
+from experiments.response import Run
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, arguments, refusal, same, trained
+from tests.helpers.training import TINY_TD, arguments, change_checkpoint, put, same
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.state import States
 from wotd_env.planning.playing import play_turns
@@ -37,7 +37,7 @@ def before_turns(rules: Rules, games: int, turns: int = 6) -> States:
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_a_turn_is_played_as_the_policy_plays_it(rules: Rules):
+def test_a_sampled_turn_is_the_turn_of_the_policy(rules: Rules):
     game, value, policy = Game(rules), some_value(rules), make_policy("first")
     state = before_turns(rules, 60)
     mine = state.copy()
@@ -58,7 +58,7 @@ def test_a_turn_is_played_as_the_policy_plays_it(rules: Rules):
 
 
 @pytest.mark.parametrize("rules", VARIANTS[:2], ids=str)
-def test_the_luck_of_the_dice_is_taken_out_and_nothing_else(rules: Rules):
+def test_only_the_luck_of_the_dice_is_removed(rules: Rules):
     game, value, times = Game(rules), some_value(rules), 4000
     state = np.repeat(before_turns(rules, 8)[:1], times)
     seat = int(state["player"][0])
@@ -70,7 +70,7 @@ def test_the_luck_of_the_dice_is_taken_out_and_nothing_else(rules: Rules):
         assert turns.before[:, seat].std() < turns.after[:, seat].std()
     np.testing.assert_allclose(
         turns.before[:, seat], turns.before[0, seat], atol=1e-4
-    )  # it plays by the value
+    )  # its decisions have no regret
 
 
 def test_only_the_learner_explores_and_plans():
@@ -79,7 +79,7 @@ def test_only_the_learner_explores_and_plans():
     seat = np.arange(len(state)) % 3
     at_random = np.ones(len(state), np.bool_)
     own, alone = state["player"] == seat, state.copy()
-    play = response.Against(make_policy("first"), seat, np.random.default_rng(0))
+    play = response.against(make_policy("first"), seat, np.random.default_rng(0))
     turns = play(Game(rules), state, value, at_random)
     np.testing.assert_array_equal(at_random, own)
     planned = alone[own]
@@ -91,33 +91,59 @@ def test_only_the_learner_explores_and_plans():
     assert (state[~own] == sampled).all()
 
 
+def begun(folder: Path, **changes: Any) -> Run:
+    """A small run that has begun."""
+    tiny = {name: value for name, value in vars(TINY_TD).items() if name != "folder"}
+    run: Run = Run.begin(response.Settings(folder=folder, **tiny | changes))
+    return run
+
+
+def trained(folder: Path, **changes: Any) -> Run:
+    run = begun(folder, **changes)
+    run.train(lambda run: None)
+    return run
+
+
+def main(arguments: list[str]) -> int:
+    return command.main(arguments, response.LEARNERS)
+
+
 def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
     runs_ = [
-        trained(TINY_TD, tmp_path / str(threads), against="random", games=600, rounds=2, threads=threads)
+        trained(tmp_path / str(threads), against="random", games=600, updates=2, threads=threads)
         for threads in (1, 2, 3)
     ]
     assert same(runs_[0], runs_[1])
     assert same(runs_[0], runs_[2])
 
 
-def test_the_command_measures_against_the_policy_and_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    whole = trained(TINY_TD, tmp_path / "whole", against="greedy")
+def test_the_command_measures_against_the_policy_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "run"
-    assert command.main([*arguments(TINY_TD, folder), "--against", "greedy", "--rounds", "3"]) == 0
+    words = arguments(TINY_TD, folder)[1:]
+    assert main([*words, "--against", "greedy", "--updates", "3"]) == 0
     shown = capsys.readouterr().out
-    assert "greedy" in shown
     assert "planner" not in shown.split("What comes next")[0]
-    assert f'"games": {10 * TINY_TD.final_games}' in (folder / "result.json").read_text()
-    assert "against cannot change" in refusal(folder, capsys, "--against", "first")
-    part = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path / "part", against="greedy"))
+    assert '"greedy": {\n    "games": 6,' in (folder / "result.json").read_text()
+    assert main(["--resume", str(folder), "--against", "first"]) == 2
+    assert "against cannot change" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_continues_as_if_uninterrupted(tmp_path: Path):
+    whole = trained(tmp_path / "whole", against="greedy")
+    part = begun(tmp_path / "part", against="greedy")
     part.stop = True
     with pytest.raises(runs.Stopped):
         part.train(lambda run: None)
-    rest = Run.resume(td.Run.read_settings(part.folder))
+    rest = Run.resume(Run.read_settings(part.folder))
     rest.train(lambda run: None)
     assert same(whole, rest)
+
+
+def test_a_checkpoint_runs_no_code_without_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = begun(tmp_path / "run", against="greedy").folder
+    change_checkpoint(folder, put("os:abort", "settings", "against"))
+    assert main(["--resume", str(folder)]) == 2
+    assert "names code that would be run: --against os:abort" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -125,7 +151,7 @@ def test_the_command_measures_against_the_policy_and_goes_on(
     [
         (["--against", "nobody"], "policy must be one of"),
         (["--against", "td", "--spaces", "3"], "no trained model of td"),
-        (["--against", "greedy", "--ray", "auto"], "ray must not be set when against"),
+        (["--ray", "auto"], "ray must not be set for a best response"),
         (["--init", "nobody"], "policy must be one of"),
         (["--init", "planner"], "init must be a policy with a learned value"),
         (["--init", "td", "--spaces", "3"], "no trained model of td"),
@@ -134,7 +160,7 @@ def test_the_command_measures_against_the_policy_and_goes_on(
 )
 def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
     try:
-        code: Any = command.main(["td", *wrong])
+        code: Any = main(wrong)
     except SystemExit as stop:  # raised by the parser
         code = stop.code
     assert code == 2
@@ -145,9 +171,7 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
 @pytest.mark.slow
 def test_a_best_response_beats_its_policy(tmp_path: Path):
     small = {"games": 512, "turns": 16, "replay": 8, "batches": 32, "batch_size": 1024, "width": 64}
-    run = trained(
-        TINY_TD, tmp_path / "run", rules=Rules(spaces=0), against="planner", rounds=60, milestones=1, **small
-    )
+    run = trained(tmp_path / "run", rules=Rules(spaces=0), updates=60, milestones=1, **small)
     game, games = Game(run.settings.rules), 20_000
     counts = measure(game, run.policy(), make_policy("planner"), games, seed=5)
     assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516

@@ -1,0 +1,143 @@
+"""Best responses: `python -m experiments.response --against POLICY` learns to beat a fixed policy.
+
+The learner has one seat of every game, and the policy has the others. The network of TD(lambda) learns the value of
+positions in these games. The learner's turns are planned as in self-play (`agents.td`). A turn of the policy can only
+be sampled, but the luck of its dice is removed. In place of the value after the turn, the target uses
+
+    plan(s) - regret of the policy's decisions in this turn,
+
+where the regret of a decision is its loss of planned value against the best decision. The difference from the value
+after the turn is the luck of the rolls. Its mean is zero for any policy and any value, so it adds no bias. Only the
+noise of the policy's own choices remains.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents import command, td
+from wotd_env import Game, Phase
+from wotd_env.core.state import States
+from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.policy import Policy, ask
+
+
+@dataclass(frozen=True)
+class Settings(td.Settings):
+    """Learn a best response to a fixed policy by TD(lambda) through the exact turn planner.
+
+    Ctrl-C saves the run after the current update; --resume continues it.
+    """
+
+    against: str = "planner"
+    """Policy of all seats but the learner's."""
+
+    final_games: int = 100_000
+    """Games against the policy after the training, at least."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check("ray", self.ray is None, "must not be set for a best response")
+
+
+LEARNERS = {"response": "experiments.response"}
+"""The learner of this command."""
+
+PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, preset in td.PRESETS.items()}
+
+
+class Run(td.Run):
+    """A training run of a best response. Its strength is measured against the policy only."""
+
+    learner, kind = "response", Settings
+    fixed = (*td.Run.fixed, "against")
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.references = {settings.against: settings.policy("against")}
+
+    def turns(self, number: int) -> td.Play:
+        """Return the function that plays the turns of an update."""
+        seat = np.arange(self.settings.games) % self.settings.rules.players
+        (policy,) = self.references.values()
+        return against(policy, seat, np.random.default_rng([self.settings.seed, number, 2]))
+
+
+def against(
+    policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator
+) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
+    """Return a function like `play_turns` that plans the turns of the learner and samples those of a policy.
+
+    Args:
+        policy: plays the other seats; its turns do not end with a random move.
+        seat: (N,), the learner's seats.
+        rng: source of randomness of the policy.
+    """
+
+    def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:
+        own = state["player"] == seat
+        at_random &= own
+        shape = len(state), game.rules.players
+        turns = Turns(np.empty(shape, np.float32), np.empty(shape, np.float32))
+        for games in (np.flatnonzero(own), np.flatnonzero(~own)):
+            part = state[games]
+            if own[games].all():
+                played = play_turns(game, part, value, at_random[games])
+            else:
+                played = sample_turns(game, part, value, policy, rng)
+            state[games], turns.before[games], turns.after[games] = part, played.before, played.after
+        return turns
+
+    return play
+
+
+def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
+    """Play one turn of a policy in every game, in place.
+
+    Args:
+        game: the rules.
+        state: STATE (N,), games before the first roll of a turn; afterwards before that of the next turn, or over.
+        value: the value of the afterstates, zero-sum.
+        policy: the policy that plays.
+        rng: source of randomness of the policy.
+
+    Returns:
+        The values of the turns: `after`, and `before` without the luck of the dice.
+
+    Raises:
+        IllegalActionError: if the policy chooses an illegal action.
+    """
+    single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
+    turn, player = state["turn"].copy(), state["player"].astype(np.int64)
+    going = np.arange(len(state))
+    expected = plan(single, state, value)[1]
+    while going.size:
+        part = state[going]
+        single.roll(part, validate=False)
+        legal = single.legal_actions(part)
+        actions = legal.argmax(1)
+        if (asked := np.flatnonzero(legal.sum(1) > 1)).size:
+            actions[asked] = ask(policy, game, part[asked], rng)
+            single.check(part, actions)
+            worth, best = plan(single, part[asked], value)
+            expected[going[asked]] += worth[np.arange(asked.size), actions[asked]] - best
+        single.decide(part, actions, validate=False)
+        state[going] = part
+        going = going[(part["turn"] == turn[going]) & (part["phase"] != Phase.OVER)]
+    over = (state["phase"] == Phase.OVER)[:, None]
+    after = np.where(over, game.rewards(state), value(game, state)).astype(np.float32)
+    games = np.arange(len(state))
+    luck = (after[games, player] - expected)[:, None]
+    before = (after + luck / (game.rules.players - 1)).astype(np.float32)
+    before[games, player] = expected
+    return Turns(before, after)
+
+
+if __name__ == "__main__":
+    sys.exit(command.main(learners=LEARNERS))
