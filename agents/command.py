@@ -18,15 +18,6 @@ from typing import Any
 
 import tyro
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
 
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
@@ -86,15 +77,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
 
 def ask_consent(settings: Any, given: set[str]) -> None:
-    """Check that the user repeats each option that names code, instead of trusting a checkpoint.
-
-    Args:
-        settings: the settings of a run to resume.
-        given: the options on the command line.
-
-    Raises:
-        CheckpointError: naming the options to add.
-    """
+    """Raise CheckpointError unless the `given` options repeat every setting of a checkpoint that names code."""
     code = code_options(settings)
     if not given >= code.keys():
         again = shlex.join(word for option in code.items() for word in option)
@@ -152,99 +135,47 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
     finally:
         picture = evaluate.draw_curve(run.curve, run.unit, run.settings.rules.players)
         files.write(run.folder / "curve.png", picture)
-    results = measure(run, console)
+    references = ", ".join(run.references)
+    console.print(f"Measuring: {run.settings.final_games:,} games against each of {references}.")
+    with console.status("measuring"):
+        results = run.finish()
     console.print(evaluate.table(results, run.settings.rules.players))
     return results
 
 
-# ------------------------------------------------------------------------------------------------------------ progress
-
-
 @contextmanager
 def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
-    """Yield a function that shows progress: as a bar in a terminal, otherwise as a line at each milestone.
-
-    Both say once, after the second update, how long the training takes.
-    """
+    """Yield a function that shows progress: a line at each milestone, and in a terminal the state after each update."""
     updates, shown, start = -1, -1, (0.0, 0)
 
-    def pace(run: Run) -> tuple[float, str]:
-        """Return decisions or turns per second, and the time left in words; 0 and nothing before the second update."""
+    def pace(run: Run) -> str:
+        """Return the speed and the time left, if known. The first update compiles kernels, so it does not count."""
         nonlocal updates, start
         updates += 1
-        if updates < 2:  # the first update compiles kernels, so the clock starts after it
+        if updates < 2:
             start = time.perf_counter(), run.done
-            return 0.0, ""
+            return ""
         speed = (run.done - start[1]) / (time.perf_counter() - start[0])
         minutes = max(run.total - run.done, 0) / speed / 60
         left = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-        left = f"{60 * minutes:.0f} s" if minutes < 1 else left
-        if updates == 2 and run.done < run.total:
-            console.print(
-                f"About {left} to the end of {run.total:,} {run.unit}, at {speed:,.0f} {run.unit}/s."
-            )
-        return speed, left
+        return f", {speed:,.0f}/s, {f'{60 * minutes:.0f} s' if minutes < 1 else left} left"
 
-    if not console.is_terminal:
+    with console.status("") as status:
 
-        def show_line(run: Run) -> None:
+        def show(run: Run) -> None:
             nonlocal shown
-            _, left = pace(run)
+            line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}"
+            paced = line + pace(run)
+            status.update(paced)
+            if updates == 2 and run.done < run.total:
+                console.print(paced, soft_wrap=True)
             if run.milestone > shown:
                 shown = run.milestone
-                line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins(run)}"
-                line += f", {left} left" if left and run.done < run.total else ""
-                console.print(line, soft_wrap=True)
+                latest = run.curve[-len(run.references) :]
+                wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
+                console.print(f"{line}, wins: {wins}", soft_wrap=True)
 
-        yield show_line
-        return
-    with Progress(*columns(), console=console, expand=True) as progress:
-        task = progress.add_task("training", total=run.total, text="")
-
-        def show_bar(run: Run) -> None:
-            speed, _ = pace(run)
-            text = f"{speed:,.0f} {run.unit}/s, wins: {wins(run, 2)}"
-            progress.update(task, completed=run.done, text=text)
-
-        yield show_bar
-
-
-def wins(run: Run, strongest: int = 3) -> str:
-    """Return the shares of games won at the last milestone, against the strongest references."""
-    latest = run.curve[-min(strongest, len(run.references)) :]
-    return ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-
-
-def columns() -> list[ProgressColumn]:
-    """Return the columns of the progress bar. In a narrow terminal the bar becomes shorter."""
-    whole = Column(no_wrap=True)
-    return [
-        TextColumn("{task.percentage:>3.0f} %"),
-        BarColumn(None, table_column=Column(ratio=1)),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(whole),
-        TextColumn("left"),
-        TimeRemainingColumn(table_column=whole),
-    ]
-
-
-def measure(run: Run, console: Console) -> dict[str, Counts]:
-    """Measure the result, with progress."""
-    games = run.settings.final_games
-    if not console.is_terminal:
-        console.print(f"Measuring: {games:,} games against each of {', '.join(run.references)}.")
-        return run.finish()
-    with Progress(*columns(), console=console, expand=True, transient=True) as progress:
-        tasks = {
-            name: progress.add_task(name, start=False, total=games, text=f"games against {name}")
-            for name in run.references
-        }
-
-        def show(name: str, over: int) -> None:
-            progress.start_task(tasks[name])
-            progress.update(tasks[name], completed=over)
-
-        return run.finish(show)
+        yield show
 
 
 # ---------------------------------------------------------------------------------------------------- the next commands

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,14 +55,7 @@ class Measurement(NamedTuple):
     losses: int
 
 
-def measure(
-    game: Game,
-    policy: Policy,
-    opponent: Policy,
-    games: int,
-    seed: int,
-    progress: Callable[[int], None] = lambda over: None,
-) -> Counts:
+def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
     """Play games between a policy on one seat and an opponent on all other seats.
 
     A game is won if the policy gets the whole prize. It is tied if the prize is shared or the game is truncated.
@@ -73,7 +66,6 @@ def measure(
         opponent: the policy of the other seats.
         games: games to play, rounded up to a multiple of the number of players.
         seed: equal seeds give equal results.
-        progress: called with the number of finished games.
 
     Returns:
         The numbers of games by result.
@@ -87,9 +79,8 @@ def measure(
     def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         return ask((policy, opponent)[player], game, state[games], rng)
 
-    for actions in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
-        progress(int((actions < 0).sum()))
-    progress(len(state))
+    for _ in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
+        pass
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import torch as th
-import tyro
 from torch import nn
 
 from agents.checkpoint import CheckpointError
@@ -106,24 +106,20 @@ def shrink(graph: onnx.GraphProto) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, or 2 for a user's mistake."""
-
-    def export(run: tyro.conf.Positional[Path], file: tyro.conf.Positional[Path | None] = None) -> int:
-        """Write a trained network as ONNX.
-
-        Args:
-            run: run folder of train.py.
-            file: file to write; by default model.onnx in the run folder.
-        """
-        file = file or run / "model.onnx"
-        try:
-            export_onnx(run, file)
-        except (CheckpointError, OSError) as error:
-            print(f"agents.export: error: {error}", file=sys.stderr)
-            return 2
-        print(file)
-        return 0
-
-    return tyro.cli(export, args=arguments, prog="python -m agents.export")
+    parser = argparse.ArgumentParser(prog="python -m agents.export", description=__doc__)
+    parser.add_argument("run", type=Path, help="run folder of train.py")
+    parser.add_argument(
+        "file", type=Path, nargs="?", help="file to write (default model.onnx in the run folder)"
+    )
+    options = parser.parse_args(arguments)
+    file = options.file or options.run / "model.onnx"
+    try:
+        export_onnx(options.run, file)
+    except (CheckpointError, OSError) as error:
+        print(f"agents.export: error: {error}", file=sys.stderr)
+        return 2
+    print(file)
+    return 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `R
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import platform
@@ -130,11 +129,7 @@ class Run:
         raise NotImplementedError
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint. Its types and shapes are like those of `parts`.
-
-        Raises:
-            ValueError: naming the part that does not fit.
-        """
+        """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
         raise NotImplementedError
 
     def save_network(self) -> None:
@@ -147,13 +142,7 @@ class Run:
 
     @classmethod
     def begin(cls, settings: Any) -> Self:
-        """Make the run folder with a first checkpoint.
-
-        Raises:
-            SettingError: if a setting names a policy or device that cannot be used; there is no folder then.
-            FileExistsError: if the folder is not empty.
-            OSError: if it cannot be made.
-        """
+        """Make the run folder with a first checkpoint. Wrong settings and unusable folders raise, see `opened`."""
         run = cls(settings)
         run.make_folder()
         return run
@@ -166,11 +155,7 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of an earlier run, to resume it.
-
-        Raises:
-            CheckpointError: if its checkpoint cannot be used.
-        """
+        """Return the settings of an earlier run, to resume it, see `settings.read_settings`."""
         return read_settings(cls.kind, folder)
 
     @classmethod
@@ -178,8 +163,7 @@ class Run:
         """Resume the run in `settings.resume`. The policies that the settings name are loaded, see `code_options`.
 
         Raises:
-            CheckpointError: if its checkpoint, a policy or a device cannot be used, or if it does not fit the settings; no
-                file is changed.
+            CheckpointError: if its checkpoint, a policy or a device cannot be used; no file is changed.
             OSError: if the folder cannot be written to.
         """
         before = cls.read_settings(settings.resume)
@@ -213,18 +197,19 @@ class Run:
         return run
 
     def write_config(self) -> None:
-        """Write the settings and versions to `config.json`."""
-        write_config(self.folder, self.settings, self.packages)
+        """Write the settings and the versions of packages to `config.json`."""
+        versions = {package: version(package) for package in self.packages}
+        config = {
+            "settings": asdict(self.settings),
+            "versions": {"wotd-env": wotd_env.__version__, "python": platform.python_version(), **versions},
+            "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        }
+        write_json(self.folder / "config.json", config)
 
     # ------------------------------------------------------------------------------------------------ training
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """Measure and save at a milestone, save and stop on request, then call `progress`.
-
-        Raises:
-            Stopped: if `stop` was set.
-            OSError: if a file cannot be written.
-        """
+        """Measure and save at a milestone, save and stop on request, then call `progress`; errors as by `train`."""
         self._count_seconds()
         reached = self._milestones_reached()
         if reached > self.milestone:
@@ -276,40 +261,24 @@ class Run:
     def _milestones_reached(self) -> int:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
-    def measure(
-        self,
-        games: int,
-        seed: int = MEASURING,
-        progress: Callable[[str, int], None] = lambda name, over: None,
-    ) -> dict[str, Counts]:
-        """Play against each of the references.
-
-        Args:
-            games: games against each, at least.
-            seed: seed of the games.
-            progress: called with the name of the reference and the number of finished games.
-        """
+    def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
+        """Play at least a number of games against each of the references; return the results by reference."""
         policy = self.policy()
         return {
-            name: measure(self.game, policy, other, games, seed, functools.partial(progress, name))
-            for name, other in self.references.items()
+            name: measure(self.game, policy, other, games, seed) for name, other in self.references.items()
         }
 
-    def finish(self, progress: Callable[[str, int], None] = lambda name, over: None) -> dict[str, Counts]:
+    def finish(self) -> dict[str, Counts]:
         """Export and measure the trained network, and write `result.json`; see `measure`."""
         self.export()
-        results = self.measure(self.settings.final_games, FINAL, progress)
+        results = self.measure(self.settings.final_games, FINAL)
         write_json(self.folder / RESULT, {name: counts._asdict() for name, counts in results.items()})
         return results
 
     # ---------------------------------------------------------------------------------------------- the checkpoint
 
     def save(self) -> None:
-        """Write the checkpoint, the network and the curve.
-
-        Raises:
-            OSError: naming the file that cannot be written.
-        """
+        """Write the checkpoint, the network and the curve; OSError names a file that cannot be written."""
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         self.save_network()
         files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
@@ -342,11 +311,7 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 @contextmanager
 def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Lock the folder `settings.folder`; resume the run in it, or begin one there.
-
-    Raises:
-        CheckpointError: if the run was begun with other settings; otherwise see `opened`.
-    """
+    """Resume the run in `settings.folder` if it was begun with the same settings, or begin one there; see `opened`."""
     if (settings.folder / CHECKPOINT).is_file():
         begun = kind.read_settings(settings.folder)
         if kept(begun) != kept(settings):
@@ -410,11 +375,7 @@ def _remove_parts(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a run folder.
-
-    Raises:
-        CheckpointError: if another training uses the folder.
-    """
+    """Keep other trainings out of a run folder; raise CheckpointError if one uses it."""
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(blocking=False)
@@ -426,17 +387,6 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def write_config(folder: Path, settings: Any, packages: tuple[str, ...]) -> None:
-    """Write the settings of a run and the versions of packages to `config.json`."""
-    versions = {package: version(package) for package in packages}
-    config = {
-        "settings": asdict(settings),
-        "versions": {"wotd-env": wotd_env.__version__, "python": platform.python_version(), **versions},
-        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
-    }
-    write_json(folder / "config.json", config)
 
 
 def write_json(file: Path, content: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -113,12 +113,8 @@ def code_options(settings: Settings) -> dict[str, str]:
     Every text counts, unless its type is `NamesNoCode`.
     """
     hints = get_type_hints(type(settings), include_extras=True)
-    named = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    return {
-        f"--{name.replace('_', '-')}": value
-        for name, value in named.items()
-        if hints[name] != NamesNoCode and names_code(value)
-    }
+    values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items() if names_code(value)}
 
 
 def kept(settings: Settings) -> dict[str, Any]:
@@ -130,10 +126,6 @@ def read_settings(kind: type[S], folder: Path) -> S:
     """Return the settings of the run in a folder, to resume it. Settings that the checkpoint lacks have their defaults.
 
     Ask the user before you load a policy that they name, see `code_options`.
-
-    Args:
-        kind: the settings of the learner.
-        folder: the run folder.
 
     Raises:
         CheckpointError: if the checkpoint cannot be used, or has settings of another kind.

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch as th
@@ -215,9 +215,6 @@ def self_play(
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 
-# ------------------------------------------------------------------------------------------------------- gradient steps
-
-
 def learn(
     network: Network,
     averaged: AveragedModel,
@@ -275,16 +272,7 @@ class Run(runs.Run):
     """
 
     learner, unit, kind = "td", "turns", Settings
-    fixed: ClassVar[tuple[str, ...]] = (
-        "preset",
-        "folder",
-        "rules",
-        "seed",
-        "games",
-        "turns",
-        "width",
-        "init",
-    )
+    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "init")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -307,7 +295,7 @@ class Run(runs.Run):
     @property
     def done(self) -> int:
         """Turns learned from."""
-        return self.updates * int(self.settings.games * self.settings.turns)
+        return int(self.updates * self.settings.games * self.settings.turns)
 
     @property
     def total(self) -> int:
@@ -317,9 +305,8 @@ class Run(runs.Run):
     @property
     def value(self) -> LearnedValue:
         """The learned value function, by the averaged weights."""
-        network = self.averaged.module
-        assert isinstance(network, Network)
-        return network.value()
+        assert isinstance(self.averaged.module, Network)
+        return self.averaged.module.value()
 
     def policy(self) -> Planner:
         """Return the policy that plans turns by the learned value."""
@@ -336,13 +323,9 @@ class Run(runs.Run):
                     self.samples.append(self.play(0, self.value))
                 start = time.perf_counter()
                 play = functools.partial(self.play, self.updates + 1, self.value)
-                if self.settings.threads > 1:
-                    playing = beside.submit(play)
-                    loss = self.learn()
-                    newest = playing.result()
-                else:
-                    loss = self.learn()
-                    newest = play()
+                playing = beside.submit(play) if self.settings.threads > 1 else None
+                loss = self.learn()
+                newest = playing.result() if playing else play()
                 self.samples = [*self.samples, newest][-self.settings.replay :]
                 self.updates += 1
                 speed = self.settings.games * self.settings.turns / (time.perf_counter() - start)
@@ -404,11 +387,7 @@ class Run(runs.Run):
 
 
 def initial(settings: Settings) -> learned.Network:
-    """Load the weights of the policy `init`.
-
-    Raises:
-        SettingError: if the policy is unknown, or has no learned value for these rules and of this width.
-    """
+    """Load the weights of the policy `init`; raise SettingError if they do not fit."""
     policy = settings.policy("init")
     settings.check(
         "init", isinstance(policy, Td), "must be a policy with a learned value, such as td or td:FILE"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def distil(settings: Settings, console: Console) -> Grades:
     assert settings.folder is not None
     table = load(settings.table)
     runs.make_folder(settings.folder)
-    runs.write_config(settings.folder, settings, ("numpy", "numba", "torch"))
+    runs.write_json(settings.folder / "config.json", asdict(settings))
     th.set_num_threads(1)  # the order of sums would depend on the number of threads
 
     def shown(what: str) -> Shown:

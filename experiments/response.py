@@ -56,7 +56,7 @@ class Run(td.Run):
     """A training run of a best response. Its strength is measured against the policy only."""
 
     learner, kind = "response", Settings
-    fixed = (*td.Run.fixed, "against")
+    fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # a longer tuple
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

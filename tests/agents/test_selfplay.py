@@ -242,11 +242,8 @@ def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
             seats.extend(state["player"][state["turn"] < players].tolist())
             return GREEDY.act(game, state, rng)
 
-    over: list[int] = []
-    counts = measure(game, Watching(), RANDOM, 100, seed=0, progress=over.append)
+    counts = measure(game, Watching(), RANDOM, 100, seed=0)
     assert counts.games == -(-100 // players) * players
-    assert (over[0], over[-1]) == (0, counts.games)
-    assert over == sorted(over)
     assert counts.wins + counts.ties + counts.losses == counts.games
     assert set(seats) == set(range(players))
     assert counts.wins > 0.9 * counts.games

@@ -15,7 +15,8 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 
 import ray
 
-from agents import td, tune
+from agents import td
+from experiments import tune
 from tests.helpers.training import TINY_TD, arguments, contents, trained
 from wotd_env.planning import learned
 

@@ -1,4 +1,4 @@
-"""Sweeps with Ray Tune: `python -m agents.tune td --trials 30 --folder runs/sweep`, on one or many machines.
+"""Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a run of `train.py` with settings drawn from `RANGES`. All trials have the same seed. The run folder of a
 trial lies in the folder of the sweep, and its name contains the drawn settings. The same command continues an
@@ -74,7 +74,7 @@ class Sweep:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 1 if trials failed, 2 for a user's mistake, 130 if interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sweep, rest = tyro.cli(Sweep, args=words, prog="python -m agents.tune", return_unknown_args=True)
+    sweep, rest = tyro.cli(Sweep, args=words, prog="python -m experiments.tune", return_unknown_args=True)
     try:
         learner, base = parse(rest)
         if base.resume:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         learner.Run(base)  # a wrong setting is an error here, not in every trial
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
-        print(f"agents.tune: error: {error}", file=sys.stderr)
+        print(f"experiments.tune: error: {error}", file=sys.stderr)
         return 2
     console, name = Console(), learner.Run.learner
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
@@ -172,7 +172,7 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
         console.print("The strongest is the run", str(best), soft_wrap=True)
         console.print("The best of many trials is partly lucky; measure it again with wotd arena.")
     for error in results.errors:
-        print(f"agents.tune: error: {error}", file=sys.stderr)
+        print(f"experiments.tune: error: {error}", file=sys.stderr)
     if results.errors:
         return 1
     if len(finished) < len(results):
