@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch as th
 
-from agents import command, ppo, trained
+from agents import command, evaluate, ppo, trained
 
 SETTINGS = (
     *("--decisions", "64", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
@@ -129,6 +129,7 @@ def main(folder: Path, number: int = 100) -> None:
     th.set_num_threads(1)
     # The export takes seconds each time, and writes one file when all else is done.
     vars(ppo)["export_onnx"] = lambda run, file: None
+    vars(evaluate)["SMALL"] = -1  # solving the board would take seconds each time
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
