@@ -1,7 +1,7 @@
 """Self-play on a Ray cluster, for `python train.py td --ray ADDRESS`: its nodes play slices of the games.
 
-A game is played alike in any slice and on any node, so what is learnt does not depend on the cluster. A slice whose
-node dies is played again on another one. The nodes find this checkout under the same path as this machine does.
+The result does not depend on the cluster, because a game is played alike in any slice and on any node. If a node dies,
+another one plays its slice again. The nodes need this checkout under the same path.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from wotd_env.planning.slots import CHUNK
 def play_slices(
     rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
 ) -> Samples:
-    """Play turns in all games, in place, and say what they teach, as `agents.td.self_play` does.
+    """Play turns in all games, in place, and return the samples, as `agents.td.self_play` does.
 
     Ray must be connected, see `wotd_env.adapters.ray.connect`.
 
     Args:
         rules: the rules.
         state: STATE (N,), games before the first roll of a turn.
-        value: what plays, and makes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a move at random.
+        value: the value function that plays, and makes the targets.
+        at_random: bool (T, N), which of the T turns of each game end with a random move.
         td_lambda: lambda.
     """
-    # Two slices for a CPU, because not all are equally fast; but smaller ones than the planner's are a waste.
+    # Two slices per CPU, because CPUs differ in speed; slices smaller than the planner's chunks would waste time.
     count = max(1, min(2 * num_cpus(), len(state) // CHUNK))
     games = np.array_split(np.arange(len(state)), count)
     network = ray.put(value.network)
@@ -50,8 +50,8 @@ def play_slices(
 def _play_slice(
     rules: Rules, network: Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
 ) -> tuple[States, tuple[NDArray[np.generic], ...]]:
-    """Return the games after their turns, and what these teach, as arrays."""
-    state = state.copy()  # what Ray hands out cannot be written to
+    """Return the games after their turns, and the samples as arrays."""
+    state = state.copy()  # Ray's arrays are read-only
     samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
     return state, tuple(column.numpy() for column in samples)
 
