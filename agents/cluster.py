@@ -6,27 +6,36 @@ another one plays its slice again. The nodes need this checkout under the same p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import ray
 import torch as th
 from numpy.typing import NDArray
 
-from agents.td import Samples, self_play
 from wotd_env import Game, Rules
 from wotd_env.adapters.ray import num_cpus
 from wotd_env.core.state import States
 from wotd_env.planning.learned import LearnedValue, Network
 from wotd_env.planning.slots import CHUNK
 
+SelfPlay = Callable[[Game, States, LearnedValue, NDArray[np.bool_], float], Iterable[th.Tensor]]
+
 
 def play_slices(
-    rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
-) -> Samples:
-    """Play turns in all games, in place, and return the samples, as `agents.td.self_play` does.
+    self_play: SelfPlay,
+    rules: Rules,
+    state: States,
+    value: LearnedValue,
+    at_random: NDArray[np.bool_],
+    td_lambda: float,
+) -> list[th.Tensor]:
+    """Play turns in all games, in place, and return the samples, as `self_play` does.
 
     Ray must be connected, see `wotd_env.adapters.ray.connect`.
 
     Args:
+        self_play: `agents.td.self_play`.
         rules: the rules.
         state: STATE (N,), games before the first roll of a turn.
         value: the value function that plays, and makes the targets.
@@ -39,16 +48,21 @@ def play_slices(
     network = ray.put(value.network)
     task = ray.remote(num_cpus=1, max_retries=-1)(_play_slice)
     played = ray.get(
-        [task.remote(rules, network, state[part], at_random[:, part], td_lambda) for part in games]
+        [task.remote(self_play, rules, network, state[part], at_random[:, part], td_lambda) for part in games]
     )
     for part, (after, _) in zip(games, played, strict=True):
         state[part] = after
     columns = zip(*(samples for _, samples in played), strict=True)
-    return Samples(*(_side_by_side(column, len(at_random)) for column in columns))
+    return [_side_by_side(column, len(at_random)) for column in columns]
 
 
 def _play_slice(
-    rules: Rules, network: Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
+    self_play: SelfPlay,
+    rules: Rules,
+    network: Network,
+    state: States,
+    at_random: NDArray[np.bool_],
+    td_lambda: float,
 ) -> tuple[States, tuple[NDArray[np.generic], ...]]:
     """Return the games after their turns, and the samples as arrays."""
     state = state.copy()  # Ray's arrays are read-only

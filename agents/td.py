@@ -340,7 +340,8 @@ class Run(runs.Run):
         if settings.ray:
             from agents.cluster import play_slices
 
-            return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
+            played = play_slices(self_play, settings.rules, self.state, value, at_random, settings.td_lambda)
+            return Samples(*played)
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
 
     def turns(self, number: int) -> Play:
