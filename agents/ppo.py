@@ -1,397 +1,395 @@
-"""PPO by self-play: settings, the run, and its connection to Stable-Baselines3.
+"""PPO by self-play, with a critic that is learned in the same run: `python train.py`.
 
-MaskablePPO learns in one of two ways. With `gamma` 0 each decision stands for itself, and the decisions of all seats
-are learned from. Otherwise one seat of each game learns, and the current network plays the other seats. In a share of
-the games earlier snapshots of the network, or `greedy`, play all seats but one. A snapshot is added to the pool at
-every milestone, see `agents.runs`. Equal seeds and settings give equal networks.
+The *critic* is the value network of `agents.td`, the value of the positions between turns. Given these values, the turn
+planner computes the expected return Q(s, a) of every legal action exactly, over all dice, holds and moves to the end of
+the turn. Other implementations estimate the advantage of one action from one noisy return. Here it is an expectation,
+
+    A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
+
+for all actions; old is the network that plays. So PPO's objective with a KL penalty is not sampled either. In a state s
+
+    J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
+
+with the entropy H. The policy m that maximizes J is known in closed form:
+
+    m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
+
+The loss is the cross-entropy of pi with m. The gradient of J itself would be proportional to pi(a | s), so it would
+teach rarely played actions slowly. A, beta and tau are in equity, the result of a game from -1 to 1.
+
+In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
+and learns at the same time, in a second thread. Both use the critic of the last update, so equal settings give equal
+weights with any number of threads. Nothing that was learned before is used, except with `--critic`.
 """
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import math
-import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch as th
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import configure
-from stable_baselines3.common.utils import LinearSchedule, set_random_seed
-from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
 
-from agents import checkpoint, runs, settings
-from agents.checkpoint import CheckpointError
-from agents.export import export_onnx
-from agents.network import PathNetwork, PathPolicy
-from agents.selfplay import SelfPlayVecEnv
-from agents.settings import NamesNoCode, SettingError
-from wotd_env import Phase, make_policy, models
-from wotd_env.core.arguments import check_integer
-from wotd_env.planning.planner import Value
+from agents import checkpoint, runs, settings, td
+from agents.layers import COUNTS, PATHLESS, KeptDice, Planned
+from agents.player import NetworkPolicy, to_onnx
+from agents.settings import SettingError
+from wotd_env import Game, Rules, files
+from wotd_env.core.actions import pairs
+from wotd_env.core.observation import DEADLINE, layout
+from wotd_env.core.rules import DRAGON, MAX_PLAYERS, PATHS
+from wotd_env.core.state import States
+from wotd_env.planning.planner import Value, plan
 from wotd_env.policies.planner import Planner
-from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import Policy
-
-LEAST_ENTROPY = 1 / 30
-"""Share of the entropy bonus that is left at the end."""
 
 
 @dataclass(frozen=True)
 class Settings(settings.Settings):
-    """Train MaskablePPO by self-play, then measure it against random, greedy and planner.
+    """Train a policy network by PPO in self-play, with a critic that is learned in the same run.
 
     Ctrl-C saves the run after the current update; --resume continues it.
     """
 
-    preset: Literal["quick", "standard", "rules"] = "quick"
-    """Defaults of the other settings: quick and rules take 5 minutes of one core, standard an hour."""
+    preset: Literal["quick", "standard"] = "quick"
+    """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour."""
 
-    decisions: int = 400_000
-    """Decisions of the learner to train on."""
+    updates: int = 300
+    """Updates of the network; each plays games and takes gradient steps."""
 
-    games: int = 256
-    """Games played side by side."""
+    games: int = 512
+    """Games that the network plays side by side."""
 
     steps: int = 16
-    """Decisions in each game between two updates of the network."""
-
-    past: float = 0.0
-    """Share of the games against snapshots; another snapshot is drawn after every update."""
-
-    greedy: float = 0.0
-    """Share of the games against greedy. The other games are against the current network."""
+    """Decisions in each game in an update."""
 
     width: int = 64
-    """Units of the network's hidden layers."""
-
-    planned: Literal["auto", "on", "off"] = "auto"
-    """Score holds by the turn planner, as a layer of the network. It ignores powers; auto: off with any powers."""
-
-    credit: str = "auto"
-    """Policy whose value rewards each decision; none: reward results only; auto: the bundled td, or planner."""
-
-    gamma: float = 0.0
-    """Discount per decision: 0 with rewards for each decision, 1 with rewards for results only."""
+    """Units of the policy network's hidden layers."""
 
     learning_rate: float = 3e-3
-    """Learning rate of Adam at the start; it falls linearly to 0."""
+    """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
 
-    batch_size: int = 256
+    batch_size: int = 512
     """Decisions in a gradient step."""
 
-    epochs: int = 5
+    epochs: int = 2
     """Passes over the decisions in an update."""
 
-    gae_lambda: float = 0.0
-    """Lambda of generalized advantage estimation, per decision; no effect with gamma 0."""
+    entropy: float = 0.012
+    """Weight of the entropy (tau) at the start, in equity; it falls linearly to a tenth."""
 
-    entropy: float = 0.15
-    """Weight of the entropy bonus at the start; it falls linearly to a thirtieth."""
+    penalty: float = 0.012
+    """Weight of the KL penalty (beta) at the start, in equity; it falls linearly to a tenth."""
 
-    clip: float = 0.2
-    """Clip range of PPO's probability ratio."""
+    planned: Literal["auto", "on", "off"] = "auto"
+    """Score actions also by the ends of the turn, see agents/layers.py; auto: off with any powers."""
 
-    final_games: int = 4000
-    """Games against each of random, greedy and planner after the training, at least."""
+    critic: str = "learn"
+    """Policy whose value is the critic, such as td or td:FILE. By default the critic is learned in this run."""
 
-    threads: int = 1
-    """Threads of torch. Another number changes the order of sums, and so the network."""
+    critic_turns: int = 16_384
+    """Turns that the critic plays in an update. Its other settings are those of td."""
 
-    device: NamesNoCode = "cpu"
-    """Device of the network: cpu, cuda or another device of torch. Another device gives another network."""
+    threads: int = 2
+    """Threads: the network learns in one, the critic in the other."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        presets = ("quick", "standard", "rules")
-        self.check("preset", self.preset in presets, "must be quick, standard or rules")
+        self.check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
+        self.check_counts(
+            "updates", "games", "steps", "width", "batch_size", "epochs", "critic_turns", "threads"
+        )
+        self.check_positive("learning_rate", "entropy")
+        self.check("penalty", 0 <= self.penalty < math.inf, "must be a number that is not negative")
         self.check("planned", self.planned in ("auto", "on", "off"), "must be auto, on or off")
-        self.check_counts("decisions", "games", "steps", "width", "epochs", "threads")
-        self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
-        self.check_positive("learning_rate")
-        self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
-        why = "must be positive with credit none, because only the end of a game is rewarded then (preset rules: 1)"
-        self.check("gamma", self.gamma > 0 or self.credit != "none", why)
-        self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
-        rollout = self.games * self.steps
-        check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")
-        self.check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
 
     @property
     def plans(self) -> bool:
-        """Whether the network scores holds by the turn planner."""
+        """Whether the network has planned scores."""
         return self.planned == "on" or (self.planned == "auto" and self.rules.powers != "any")
-
-    def value(self) -> Value | None:
-        """Load the value function that rewards decisions, see `credit`; None for none.
-
-        Raises:
-            SettingError: if the policy is unknown, does not plan, or is made for other rules.
-        """
-        if self.credit == "none":
-            return None
-        policy = credit_auto(self) if self.credit == "auto" else self.policy("credit")
-        planner = isinstance(policy, Planner)
-        self.check("credit", planner, "must be a policy that plans turns, such as planner or td:FILE")
-        assert isinstance(policy, Planner)
-        return policy.value
-
-
-def credit_auto(settings: Settings) -> Policy:
-    """Return the best bundled policy that plans by these rules: `td` if there is a model, otherwise `planner`."""
-    try:
-        models.find("td", settings.rules)
-    except ValueError:
-        return Planner()
-    return make_policy("td")
-
-
-def device_of(name: str) -> th.device:
-    """Return a device of torch after a trial.
-
-    Raises:
-        SettingError: if it does not work.
-    """
-    try:
-        number = th.zeros((), device=name)
-        number.item()
-    except Exception as error:  # torch raises almost any kind
-        why = str(error).splitlines()[0]
-        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
-    return number.device
 
 
 PRESETS = {
     "quick": Settings(),
-    "standard": Settings(preset="standard", decisions=6_000_000, milestones=40),
-    "rules": Settings(
-        preset="rules",
-        decisions=1_900_000,
-        milestones=20,
-        steps=64,
-        past=0.25,
-        planned="off",
-        credit="none",
-        gamma=1.0,
-        learning_rate=1e-3,
-        batch_size=1024,
-        epochs=3,
-        gae_lambda=0.9,
-        entropy=0.003,
-    ),
+    "standard": Settings(preset="standard", updates=3600, milestones=40),
 }
 
+# ------------------------------------------------------------------------------------------------------------- network
 
-def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained network with its learning algorithm in `env`.
+OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
+"""Parts of the observation that describe the whole game."""
 
-    The next `env.reset()` begins games that no other seed has. Sets the number of torch's threads, because sums depend
-    on it. On a GPU, torch is set to deterministic operations.
 
-    Raises:
-        SettingError: if the device does not work.
+class Network(nn.Module):
+    """The policy network. It treats the five paths alike, as the rules do.
+
+    One small network reads every path. The mean and the maximum over the paths describe the game. One small network
+    scores the actions on every path. So a permutation of the elements permutes the logits.
+
+    Args:
+        rules: the rules of the game.
+        width: units of the hidden layers.
+        planned: add scores by the exact turn planner, see `agents.layers`.
     """
-    th.set_num_threads(settings.threads)
-    device = device_of(settings.device)
-    if device.type != "cpu":
-        th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it then
-    model = MaskablePPO(
-        PathPolicy,
-        env,
-        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
-        n_steps=settings.steps,
-        batch_size=settings.batch_size,
-        n_epochs=settings.epochs,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        ent_coef=settings.entropy,
-        clip_range=settings.clip,
-        policy_kwargs={"rules": settings.rules, "width": settings.width, "planned": settings.plans},
-        seed=settings.seed,
-        device=device,
-    )
-    # SB3 seeds the games with the seed itself: game i + 1 of one seed would be game i of the next.
-    env.seed(settings.seed << 32)
-    return model
+
+    def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
+        super().__init__()
+        self.rules, self.width = rules, width
+        self.layout = layout(rules)
+        size = {name: part.stop - part.start for name, part in self.layout.items()}
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS
+        of_board = sum(size[name] for name in OF_GAME)
+        self.path_in, self.game_in = nn.Linear(of_path + COUNTS, width), nn.Linear(of_board + COUNTS, width)
+        self.path = nn.Linear(width, width)
+        self.game = nn.Sequential(
+            nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU()
+        )
+        self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
+        # Of a path: its kept dice; its move, its move with a dragon as wood, its jump; its swaps.
+        self.path_parts = (COUNTS, 3, pairs(rules.players))
+        self.path_out = nn.Linear(width, sum(self.path_parts))
+        # Of the game: kept dragons, all kept dice, kept elements; actions without a path.
+        self.game_parts = (3 * COUNTS, PATHLESS)
+        self.game_out = nn.Linear(2 * width, sum(self.game_parts))
+        for last in (self.path_out, self.game_out):  # all actions are equally likely at first
+            nn.init.normal_(last.weight, std=0.01)
+            nn.init.zeros_(last.bias)
+        self.kept = KeptDice()
+        self.planned = Planned(rules, of_path, of_board, width) if planned else None
+
+    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the logits of all actions, legal or not, (N, A), and a description of the game, (N, 2 * width)."""
+        n, players, spaces = len(observation), self.rules.players, self.rules.spaces
+        part = {name: observation[:, columns] for name, columns in self.layout.items()}
+        part["deadline"] = part["deadline"] / DEADLINE
+        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        pieces = part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2)
+        colors = part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2)
+        of_path = th.cat([pieces, part["dead"].reshape(n, PATHS, spaces), colors], 2)
+        of_board = th.cat([part[name] for name in OF_GAME], 1)
+
+        of_game = self.game_in(th.cat([dice[:, DRAGON], of_board], 1))
+        paths = (self.path_in(th.cat([of_path, dice[:, :DRAGON]], 2)) + of_game[:, None]).relu()
+        paths = self.path(paths).relu()
+        game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
+        paths = (self.path_back(paths) + self.game_back(game)[:, None]).relu()
+
+        kept, moves, swaps = self.path_out(paths).split(self.path_parts, 2)
+        kept_in_all, pathless = self.game_out(game).split(self.game_parts, 1)
+        scores = self.kept(dice, th.cat([kept.flatten(1), kept_in_all], 1)), moves, swaps, pathless
+        if self.planned:
+            planned = self.planned(part, of_path, of_board)
+            scores = tuple(own + more for own, more in zip(scores, planned, strict=True))
+        holds, moves, swaps, pathless = scores
+        return th.cat([holds, moves.transpose(1, 2).flatten(1), pathless, swaps.flatten(1)], 1), game
 
 
-def entropy(settings: Settings, decisions: int) -> float:
-    """Return the weight of the entropy bonus after a number of decisions."""
-    return settings.entropy * max(1 - decisions / settings.decisions, LEAST_ENTROPY)
+def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor) -> th.Tensor:
+    """Return the log probabilities of all actions, (N, A): a large negative number for illegal ones."""
+    logits, _ = network(observation.float())
+    return logits.masked_fill(mask == 0, -1e9).log_softmax(1)
+
+
+# ------------------------------------------------------------------------------------------------ self-play and update
+
+
+class Decisions(NamedTuple):
+    """The training data of an update: N decisions, A actions, observations of D numbers."""
+
+    observation: th.Tensor
+    """int8 (N, D)"""
+    mask: th.Tensor
+    """int8 (N, A): the legal actions"""
+    log_probability: th.Tensor
+    """float32 (N, A): log old(a | s), of the network that played"""
+    q: th.Tensor
+    """float32 (N, A): the expected return of every action in equity, -inf for illegal ones"""
+
+
+def play(
+    network: Network, game: Game, state: States, critic: Value, steps: int, rng: np.random.Generator
+) -> Decisions:
+    """Play decisions in all games, in place, by the network's probabilities; return them with expected returns.
+
+    Args:
+        network: the network that plays all seats.
+        game: the rules.
+        state: STATE (G,), games at a decision. A finished game is followed by a new one.
+        critic: the value of the positions between turns.
+        steps: decisions in each game.
+        rng: draws the actions.
+    """
+    played = []
+    for _ in range(steps):
+        observation, mask = (th.from_numpy(x) for x in (game.observe(state), game.legal_actions(state)))
+        with th.no_grad():
+            old = log_probabilities(network, observation, mask)
+        q, _ = plan(game, state, critic)
+        played.append(Decisions(observation, mask, old, th.from_numpy(q)))
+        # The largest of log probability + Gumbel noise is a draw from the distribution.
+        game.step_autoreset(state, (old.numpy() + rng.gumbel(size=q.shape)).argmax(1))
+    return Decisions(*map(th.cat, zip(*played, strict=True)))
+
+
+def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
+    """Return m, the policy that maximizes J, (N, A). A constant in A(s, a), such as its mean, makes no difference."""
+    return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
+
+
+def learn(
+    network: Network,
+    optimizer: th.optim.Optimizer,
+    decisions: Decisions,
+    target: th.Tensor,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Take the gradient steps of an update; return means for TensorBoard.
+
+    Args:
+        network: the network that learns; its loss is the cross-entropy with `target`.
+        optimizer: the optimizer of its parameters.
+        decisions: the decisions of this update.
+        target: the best policy, (N, A).
+        settings: the number of epochs, and the size of a batch.
+        rng: shuffles the decisions.
+    """
+    losses: list[th.Tensor] = []
+    for _ in range(settings.epochs):
+        order = th.from_numpy(rng.permutation(len(target)))
+        for chosen in order.split(settings.batch_size):
+            log_pi = log_probabilities(network, decisions.observation[chosen], decisions.mask[chosen])
+            loss = -(target[chosen] * log_pi).sum(1).mean()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            losses.append(loss.detach())
+    old = decisions.log_probability.exp()
+    regret = decisions.q.amax(1) - (old * decisions.q.nan_to_num(neginf=0)).sum(1)
+    entropy = -(old * decisions.log_probability).sum(1)
+    return {
+        "loss": float(th.stack(losses).mean()),
+        "regret": float(regret.mean()),
+        "entropy": float(entropy.mean()),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- the run
 
 
 class Run(runs.Run):
-    """A training run of PPO.
+    """A training run of PPO. It leaves `model.onnx`, the policy network for players without torch.
 
     Attributes:
-        model: the learner.
-        env: the games it learns from.
-        pool: the weights of the snapshots, if they are opponents.
+        network: the policy network.
+        critic: the training run of the critic; None if the critic is given.
+        updates: number of updates so far.
     """
 
     learner, unit, kind = "ppo", "decisions", Settings
-    fixed = ("preset", "folder", "rules", "games", "width", "planned", "seed")
-    packages = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
+    fixed: ClassVar[tuple[str, ...]] = (
+        "preset", "folder", "rules", "seed", "games", "steps", "width", "planned", "critic", "critic_turns",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        # The opponents are set below, because some of them need the model, which needs the environment.
-        random = self.references["random"]
-        self.env = SelfPlayVecEnv(self.game, [random] * settings.games, settings.seed, settings.value())
-        self.model = make_model(settings, self.env)
-        self.past = copy.deepcopy(self.model.policy)
-        self.pool: list[dict[str, th.Tensor]] = []
-
-        past = round(settings.games * settings.past)
-        greedy = min(round(settings.games * settings.greedy), settings.games - past)
-        # With gamma 0 each decision stands for itself, so the decisions of all seats are learned from.
-        itself = Trained(self.model.policy, sample=True) if settings.gamma else None
-        opponents: dict[str, tuple[Policy | None, int]] = {
-            "itself": (itself, settings.games - past - greedy),
-            "snapshots": (Trained(self.past, sample=True), past),
-            "greedy": (self.references["greedy"], greedy),
-        }
-        self.env.opponents = [policy for policy, games in opponents.values() for _ in range(games)]
-        self.opponents = np.repeat(list(opponents), [games for _, games in opponents.values()])
-        self.model._last_obs = self.env.reset()
-        self.model._last_episode_starts = np.ones(settings.games, np.bool_)
+        th.set_num_threads(1)  # the order of sums would depend on the number of threads
+        th.manual_seed(settings.seed)
+        self.network = Network(settings.rules, settings.width, settings.plans)
+        self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
+        # The games of the critic have the seeds from seed << 32 on.
+        self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
+        self.updates = 0
+        self.critic: td.Run | None = None
+        if settings.critic == "learn":
+            self.critic = td.Run(critic_settings(settings))
+        else:
+            self.given = given_critic(settings)
 
     @property
-    def done(self) -> int:
-        """Decisions learned from."""
-        return int(self.model.num_timesteps)
+    def per_update(self) -> int:
+        """Decisions learned from in an update."""
+        return int(self.settings.games * self.settings.steps)
 
-    @property
-    def total(self) -> int:
-        """Decisions to learn from."""
-        return int(self.settings.decisions)
-
-    def policy(self) -> Trained:
+    def policy(self) -> Policy:
         """Return the policy of the network's most likely actions."""
-        return Trained(self.model.policy)
+        return NetworkPolicy(self.network)
 
     def train(self, progress: Callable[[Run], None]) -> None:
-        """Train to the end, see `runs.Run.train`."""
-        left = max(self.settings.decisions - self.model.num_timesteps, 0)
-        with _one_error():
-            self.model.set_logger(configure(str(self.folder), ["tensorboard"]))
-            try:
-                self.model.learn(left, _AfterUpdates(self, progress), reset_num_timesteps=False)
-            finally:
-                self.model.logger.close()
+        """Train to the last update, see `runs.Run.train`."""
+        with ThreadPoolExecutor(1) as beside, self.tensorboard():
+            while True:
+                self.after_update(progress)
+                if self.updates >= self.settings.updates:
+                    return
+                start = time.perf_counter()
+                value = self.critic.value if self.critic else self.given
+                numbers: dict[str, float] = {}
+                if not self.critic:
+                    numbers |= self.update(value)
+                elif self.settings.threads == 1:
+                    numbers |= self.update(value) | {"critic_loss": self.critic.update()}
+                else:
+                    criticism = beside.submit(self.critic.update)
+                    numbers |= self.update(value) | {"critic_loss": criticism.result()}
+                self.updates += 1
+                speed = self.per_update / (time.perf_counter() - start)
+                self.log(**{f"train/{name}": value for name, value in numbers.items()})
+                self.log(**{"time/decisions_per_second": speed})
 
-    def after_update(self, progress: Callable[[Run], None]) -> None:
-        """Run the due milestones, then prepare the next update."""
-        super().after_update(progress)
-        self.model.ent_coef = entropy(self.settings, self.model.num_timesteps)
-        # All random draws up to the next update follow from the seed and the number of decisions.
-        rng = np.random.default_rng([self.settings.seed, self.model.num_timesteps])
-        set_random_seed(int(rng.integers(1 << 32)))
-        if self.settings.past:
-            network_of(self.past).load_state_dict(self.pool[rng.integers(len(self.pool))])
-        self.env.rng = rng
-
-    def pass_milestone(self) -> None:
-        """Add the network to the pool, and measure it."""
-        if self.settings.past:
-            self.pool.append(self.weights())
-        super().pass_milestone()
-        for row in self.curve[-len(self.references) :]:
-            self.model.logger.record(f"strength/wins_against_{row.opponent}", row.wins / row.games)
-        self.model.logger.dump(self.model.num_timesteps)
+    def update(self, critic: Value) -> dict[str, float]:
+        """Play and learn once by a critic; return numbers for TensorBoard."""
+        settings, done = self.settings, self.updates / self.settings.updates
+        rng = np.random.default_rng([settings.seed, self.updates])
+        rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
+        decisions = play(self.network, self.game, self.state, critic, settings.steps, rng)
+        falling = max(1 - done, 0.1)
+        target = best_policy(decisions, falling * settings.penalty, falling * settings.entropy)
+        numbers = learn(self.network, self.optimizer, decisions, target, settings, rng)
+        return numbers | {"learning_rate": rate}
 
     def export(self) -> None:
         """Write the network as ONNX, for players without torch."""
-        export_onnx(self.folder, self.folder / "model.onnx")
-
-    def weights(self) -> dict[str, th.Tensor]:
-        """Return a copy of the network's weights in main memory."""
-        return {
-            name: weights.cpu().clone()
-            for name, weights in network_of(self.model.policy).state_dict().items()
-        }
+        files.write(self.folder / "model.onnx", to_onnx(self.network))
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
-        moments = self.model.policy.optimizer.state_dict()["state"]
         return {
-            "decisions": self.model.num_timesteps,
-            "updates": self.model._n_updates,
-            "network": self.weights(),
-            "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
-            "pool": self.pool,
-            "state": th.from_numpy(self.env.state.view(np.uint8)),
-            "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
+            "updates": self.updates,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict()["state"],
+            "state": th.from_numpy(self.state.view(np.uint8)),
+            "critic": self.critic.parts() if self.critic else None,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load a checkpoint, see `runs.Run.restore`."""
-        state = checkpoint.games(saved["state"], self.settings.rules)
-        if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
-            raise CheckpointError("state must only contain games at a decision")
-        network_of(self.model.policy).load_state_dict(saved["network"])
-        checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
-        self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["updates"]
-        for i, weights in enumerate(saved["pool"]):
-            checkpoint.check(f"pool.{i}", weights, self.weights())
-        self.pool = saved["pool"]
-        if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
-            self.pool = [saved["network"]]
-        self.env.state[:] = state
-        self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
-        self.model._last_obs = self.game.observe(self.env.state)
-        self.model._last_episode_starts = saved["starts"].numpy()
+        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
+        self.network.load_state_dict(saved["network"])
+        checkpoint.load_adam(self.optimizer, saved["optimizer"])
+        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        if self.critic:
+            self.critic.restore(saved["critic"])
+        self.updates = saved["updates"]
 
 
-def network_of(policy: Any) -> PathNetwork:
-    """Return the network of SB3's policy; it has all weights."""
-    network = policy.mlp_extractor
-    assert isinstance(network, PathNetwork)
-    return network
+def critic_settings(settings: Settings) -> td.Settings:
+    """Return the settings of the critic's training, those of `td` for as many updates as the network has."""
+    preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
+    games = max(settings.critic_turns // preset.turns, 1)
+    same = {name: getattr(settings, name) for name in ("folder", "seed", "rules", "updates")}
+    return dataclasses.replace(preset, games=games, threads=1, **same)
 
 
-class _AfterUpdates(BaseCallback):
-    """Calls the run between updates, and logs results by opponent."""
-
-    def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
-        super().__init__()
-        self.run, self.progress = run, progress
-        self.gained = np.zeros(run.settings.games)
-        self.ended = np.zeros(run.settings.games, np.int64)
-
-    def _on_rollout_start(self) -> None:
-        self.run.after_update(self.progress)
-        self.gained[:] = self.ended[:] = 0
-
-    def _on_training_end(self) -> None:
-        self.run.after_update(self.progress)
-
-    def _on_step(self) -> bool:
-        self.gained += [info.get("result", 0.0) for info in self.locals["infos"]]
-        self.ended += self.locals["dones"]
-        return True
-
-    def _on_rollout_end(self) -> None:
-        for name in np.unique(self.run.opponents[self.run.opponents != "itself"]):
-            games = self.run.opponents == name
-            if ended := self.ended[games].sum():
-                self.logger.record(f"selfplay/result_against_{name}", self.gained[games].sum() / ended)
-
-
-@contextmanager
-def _one_error() -> Iterator[None]:
-    """Keep TensorBoard's thread from printing an error that this thread raises too."""
-    hook, others = threading.excepthook, set(threading.enumerate())
-    threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
-    try:
-        yield
-    finally:
-        for thread in set(threading.enumerate()) - others:  # it is about to end
-            thread.join(timeout=1)
-        threading.excepthook = hook
+def given_critic(settings: Settings) -> Value:
+    """Load the value that `critic` names."""
+    policy = settings.policy("critic")
+    if not isinstance(policy, Planner):
+        why = "must be learn, or a policy that plans turns, such as td or td:FILE"
+        raise SettingError(f"critic {why}, got {settings.critic!r}")
+    return policy.value

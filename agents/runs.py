@@ -39,7 +39,7 @@ from agents.settings import SettingError, Settings, kept, read_settings
 from wotd_env import Game, files, make_policy
 from wotd_env.policy import Policy
 
-LEARNERS = {"ppo": "agents.ppo", "td": "agents.td"}
+LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 """The modules of the learners; the first one is the default."""
 
 REFERENCES = ("random", "greedy", "planner")
@@ -98,15 +98,23 @@ class Run:
 
     # ------------------------------------------------------------------------------------- what a learner defines
 
+    updates: int
+    """number of updates so far; settings.updates in all"""
+
+    @property
+    def per_update(self) -> int:
+        """Number of decisions or turns learned from in an update."""
+        raise NotImplementedError
+
     @property
     def done(self) -> int:
         """Number of decisions or turns learned from."""
-        raise NotImplementedError
+        return self.updates * self.per_update
 
     @property
     def total(self) -> int:
         """Number of decisions or turns to learn from."""
-        raise NotImplementedError
+        return int(self.settings.updates) * self.per_update
 
     def policy(self) -> Policy:
         """Return the policy that is measured."""

@@ -293,14 +293,9 @@ class Run(runs.Run):
         self.updates = 0
 
     @property
-    def done(self) -> int:
-        """Turns learned from."""
-        return int(self.updates * self.settings.games * self.settings.turns)
-
-    @property
-    def total(self) -> int:
-        """Turns to learn from."""
-        return int(self.settings.updates * self.settings.games * self.settings.turns)
+    def per_update(self) -> int:
+        """Turns learned from in an update."""
+        return int(self.settings.games * self.settings.turns)
 
     @property
     def value(self) -> LearnedValue:
@@ -319,18 +314,27 @@ class Run(runs.Run):
                 self.after_update(progress)
                 if self.updates >= self.settings.updates:
                     return
-                if not self.samples:
-                    self.samples.append(self.play(0, self.value))
                 start = time.perf_counter()
-                play = functools.partial(self.play, self.updates + 1, self.value)
-                playing = beside.submit(play) if self.settings.threads > 1 else None
-                loss = self.learn()
-                newest = playing.result() if playing else play()
-                self.samples = [*self.samples, newest][-self.settings.replay :]
-                self.updates += 1
+                loss = self.update(beside if self.settings.threads > 1 else None)
                 speed = self.settings.games * self.settings.turns / (time.perf_counter() - start)
                 rate = self.optimizer.param_groups[0]["lr"]
                 self.log(**{"train/loss": loss, "train/learning_rate": rate, "time/turns_per_second": speed})
+
+    def update(self, beside: ThreadPoolExecutor | None = None) -> float:
+        """Learn from the samples, and play the next ones; return the mean loss.
+
+        Args:
+            beside: plays at the same time, if it is given; the result is the same.
+        """
+        if not self.samples:
+            self.samples.append(self.play(0, self.value))
+        play = functools.partial(self.play, self.updates + 1, self.value)
+        playing = beside.submit(play) if beside else None
+        loss = self.learn()
+        newest = playing.result() if playing else play()
+        self.samples = [*self.samples, newest][-self.settings.replay :]
+        self.updates += 1
+        return loss
 
     def play(self, number: int, value: LearnedValue) -> Samples:
         """Play the turns of an update."""

@@ -1,0 +1,232 @@
+"""Two layers of PPO's network, which score actions: by the kept dice, and by the ends of the turn.
+
+`KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value,
+by the position that it leaves (`Afterstates`). The turn planner, see `agents.holds`, computes the values of holds from
+them, exactly and with gradients. Moves and swaps, an equilibrium and a pass have the values of their ends.
+
+The possible ends (R3, R5, R6, R14) are read from the observation here, because all rolls to come need them. A test
+compares them with the engine. Ends that powers add are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch as th
+from torch import nn
+from torch.nn.functional import pad
+
+from agents.holds import IMPOSSIBLE, planned_holds
+from wotd_env.core.actions import PAIRS, Action, pairs
+from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
+from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.planning.learned import LEAD
+
+AFTER = 32
+"""Units of the hidden layer for positions after the turn."""
+
+SCALE = 10.0
+"""Scale of the values of ends, so that they soon tell holds apart."""
+
+PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM
+"""Number of actions without a path."""
+
+
+COUNTS = DICE + 1
+"""Numbers of dice that show a face: 0 to 5."""
+
+
+class KeptDice(nn.Module):
+    """Scores of holds: sums of numbers for the kept dice of each face, of all faces, and for the different elements."""
+
+    held: th.Tensor  # (32, 5): whether a hold keeps a die
+    number: th.Tensor  # (6,): 0..5
+    die: th.Tensor  # (5, 1): 0..4
+    offset: th.Tensor  # (8,): the first score of each face, of all dice and of the elements
+
+    def __init__(self) -> None:
+        super().__init__()
+        holds = (np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE)) & 1
+        self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
+        self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
+        self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
+
+    def forward(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
+        """Return the scores of the holds, (N, 32).
+
+        Args:
+            dice: (N, 6, 6), the number of dice that show each face, one-hot.
+            scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
+        """
+        up_to = (dice @ self.number).cumsum(1)[:, None] > self.die
+        shows = up_to.to(dice.dtype)  # (N, 5, 6): 1 if a die shows this face or a lower one
+        shows = th.cat([shows[..., :1], shows[..., 1:] - shows[..., :-1]], 2)
+        kept = self.held @ shows  # (N, 32, 6)
+        elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)
+        index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
+        return scores.gather(1, index.flatten(1)).reshape(len(dice), NUM_HOLDS, -1).sum(2)
+
+
+class Afterstates(nn.Module):
+    """The values of the ends of a turn for the observer, by the positions that they leave.
+
+    As in `wotd_env.planning.learned`, the pieces of the observer and another player on a path select a row. The rows
+    are added up over the paths. A move or swap exchanges the rows of one path. The standing selects one more row: the
+    observer's numbered pieces, the most of any other player, and the observer's lead in points.
+
+    Args:
+        rules: the rules of the game.
+        of_path: numbers that describe a path, without dice.
+        of_board: numbers that describe the game, without paths and dice.
+        width: units of the first layer.
+    """
+
+    others: th.Tensor  # (n - 1, 1): the first row of each other player
+    exchanged: th.Tensor  # (pairs, n): all seats, those of a pair exchanged
+    perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
+
+    def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
+        super().__init__()
+        self.plain, self.spaces = rules.spaces, rules.spaces + NUMBERED + 1
+        self.rows = nn.Embedding((rules.players - 1) * self.spaces**2, width)
+        self.standing = nn.Embedding((PATHS + 1) ** 2 * (2 * LEAD + 1), width)
+        for rows in (self.rows, self.standing):
+            nn.init.normal_(rows.weight, std=0.3)
+        self.again = nn.Parameter(th.zeros(width))
+        self.path, self.board = nn.Linear(of_path, width), nn.Linear(of_board, width)
+        self.hidden, self.direct = nn.Linear(width, AFTER), nn.Linear(width, 1)
+        self.out = nn.Linear(AFTER, 1, bias=False)
+        nn.init.normal_(self.out.weight, std=0.05)
+
+        exchanged = np.tile(np.arange(rules.players), (pairs(rules.players), 1))
+        for seats, pair in zip(exchanged, PAIRS[rules.players], strict=False):
+            seats[pair] = pair[::-1]
+        perfect = np.arange(PATHS * (DICE + len(exchanged)) + 2) // PATHS == DICE - 1
+        self.register_buffer("others", self.spaces * th.arange(rules.players - 1)[:, None], persistent=False)
+        self.register_buffer("exchanged", th.from_numpy(exchanged), persistent=False)
+        self.register_buffer("perfect", th.tensor(perfect[:, None], dtype=th.float32), persistent=False)
+
+    def forward(
+        self, at: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, free: th.Tensor
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+        """Return values of ends, possible or not.
+
+        These are, by path, moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); an equilibrium and a pass, (N, 1).
+
+        Args:
+            at: int64 (N, n, 5), the spaces of all pieces.
+            of_path: (N, 5, ...).
+            of_board: (N, ...).
+            free: (N, 5, 5), see `Planned.free`.
+        """
+        steps = th.arange(DICE + 1, device=at.device)[:, None, None]
+        mine = (at[:, None, :1] + steps).clamp(max=self.spaces - 1)
+        moved = th.cat([mine, at[:, None, 1:].expand(-1, DICE + 1, -1, -1)], 2)
+        after = th.cat([moved, at[:, self.exchanged]], 1)  # (N, 6 + pairs, n, 5), the first one unchanged
+
+        rows = self.rows((self.others + after[:, :, 1:]) * self.spaces + after[:, :, :1]).sum(2)
+        rest = self.path(of_path).sum(1) + self.board(of_board)
+        x = self.ends(rows, free) + self.standing(self.standings(after, free))
+        x = (x + rest[:, None] + self.perfect * self.again).relu()
+        values = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
+        by_path = values[:, :-2].unflatten(1, (-1, PATHS)).transpose(1, 2)
+        return by_path[..., :DICE], by_path[..., DICE:], values[:, -2:-1], values[:, -1:]
+
+    def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
+        """Return sums over the paths at each end, (N, E, k), of (N, 6 + pairs, 5, k) by the change on a path."""
+        passed = of_path[:, :1].sum(2)
+        change = of_path[:, 1:] - of_path[:, :1]
+        advanced = passed + (free[:, :, :1] * change[:, 0]).sum(1, keepdim=True)
+        return th.cat([passed + change.flatten(1, 2), advanced, passed], 1)
+
+    def standings(self, after: th.Tensor, free: th.Tensor) -> th.Tensor:
+        """Return the rows for the standing at each end, int64 (N, E).
+
+        Args:
+            after: int64 (N, 6 + pairs, n, 5), the spaces of all pieces by the change on their path.
+            free: as for `forward`.
+        """
+        points = (after - self.plain).clamp(min=0).transpose(2, 3)
+        score = self.ends(points, free.long())
+        numbered = self.ends((points > 0).long(), free.long())
+        lead = (score[..., 0] - score[..., 1:].amax(2)).clamp(-LEAD, LEAD) + LEAD
+        return (numbered[..., 0] * (PATHS + 1) + numbered[..., 1:].amax(2)) * (2 * LEAD + 1) + lead
+
+
+class Planned(nn.Module):
+    """Scores of all actions by the ends of the turn, to be added to the logits.
+
+    Args:
+        rules: the rules of the game.
+        of_path: numbers that describe a path, without dice.
+        of_board: numbers that describe the game, without paths and dice.
+        width: units of the first layer.
+    """
+
+    ranks: th.Tensor  # (5, 6): the number of a roll is the sum of its dice's
+    number: th.Tensor  # (6,): 0..5
+    die: th.Tensor  # (5, 1): 0..4
+    space: th.Tensor  # (S + 6,): 0..S + 5
+    seats: th.Tensor  # (2, pairs): the two seats of every pair
+
+    def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
+        super().__init__()
+        self.rules = rules
+        self.afterstates = Afterstates(rules, of_path, of_board, width)
+        ranks, seats = NUMBER_PARTS[:, : DRAGON + 1], PAIRS[rules.players, : pairs(rules.players)].T
+        space = th.arange(rules.spaces + NUMBERED + 1, dtype=th.float32)
+        self.register_buffer("ranks", th.tensor(ranks.astype(np.int64)), persistent=False)
+        self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
+        self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        self.register_buffer("space", space, persistent=False)
+        self.register_buffer("seats", th.tensor(seats.astype(np.int64)), persistent=False)
+
+    def forward(
+        self, part: dict[str, th.Tensor], of_path: th.Tensor, of_board: th.Tensor
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+        """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
+
+        Args:
+            part: the parts of the observation, (N, ...) each.
+            of_path: (N, 5, ...).
+            of_board: (N, ...).
+        """
+        n = len(of_path)
+        pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
+        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        free = self.free(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces))
+        at = (pieces @ self.space).long()
+        moved, swapped, advanced, passed = self.afterstates(at, of_path, of_board, free)
+        moved = moved.masked_fill(free == 0, IMPOSSIBLE)
+        swapped = swapped.masked_fill(self.still(pieces, part["colors"]), IMPOSSIBLE)
+        best_swap = swapped.amax(2, keepdim=True)
+        ends = th.cat([moved, best_swap], 2).flatten(1)
+        ends = th.cat([ends, advanced, best_swap.amax(1), passed], 1)
+        rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
+        holds = planned_holds(ends, self.roll_numbers(dice), rerolls.long())
+        shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
+        moves = pad(moved.gather(2, shown[..., None]), (0, 2))
+        before = Action.PASS - Action.EQUILIBRIUM
+        pathless = pad(advanced, (0, PATHLESS - 1)) + pad(passed, (before, PATHLESS - 1 - before))
+        return holds, moves, swapped, pathless
+
+    def free(self, pieces: th.Tensor, dead: th.Tensor) -> th.Tensor:
+        """Return whether the observer's piece finds an empty space 1 to 5 spaces on (R3), (N, 5 paths, 5)."""
+        taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
+        taken[:, :, : self.rules.spaces] += dead
+        mine = pieces[:, 0, :, : self.rules.spaces + 1]  # on a plain space, or off the board
+        ahead = taken.unfold(2, DICE, 1)  # (N, 5, S + 1, 5): the five spaces after each of those
+        return (mine[..., None] * (1 - ahead)).sum(2)
+
+    def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
+        """Return whether one of a pair of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
+        still = pieces[..., 0]  # not on the board
+        if self.rules.immunity:
+            still = still + colors.reshape(still.shape)
+        return (still[:, self.seats[0]] + still[:, self.seats[1]] > 0).transpose(1, 2)
+
+    def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
+        """Return the numbers of rolls, int64 (N,); dice (N, 6, 6), the number of dice that show each face, one-hot."""
+        up_to = (dice @ self.number).cumsum(1)[:, None]  # how many dice show each face or a lower one
+        faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
+        return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)

@@ -1,0 +1,124 @@
+"""A trained policy network as a policy in this process, and as an ONNX file for players without torch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import onnx
+import torch as th
+from numpy.typing import NDArray
+from torch import nn
+
+from wotd_env import Game, Rules
+from wotd_env.core.state import States
+from wotd_env.policies.onnx import ENCODING, RULES
+from wotd_env.policy import check_made_for, seen_in
+
+LARGE = 64
+"""Size of the integer tables that are stored in 16 bits, at least."""
+
+
+class NetworkPolicy:
+    """The policy of a network's most likely actions; with `sample` it draws actions by their probabilities.
+
+    Args:
+        network: a network of `agents.ppo`: observations, float (N, D), to logits (N, A) and anything else. Its
+            attribute `rules` contains the rules that it is made for.
+        sample: draw actions.
+    """
+
+    def __init__(self, network: Any, sample: bool = False) -> None:
+        self.network, self.sample = network, sample
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `wotd_env.Policy`.
+
+        Raises:
+            ValueError: if the network was made for other rules.
+        """
+        self.check_rules(game.rules)
+        game = seen_in("one_hot", game)
+        observation, mask = (
+            th.from_numpy(game.observe(state)).float(),
+            th.from_numpy(game.legal_actions(state)),
+        )
+        with th.no_grad():
+            device = next(self.network.parameters()).device
+            logits = self.network(observation.to(device))[0].cpu().masked_fill(mask == 0, -np.inf).numpy()
+        if self.sample:  # the largest of logit + Gumbel noise is a draw from the distribution
+            logits = logits + rng.gumbel(size=logits.shape)
+        action: NDArray[np.int64] = logits.argmax(1)
+        return action
+
+    def check_rules(self, rules: Rules) -> None:
+        """Raise ValueError unless the network was made for these rules."""
+        check_made_for("the network", self.network.rules, rules)
+
+
+class _Logits(nn.Module):
+    """The exported function: from observation and mask to masked logits."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: th.Tensor, action_mask: th.Tensor) -> th.Tensor:
+        logits: th.Tensor = self.network(observation.float())[0]
+        return logits.masked_fill(action_mask == 0, th.finfo(th.float32).min)
+
+
+def to_onnx(network: Any) -> bytes:
+    """Return a network as ONNX.
+
+    The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A),
+    with the smallest float for illegal actions. N is free. The metadata contain the rules and the encoding.
+    """
+    game = Game(network.rules)
+    batch = th.export.Dim("batch")
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns about itself
+        log.setLevel(logging.ERROR)
+        try:
+            program = th.onnx.export(
+                _Logits(network).eval(),
+                tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
+                input_names=["observation", "action_mask"],
+                output_names=["logits"],
+                dynamic_shapes=({0: batch}, {0: batch}),
+                verbose=False,
+            )
+        finally:
+            log.setLevel(level)
+    assert program is not None
+    model = program.model_proto
+    shrink(model.graph)
+    model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
+    model.metadata_props.add(key=ENCODING, value="one_hot")
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def shrink(graph: onnx.GraphProto) -> None:
+    """Remove descriptions, which contain paths of this machine, and store large integer tables in 16 bits."""
+    del graph.value_info[:]
+    for node in graph.node:
+        node.ClearField("doc_string")
+        del node.metadata_props[:]
+    widened = []
+    for table in graph.initializer:
+        del table.metadata_props[:]
+        numbers = onnx.numpy_helper.to_array(table)
+        if numbers.dtype == np.int64 and numbers.size >= LARGE and abs(numbers).max() < 2**15:
+            name = table.name
+            table.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.int16), f"{name}_small"))
+            widened.append(onnx.helper.make_node("Cast", [table.name], [name], to=onnx.TensorProto.INT64))
+    nodes = [*widened, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)

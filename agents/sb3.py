@@ -1,0 +1,355 @@
+"""MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
+
+This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. One seat of
+each game learns. The current network plays the other seats; in a share of the games earlier snapshots of it, or
+`greedy`, play them. A snapshot is added to the pool at every milestone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch as th
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.type_aliases import Schedule
+from stable_baselines3.common.utils import LinearSchedule, set_random_seed
+from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
+
+from agents import checkpoint, runs, settings
+from agents.player import NetworkPolicy, to_onnx
+from agents.ppo import Network
+from agents.selfplay import SelfPlayVecEnv
+from agents.settings import NamesNoCode, SettingError
+from wotd_env import Rules, files
+from wotd_env.core.arguments import check_integer
+from wotd_env.policy import Policy
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """Train MaskablePPO of Stable-Baselines3 by self-play, rewarded by results only: a baseline for other algorithms.
+
+    Ctrl-C saves the run after the current update; --resume continues it.
+    """
+
+    preset: Literal["quick"] = "quick"
+    """Defaults of the other settings: quick takes 5 minutes of one core."""
+
+    updates: int = 116
+    """Updates of the network; each plays games and takes gradient steps."""
+
+    games: int = 256
+    """Games played side by side."""
+
+    steps: int = 64
+    """Decisions of the learner in each game in an update."""
+
+    past: float = 0.25
+    """Share of the games against snapshots; another snapshot is drawn after every update."""
+
+    greedy: float = 0.0
+    """Share of the games against greedy. The other games are against the current network."""
+
+    width: int = 64
+    """Units of the network's hidden layers."""
+
+    gamma: float = 1.0
+    """Discount per decision."""
+
+    learning_rate: float = 1e-3
+    """Learning rate of Adam at the start; it falls linearly to 0."""
+
+    batch_size: int = 1024
+    """Decisions in a gradient step."""
+
+    epochs: int = 3
+    """Passes over the decisions in an update."""
+
+    gae_lambda: float = 0.9
+    """Lambda of generalized advantage estimation, per decision."""
+
+    entropy: float = 0.003
+    """Weight of the entropy bonus."""
+
+    clip: float = 0.2
+    """Clip range of PPO's probability ratio."""
+
+    threads: int = 1
+    """Threads of torch. Another number changes the order of sums, and so the network."""
+
+    device: NamesNoCode = "cpu"
+    """Device of the network: cpu, cuda or another device of torch. Another device gives another network."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check("preset", self.preset == "quick", "must be quick")
+        self.check_counts("updates", "games", "steps", "width", "epochs", "threads")
+        self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
+        self.check_positive("learning_rate")
+        self.check("gamma", self.gamma > 0, "must be positive, because only the end of a game is rewarded")
+        self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
+        self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
+        rollout = self.games * self.steps
+        check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")
+        self.check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
+
+
+PRESETS = {"quick": Settings()}
+
+
+class ActorCritic(nn.Module):
+    """The network of `agents.ppo` with a value head, in the form that SB3's policies expect."""
+
+    def __init__(self, rules: Rules, width: int) -> None:
+        super().__init__()
+        self.network, self.value = Network(rules, width), nn.Linear(2 * width, 1)
+
+    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the logits (N, A) and the value (N, 1) of observations, float (N, D)."""
+        logits, game = self.network(observation)
+        return logits, self.value(game)
+
+    def forward_actor(self, observation: th.Tensor) -> th.Tensor:
+        """Return the logits only."""
+        return self.forward(observation)[0]
+
+    def forward_critic(self, observation: th.Tensor) -> th.Tensor:
+        """Return the value only."""
+        return self.forward(observation)[1]
+
+
+class PathPolicy(MaskableActorCriticPolicy):
+    """SB3's maskable policy with an `ActorCritic` in place of its MLPs.
+
+    Args:
+        rules: the rules of the game.
+        width: units of the hidden layers.
+        *args: as for SB3's policy.
+        **kwargs: as for SB3's policy.
+    """
+
+    def __init__(self, *args: Any, rules: Rules, width: int = 64, **kwargs: Any) -> None:
+        self.rules, self.width = rules, width
+        super().__init__(*args, **kwargs)
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        self.mlp_extractor = ActorCritic(self.rules, self.width)  # type: ignore[assignment]
+        self.action_net = self.value_net = nn.Identity()  # type: ignore[assignment]
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return super()._get_constructor_parameters() | {"rules": self.rules, "width": self.width}
+
+
+def device_of(name: str) -> th.device:
+    """Return a device of torch after a trial.
+
+    Raises:
+        SettingError: if it does not work.
+    """
+    try:
+        number = th.zeros((), device=name)
+        number.item()
+    except Exception as error:  # torch raises almost any kind
+        why = str(error).splitlines()[0]
+        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
+    return number.device
+
+
+def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
+    """Return an untrained network with its learning algorithm in `env`.
+
+    The next `env.reset()` begins games that no other seed has. Sets the number of torch's threads, because sums depend
+    on it. On a GPU, torch is set to deterministic operations.
+
+    Raises:
+        SettingError: if the device does not work.
+    """
+    th.set_num_threads(settings.threads)
+    device = device_of(settings.device)
+    if device.type != "cpu":
+        th.use_deterministic_algorithms(True)
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it then
+    model = MaskablePPO(
+        PathPolicy,
+        env,
+        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
+        n_steps=settings.steps,
+        batch_size=settings.batch_size,
+        n_epochs=settings.epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        ent_coef=settings.entropy,
+        clip_range=settings.clip,
+        policy_kwargs={"rules": settings.rules, "width": settings.width},
+        seed=settings.seed,
+        device=device,
+    )
+    # SB3 seeds the games with the seed itself: game i + 1 of one seed would be game i of the next.
+    env.seed(settings.seed << 32)
+    return model
+
+
+class Run(runs.Run):
+    """A training run of MaskablePPO. It leaves `model.onnx`, the network for players without torch.
+
+    Attributes:
+        model: the learner of SB3.
+        env: the games it learns from.
+        pool: the weights of the snapshots, if they are opponents.
+    """
+
+    learner, unit, kind = "sb3", "decisions", Settings
+    fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
+    packages: ClassVar[tuple[str, ...]] = (
+        "numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib",
+    )  # fmt: skip
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        # The opponents are set below, because some of them need the model, which needs the environment.
+        self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
+        self.model = make_model(settings, self.env)
+        self.past = copy.deepcopy(self.network)
+        self.pool: list[dict[str, th.Tensor]] = []
+        past = round(settings.games * settings.past)
+        greedy = min(round(settings.games * settings.greedy), settings.games - past)
+        itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
+        self.env.opponents = [
+            *[itself] * (settings.games - past - greedy),
+            *[snapshots] * past,
+            *[self.references["greedy"]] * greedy,
+        ]
+        self.model._last_obs = self.env.reset()
+        self.model._last_episode_starts = np.ones(settings.games, np.bool_)
+
+    @property
+    def network(self) -> Network:
+        """The policy network."""
+        return self.actor_critic.network
+
+    @property
+    def actor_critic(self) -> ActorCritic:
+        """The policy network with its value head."""
+        module: Any = self.model.policy.mlp_extractor
+        assert isinstance(module, ActorCritic)
+        return module
+
+    @property
+    def per_update(self) -> int:
+        """Decisions learned from in an update."""
+        return int(self.settings.games * self.settings.steps)
+
+    @property
+    def updates(self) -> int:
+        """Number of updates so far."""
+        return int(self.model.num_timesteps // self.per_update)
+
+    def policy(self) -> Policy:
+        """Return the policy of the network's most likely actions."""
+        return NetworkPolicy(self.network)
+
+    def train(self, progress: Callable[[Run], None]) -> None:
+        """Train to the end, see `runs.Run.train`."""
+        with self.tensorboard():
+            self.model.set_logger(Logger(None, [_Board(self)]))
+            self.model.learn(
+                max(self.total - self.done, 0), _AfterUpdates(self, progress), reset_num_timesteps=False
+            )
+
+    def after_update(self, progress: Callable[[Run], None]) -> None:
+        """Run the due milestones, then prepare the next update."""
+        super().after_update(progress)
+        # All random draws up to the next update follow from the seed and the number of decisions.
+        rng = np.random.default_rng([self.settings.seed, self.done])
+        set_random_seed(int(rng.integers(1 << 32)))
+        if self.settings.past:
+            self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
+        self.env.rng = rng
+
+    def pass_milestone(self) -> None:
+        """Add the network to the pool, and measure it."""
+        if self.settings.past:
+            self.pool.append(in_main_memory(self.network))
+        super().pass_milestone()
+
+    def export(self) -> None:
+        """Write the network as ONNX, for players without torch."""
+        files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
+
+    def parts(self) -> dict[str, Any]:
+        """Return the learner's part of a checkpoint."""
+        moments = self.model.policy.optimizer.state_dict()["state"]
+        return {
+            "decisions": self.done,
+            "steps": self.model._n_updates,
+            "network": in_main_memory(self.network),
+            "value": in_main_memory(self.actor_critic.value),
+            "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
+            "pool": self.pool,
+            "state": th.from_numpy(self.env.state.view(np.uint8)),
+            "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
+        self.network.load_state_dict(saved["network"])
+        self.actor_critic.value.load_state_dict(saved["value"])
+        checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
+        self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["steps"]
+        for i, weights in enumerate(saved["pool"]):
+            checkpoint.check(f"pool[{i}]", weights, saved["network"])
+        self.pool = saved["pool"]
+        if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
+            self.pool = [saved["network"]]
+        self.env.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
+        self.model._last_obs = self.game.observe(self.env.state)
+        self.model._last_episode_starts = saved["starts"].numpy()
+
+
+def in_main_memory(module: nn.Module) -> dict[str, th.Tensor]:
+    """Return a copy of the weights in main memory."""
+    return {name: weights.cpu().clone() for name, weights in module.state_dict().items()}
+
+
+class _Board(KVWriter):
+    """Writes SB3's numbers with the run's own."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        self.run.log(**{name: value for name, value in key_values.items() if isinstance(value, int | float)})
+
+    def close(self) -> None:
+        """The run closes its own writer."""
+
+
+class _AfterUpdates(BaseCallback):
+    """Calls the run between updates."""
+
+    def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
+        super().__init__()
+        self.run, self.progress = run, progress
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        self.run.after_update(self.progress)
+
+    def _on_training_end(self) -> None:
+        self.run.after_update(self.progress)
