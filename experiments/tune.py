@@ -37,14 +37,21 @@ with needed_for("a sweep", "tune"):
 RANGES = {
     "ppo": {
         "learning_rate": tune.loguniform(1e-3, 1e-2),
-        "entropy": tune.loguniform(0.03, 0.5),
-        "epochs": tune.randint(1, 7),
+        "entropy": tune.loguniform(3e-3, 5e-2),
+        "penalty": tune.loguniform(3e-3, 5e-2),
+        "epochs": tune.randint(1, 5),
     },
     "td": {
         "learning_rate": tune.loguniform(1e-3, 1e-2),
         "td_lambda": tune.uniform(0.5, 1.0),
         "explore": tune.loguniform(0.01, 0.2),
         "replay": tune.randint(2, 17),
+    },
+    "sb3": {
+        "learning_rate": tune.loguniform(3e-4, 3e-3),
+        "entropy": tune.loguniform(1e-3, 3e-2),
+        "gae_lambda": tune.uniform(0.8, 1.0),
+        "epochs": tune.randint(1, 7),
     },
 }
 """The distributions of the settings that are drawn, by learner."""

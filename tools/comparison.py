@@ -2,9 +2,8 @@
 
 Every point of a curve is graded by games against perfect play. The runs are in runs/comparison. After an
 interruption the same command continues, and finished runs are kept. Each run uses one core. Commands with different
---methods may run in parallel, but `td` must be finished before the methods that use its value. A command with all
-methods writes the page; other commands print their table. Runs with other settings are refused. After a change of a
-learner, remove runs/comparison.
+--methods may run in parallel. A command with all methods writes the page; other commands print their table. Runs with
+other settings are refused. After a change of a learner, remove runs/comparison.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rich.console import Console
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents import ppo
+from agents import sb3
 from agents.checkpoint import CheckpointError
 from agents.evaluate import FINAL
 from agents.runs import LEARNERS, Stopped, continued, stopping
@@ -45,8 +44,7 @@ class Method(NamedTuple):
 
     words: str
     learner: str
-    """of `train.py`"""
-    preset: str
+    """of `train.py`; its preset is quick"""
     changes: dict[str, Any]
     """settings that differ from the preset"""
     masked: bool = True
@@ -55,17 +53,15 @@ class Method(NamedTuple):
 
 GREEDY = {"past": 0.0, "greedy": 1.0}
 METHODS = {
-    "td": Method("TD(lambda), self-play", "td", "quick", {}),
-    "ppo-td": Method(
-        "PPO, self-play, credits by what TD(lambda) has learnt", "ppo", "quick", {"credit": "td"}
+    "td": Method("TD(lambda), self-play", "td", {}),
+    "ppo": Method("PPO, self-play", "ppo", {}),
+    "ppo-planner": Method(
+        "PPO, self-play, the critic is the value of `planner`", "ppo", {"critic": "planner"}
     ),
-    "ppo-planner": Method("PPO, self-play, credits by `planner`", "ppo", "quick", {"credit": "planner"}),
-    "ppo-off": Method(
-        "PPO, self-play, no credits", "ppo", "quick", {"credit": "none", "gamma": 1.0, "gae_lambda": 0.9}
-    ),
-    "ppo-none": Method("PPO, self-play, no credits, settings of `rules`", "ppo", "rules", {}),
-    "ppo-greedy": Method("PPO against `greedy`, no credits, settings of `rules`", "ppo", "rules", GREEDY),
-    "ppo-unmasked": Method("the same without masks", "ppo", "rules", GREEDY, masked=False),
+    "ppo-off": Method("PPO, self-play, without planned scores", "ppo", {"planned": "off"}),
+    "sb3": Method("MaskablePPO of SB3, self-play", "sb3", {}),
+    "sb3-greedy": Method("MaskablePPO of SB3 against `greedy`", "sb3", GREEDY),
+    "sb3-unmasked": Method("PPO of SB3 against `greedy`, without masks", "sb3", GREEDY, masked=False),
 }
 
 
@@ -80,14 +76,23 @@ class Scale(NamedTuple):
 
 
 # One thread each: several threads would spend processor time waiting for each other.
-FULL = Scale(3, 1000, {"td": {"milestones": 30, "threads": 1}, "ppo": {"milestones": 15}})
+FULL = Scale(
+    3,
+    1000,
+    {
+        "td": {"milestones": 30, "threads": 1},
+        "ppo": {"milestones": 30, "threads": 1},
+        "sb3": {"milestones": 15},
+    },
+)
+TINY = {"games": 16, "batch_size": 32, "threads": 1}
 QUICK = Scale(
     2,
     20,
     {
-        "td": {"updates": 3, "games": 32, "turns": 4, "batches": 3, "batch_size": 32, "milestones": 3}
-        | {"threads": 1},
-        "ppo": {"decisions": 512, "games": 16, "steps": 16, "batch_size": 64, "width": 8, "milestones": 2},
+        "td": TINY | {"updates": 3, "turns": 4, "batches": 3, "milestones": 3},
+        "ppo": TINY | {"updates": 2, "steps": 4, "width": 8, "critic_turns": 64, "milestones": 2},
+        "sb3": TINY | {"updates": 2, "steps": 16, "width": 8, "milestones": 2},
     },
 )
 
@@ -105,11 +110,8 @@ class Point(NamedTuple):
 
 def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Path) -> Any:
     """Return the settings of a run."""
-    preset = importlib.import_module(LEARNERS[method.learner]).PRESETS[method.preset]
+    preset = importlib.import_module(LEARNERS[method.learner]).PRESETS["quick"]
     changes = {**method.changes, **scale.changes[method.learner]}
-    if changes.get("credit") == "td":
-        # The value trained here: the package may have no learned value for this board.
-        changes["credit"] = str(folder.with_name(f"td-{seed}"))
     rules = Rules(spaces=spaces)
     # The measurements of the learner are not used here, and would count as training time.
     return replace(preset, rules=rules, seed=seed, folder=folder, milestone_games=rules.players, **changes)
@@ -169,23 +171,19 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
 
 
 class _Graded(BaseCallback):
-    """Adds points to a curve, evenly spread over the training, and reduces the entropy bonus.
+    """Adds points to a curve, evenly spread over the training. Their seconds do not contain the earlier grading."""
 
-    The seconds of a point do not contain the earlier grading.
-    """
-
-    def __init__(self, curve: Curve, settings: ppo.Settings) -> None:
+    def __init__(self, curve: Curve, settings: sb3.Settings, total: int) -> None:
         super().__init__()
-        self.curve, self.settings, self.began = curve, settings, time.process_time()
+        self.curve, self.began = curve, time.process_time()
+        self.milestones, self.total = settings.milestones, total
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
-        done = self.num_timesteps / self.settings.decisions
         assert isinstance(self.model, MaskablePPO)
-        self.model.ent_coef = ppo.entropy(self.settings, self.num_timesteps)
-        if min(done, 1) * self.settings.milestones >= len(self.curve.points):
+        if self.num_timesteps * self.milestones >= len(self.curve.points) * self.total:
             seconds = time.process_time() - self.began
             self.curve.add(seconds, Trained(self.model.policy))
             self.began = time.process_time() - seconds
@@ -193,14 +191,15 @@ class _Graded(BaseCallback):
     _on_training_end = _on_rollout_start
 
 
-def train_unmasked(settings: ppo.Settings, curve: Curve) -> None:
-    """Train the network of PPO from the start in the vector environment, where an illegal action loses."""
+def train_unmasked(settings: sb3.Settings, curve: Curve) -> None:
+    """Train the network of sb3 from the start in the vector environment, where an illegal action loses."""
     curve.points = []
-    rules = {"spaces": settings.rules.spaces}
-    model = ppo.make_model(settings, SB3VecEnv(settings.games, opponents="greedy", **rules))
+    total = settings.updates * settings.games * settings.steps
+    envs = SB3VecEnv(settings.games, opponents="greedy", spaces=settings.rules.spaces)
+    model = sb3.make_model(settings, envs)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*a game is lost by an illegal action")
-        model.learn(settings.decisions, _Graded(curve, settings), use_masking=False)
+        model.learn(total, _Graded(curve, settings, total), use_masking=False)
 
 
 def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> str:
@@ -224,9 +223,8 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
     return "\n\n".join(
         (
             f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
-            "without grading; the training of the value that pays credits is counted under TD(lambda) only. The last "
-            "column is the widest 95 % interval of a single run. A share is one half minus half of the regret of a "
-            "game, so it may be negative if nearly every game is lost.",
+            "without grading. The last column is the widest 95 % interval of a single run. A share is one half minus "
+            "half of the regret of a game, so it may be negative if nearly every game is lost.",
             pages.table(head, rows, right=(1, 2, 3, 4, 5)),
             f"![Share against perfect play over processor time]({PICTURE})",
         )
@@ -269,24 +267,17 @@ def compare(
     Raises:
         Stopped, KeyboardInterrupt: if it is interrupted.
         FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
-        CheckpointError: if a run has other settings, or needs another run that is not finished.
+        CheckpointError: if a run has other settings.
     """
     table = Oracle().table(Game(Rules(spaces=spaces)))
     folder.mkdir(parents=True, exist_ok=True)
 
-    def curve_of(name: str, seed: int) -> tuple[Curve, Any]:
-        settings = settings_of(METHODS[name], scale, spaces, seed, folder / f"{name}-{seed}")
-        return Curve(folder / f"{name}-{seed}.json", table, scale.games, settings), settings
-
     curves: dict[str, list[list[Point]]] = {}
     for seed in range(scale.seeds):
         for name in names:
-            method = METHODS[name]
-            if method.changes.get("credit") == "td":
-                td, _ = curve_of("td", seed)
-                if not td.done:
-                    raise CheckpointError(f"{name} uses the value of td; finish that run first: {td.file}")
-            curve, settings = curve_of(name, seed)
+            method, run = METHODS[name], folder / f"{name}-{seed}"
+            settings = settings_of(method, scale, spaces, seed, run)
+            curve = Curve(run.with_suffix(".json"), table, scale.games, settings)
             if not curve.done:
                 console.print(f"{name}, seed {seed}")
                 if method.masked:

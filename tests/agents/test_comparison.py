@@ -1,4 +1,4 @@
-"""The comparison of ways to train: it goes on after interruptions, and writes what it has found."""
+"""The comparison of methods of training: interruption, grading, and the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kept(place: Path, run: str) -> dict[str, Any]:
     return content
 
 
-def test_the_comparison_goes_on_and_writes_table_and_picture(
+def test_an_interrupted_comparison_continues_and_writes_table_and_picture(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     learn, updates = td.Run.learn, 0
@@ -52,7 +52,7 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     assert "continue with the same command" in capsys.readouterr().err
     half = kept(place, "td-0")
     assert not half["done"]
-    assert len(half["points"]) == 2  # the round in progress is saved, and graded when it goes on
+    assert len(half["points"]) == 2  # the update in progress is saved, and graded after the interruption
     assert not (place / comparison.PICTURE).exists()
 
     assert comparison.main(command) == 0
@@ -69,9 +69,7 @@ def test_the_comparison_goes_on_and_writes_table_and_picture(
     assert (place / comparison.PICTURE).read_text() == picture
 
 
-def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_time_of_grading_is_not_counted_even_after_a_crash(place: Path, monkeypatch: pytest.MonkeyPatch):
     clock, grade = 0.0, analysis.grade
 
     def grade_slowly(*arguments: Any, **options: Any) -> Any:
@@ -86,37 +84,20 @@ def test_the_time_of_grading_is_not_counted_whatever_ends_the_run(
 
     monkeypatch.setattr("time.process_time", tick)
     monkeypatch.setattr(analysis, "grade", grade_slowly)
-    command = [
-        "--quick",
-        "--spaces",
-        "0",
-        "--into",
-        str(place),
-        "--seeds",
-        "1",
-        "--methods",
-        "td",
-        "ppo-unmasked",
-    ]
+    command = ["--quick", "--spaces", "0", "--into", str(place), "--seeds", "1"]
+    command += ["--methods", "td", "sb3-unmasked"]
     with monkeypatch.context() as patch:
         patch.setattr(td.Run, "learn", Mock(side_effect=MemoryError))  # cut off after the first grading
         with pytest.raises(MemoryError):
             comparison.main(command)
     assert len(kept(place, "td-0")["points"]) == 1
     assert comparison.main(command) == 0
-    for name in "td", "ppo-unmasked":
+    for name in "td", "sb3-unmasked":
         seconds = [point[0] for point in kept(place, f"{name}-0")["points"]]
         assert 0 < seconds[0] < seconds[-1] < 1000
 
 
-def test_what_learns_from_another_training_comes_after_it(place: Path, capsys: pytest.CaptureFixture[str]):
-    command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "ppo-td"]
-    assert comparison.main(command) == 2
-    assert "ppo-td uses the value of td" in capsys.readouterr().err
-    assert not (place / "comparison" / "0-quick" / "ppo-td-0").exists()
-
-
-def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_run_with_other_settings_is_not_resumed(place: Path, capsys: pytest.CaptureFixture[str]):
     folder = place / "comparison" / "0-quick"
     settings = comparison.settings_of(comparison.METHODS["td"], QUICK, 0, 0, folder / "td-0")
     td.Run.begin(dataclasses.replace(settings, explore=0.3))
@@ -126,7 +107,7 @@ def test_a_training_of_other_settings_is_not_gone_on_with(place: Path, capsys: p
 
 
 @pytest.mark.parametrize("change", ["games", "settings"])
-def test_a_finished_run_of_other_settings_is_not_shown(
+def test_a_finished_run_with_other_settings_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], change: str
 ):
     command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
@@ -142,7 +123,7 @@ def test_a_finished_run_of_other_settings_is_not_shown(
 
 
 @pytest.mark.parametrize("less", [["--quick"], ["--methods", "td"], ["--spaces", "0"]], ids=str)
-def test_the_page_is_written_by_the_whole_comparison_alone(
+def test_only_the_whole_comparison_writes_the_page(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], less: list[str]
 ):
     (place / "docs").mkdir()
@@ -160,7 +141,7 @@ def test_the_page_is_written_by_the_whole_comparison_alone(
 
 
 @pytest.mark.parametrize("seeds", ["0", "-1"])
-def test_no_seeds_are_no_comparison(seeds: str, capsys: pytest.CaptureFixture[str]):
+def test_seeds_must_be_positive(seeds: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         comparison.main(["--seeds", seeds])
     assert f"--seeds must be at least 1, got {seeds}" in capsys.readouterr().err
@@ -181,11 +162,11 @@ def test_every_method_is_trained_and_graded(place: Path):
             assert all(-20 < share < 55 for _, share, _ in curve["points"])
 
 
-def test_training_without_masks_works_by_the_threads_that_are_set(
+def test_training_without_masks_uses_the_number_of_threads_in_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(MaskablePPO, "learn", lambda *_, **__: None)
-    settings = comparison.settings_of(comparison.METHODS["ppo-unmasked"], QUICK, 0, 0, tmp_path)
+    settings = comparison.settings_of(comparison.METHODS["sb3-unmasked"], QUICK, 0, 0, tmp_path)
     no_table: Any = None  # nothing is graded
     before = th.get_num_threads()
     try:

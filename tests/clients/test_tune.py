@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 import ray
 
 from agents import td
+from agents.runs import LEARNERS
 from experiments import tune
 from tests.helpers.training import TINY_TD, arguments, contents, trained
 from wotd_env.planning import learned
@@ -35,13 +37,13 @@ def small_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_sweep_trains_ranks_and_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder, again = tmp_path / "sweep", tmp_path / "again"
     assert tune.main([*arguments(TINY_TD, folder), "--trials", "2"]) == 0
     one, other = sorted(folder.glob("learning_rate=*"))
     shown = capsys.readouterr().out
 
-    # A trial is what train.py does with its settings.
+    # A trial equals a run of train.py with its settings.
     drawn = dict(part.split("=") for part in one.name.split(","))
     assert drawn.keys() == tune.RANGES["td"].keys()
     values = {name: type(getattr(TINY_TD, name))(value) for name, value in drawn.items()}
@@ -50,11 +52,11 @@ def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.Cap
     result = json.loads((one / "result.json").read_text())
     assert result["planner"] == alone.measure(TINY_TD.final_games)["planner"]._asdict()
 
-    # The strongest is named.
+    # The strongest trial is named.
     best = shown.split("The strongest is the run")[1].split()[0]
     assert strength(Path(best)) == max(strength(one), strength(other))
 
-    # One that is finished is not repeated, one that was interrupted goes on.
+    # A finished trial is not repeated; an interrupted one is resumed.
     shutil.copytree(one, again / one.name)
     td.Run.begin(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name))
     assert tune.main([*arguments(TINY_TD, again), "--trials", "2"]) == 0
@@ -64,7 +66,7 @@ def test_a_sweep_trains_and_ranks_and_goes_on(tmp_path: Path, capsys: pytest.Cap
 
 
 def same_network(one: Path, other: Path) -> bool:
-    """Whether two runs have learnt the same."""
+    """Whether two runs have learned the same."""
     networks = (learned.load(folder / "value.npz").network for folder in (one, other))
     return all(map(np.array_equal, *networks))
 
@@ -89,3 +91,11 @@ def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         tune.main(["td", "--trials", "0"])
     assert "trials must be an integer of at least 1, got 0" in " ".join(capsys.readouterr().err.split())
+
+
+def test_every_learner_has_ranges_of_settings_that_it_has():
+    assert tune.RANGES.keys() == LEARNERS.keys()
+    for name, ranges in tune.RANGES.items():
+        settings = importlib.import_module(LEARNERS[name]).PRESETS["quick"]
+        for _ in range(20):  # all drawn values are allowed
+            dataclasses.replace(settings, **{key: drawn.sample() for key, drawn in ranges.items()})
