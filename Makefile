@@ -11,7 +11,7 @@ BIN := .venv/bin
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-train: .venv/.train ## train MaskablePPO by self-play and evaluate it (a few minutes)
+train: .venv/.train ## train PPO by self-play and evaluate it (a few minutes)
 	$(BIN)/python train.py $(ARGS)
 
 test: check ## run lint, type checks, import contracts and all tests except the slow ones
@@ -71,7 +71,7 @@ docs: .venv/.dev ## build the documentation site in docs/_build/html; run change
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
 
-comparison: .venv/.dev ## train in seven ways and write the comparison into docs/training.md (hours; trial: ARGS="--quick")
+comparison: .venv/.dev ## train by seven methods and write the comparison into docs/training.md (hours; trial: ARGS="--quick")
 	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from agents import checkpoint, export
+from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
 from agents.command import options as rule_options
 from agents.evaluate import in_percent
+from agents.player import to_onnx
 from agents.runs import LEARNERS, RESULT
+from agents.trained import load_network
 from tools import pages
 from wotd_env import Rules, files, models
 from wotd_env.planning import learned
@@ -36,23 +38,24 @@ OWN = {
 }
 """Settings that the command of a card does not list, or lists in its own way."""
 
-HEAD = """# Models in the box
+HEAD = """# Bundled models
 
-Trained networks that come with the package. `make_policy("td")` and the others pick the one for the rules at hand,
-and refuse rules that there is none for: these are for boards with 7 plain spaces, without immunity and without dead
-pieces, and `own` powers are for all colours. For other rules train one ([how](training.md)). No file of them runs
-code when it is read, and none needs torch.
+The package contains trained networks. `make_policy("td")` and `make_policy("ppo")` load the one for the rules at hand.
+These are rules with 7 plain spaces, without immunity and dead pieces; `own` powers include all colors. Other rules are
+refused: train a network for them ([how](training.md)). Reading a network runs no code and needs no torch.
 
 ```sh
 wotd arena td greedy planner --players 3
 ```
 
-Made by `python -m tools.models`. Shares of wins, with 95 % intervals, of games with every seat equally often, all
-other seats played by the opponent; with n players equals win 100/n %. They are of 4,000 games with each opponent for
-`ppo` and of 10,000 for `td`; [the ladder](ladder.md) has more games, and other ones. The time is processor time on
-one machine, measurements of strength on the way included. Networks of `td` were measured as they were trained, and
-are kept in half precision. `ppo` has not learnt from results alone: it was paid by what the value of `td` expects,
-whose training is not in its time ([credits](training.md#what-the-presets-learn-from)).
+The table is made by `python -m tools.models`. Win rates have 95 % intervals. Every seat is played equally often, and
+the opponent plays all other seats; n equal players win 100/n %. There are 4,000 games against each opponent for `ppo`
+and 10,000 for `td`; [the ladder](ladder.md) has more games. Times are processor time on one machine, with measurements
+of strength. Networks of `td` were measured in single precision and are stored in half precision.
+
+`ppo` was trained by a former version of `train.py`, in which the value of the bundled `td` rewarded every decision;
+the training of that value is not in its time. The network stays as it is. The same command now learns its critic
+itself ([training](training.md#ppo-python-trainpy)), so it trains another network.
 """
 
 
@@ -84,13 +87,13 @@ def put(run: Path, box: Path) -> Path:
             model for its players and powers.
         OSError: if it cannot be read.
     """
-    policy = str(checkpoint.load(run / CHECKPOINT).get("learner", "ppo"))
+    policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
     rules = Rules.from_dict(settings["rules"])
     check_made_for(f"the network in {run}", rules, models.rules_of(rules))
-    if policy not in LEARNERS:
-        raise ValueError(f"{run} must be a run of {' or '.join(LEARNERS)}")
+    if policy not in ("ppo", "td"):
+        raise ValueError(f"{run} must be a run of ppo or td, not of {policy}")
     if not (run / RESULT).is_file():
         raise ValueError(f"{run} is not finished: python train.py --resume {run}")
     with (run / "curve.csv").open(newline="") as lines:
@@ -111,7 +114,7 @@ def put(run: Path, box: Path) -> Path:
         files.write(file, learned.save(value, np.float16))
     else:
         file = file.with_suffix(".onnx")
-        export.export_onnx(run, file)
+        files.write(file, to_onnx(load_network(run)))
     files.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     return file
 
@@ -156,7 +159,7 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
     )
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     table = pages.table(head, rows, right=(1, 3, 4))
-    picture = f"![Shares of wins while they learnt]({PICTURE})"
+    picture = f"![Win rates during training]({PICTURE})"
     return "\n".join([HEAD, table, "", picture, "", f"Trained with {', '.join(versions)}.", ""])
 
 

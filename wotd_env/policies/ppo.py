@@ -1,4 +1,4 @@
-"""`ppo`: the most likely action of a bundled network that PPO trained (`python train.py`; extra `arena`)."""
+"""`ppo`: the most likely action of a bundled network, trained by PPO (docs/models.md; extra `arena`)."""
 
 from __future__ import annotations
 
