@@ -64,7 +64,7 @@ class KeptDice(nn.Module):
         kept = self.held @ shows  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)
         index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
-        return scores.gather(1, index.flatten(1)).reshape(len(dice), NUM_HOLDS, -1).sum(2)
+        return scores.gather(1, index.flatten(1)).reshape(dice.shape[0], NUM_HOLDS, -1).sum(2)
 
 
 class Afterstates(nn.Module):
@@ -191,7 +191,7 @@ class Planned(nn.Module):
             of_path: (N, 5, ...).
             of_board: (N, ...).
         """
-        n = len(of_path)
+        n = of_path.shape[0]  # not len, which the exporter would take for a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
         free = self.free(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces))

@@ -93,7 +93,7 @@ class Settings(settings.Settings):
     critic: str = "learn"
     """Policy whose value is the critic, such as td or td:FILE. By default the critic is learned in this run."""
 
-    critic_turns: int = 16_384
+    critic_turns: int = 32_768
     """Turns that the critic plays in an update. Its other settings are those of td."""
 
     threads: int = 2
@@ -165,7 +165,7 @@ class Network(nn.Module):
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the logits of all actions, legal or not, (N, A), and a description of the game, (N, 2 * width)."""
-        n, players, spaces = len(observation), self.rules.players, self.rules.spaces
+        n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
@@ -372,18 +372,19 @@ class Run(runs.Run):
         """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
         self.network.load_state_dict(saved["network"])
         checkpoint.load_adam(self.optimizer, saved["optimizer"])
-        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        self.state[:] = checkpoint.decisions(saved["state"], self.settings.rules)
         if self.critic:
             self.critic.restore(saved["critic"])
         self.updates = saved["updates"]
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return the settings of the critic's training, those of `td` for as many updates as the network has."""
+    """Return the settings of the critic's training: those of `td` for these turns, and for as many updates."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
+    batches = max(preset.batches * games // preset.games, 1)
     same = {name: getattr(settings, name) for name in ("folder", "seed", "rules", "updates")}
-    return dataclasses.replace(preset, games=games, threads=1, **same)
+    return dataclasses.replace(preset, games=games, batches=batches, threads=1, **same)
 
 
 def given_critic(settings: Settings) -> Value:

@@ -308,11 +308,11 @@ class Run(runs.Run):
         checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
         self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["steps"]
         for i, weights in enumerate(saved["pool"]):
-            checkpoint.check(f"pool[{i}]", weights, saved["network"])
+            checkpoint.check(f"pool.{i}", weights, saved["network"])
         self.pool = saved["pool"]
         if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
             self.pool = [saved["network"]]
-        self.env.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        self.env.state[:] = checkpoint.decisions(saved["state"], self.settings.rules)
         self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
         self.model._last_obs = self.game.observe(self.env.state)
         self.model._last_episode_starts = saved["starts"].numpy()
@@ -332,7 +332,10 @@ class _Board(KVWriter):
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        self.run.log(**{name: value for name, value in key_values.items() if isinstance(value, int | float)})
+        numbers = {
+            name: value for name, value in key_values.items() if isinstance(value, int | float | np.number)
+        }
+        self.run.log(**{name: float(value) for name, value in numbers.items()})
 
     def close(self) -> None:
         """The run closes its own writer."""

@@ -18,10 +18,10 @@ import torch as th
 
 from agents import checkpoint, command, export, runs
 from agents.checkpoint import CheckpointError
-from agents.ppo import Run
+from agents.sb3 import Run
 from tests.helpers import ROOT
 from tests.helpers.training import (
-    TINY_PPO,
+    TINY_SB3,
     arguments,
     change_checkpoint,
     contents,
@@ -43,7 +43,7 @@ GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "fir
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder; not to be changed."""
     folder: Path = trained(
-        TINY_PPO, tmp_path_factory.mktemp("finished") / "run", decisions=128, milestones=1, past=0.5
+        TINY_SB3, tmp_path_factory.mktemp("finished") / "run", updates=1, milestones=1, past=0.5
     ).folder
     return folder
 
@@ -67,7 +67,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "not a checkpoint of this version of train.py",
         ),
         (
-            lambda file: checkpoint.save(file, {"settings": TINY_PPO}),
+            lambda file: checkpoint.save(file, {"settings": TINY_SB3}),
             "checkpoint.pt is damaged, or not a checkpoint of train.py",
         ),
         (lambda file: (file.unlink(), file.mkdir()), "the checkpoint cannot be read"),
@@ -129,7 +129,7 @@ def test_types_keys_and_shapes_of_a_value_are_checked(change: Callable[[Any], An
         (lambda c: c.pop("settings"), "settings must be of type dict, got None"),
         (put("many", "settings", "games"), "settings.games must be of type int, got 'many'"),
         (put(-3, "settings", "games"), "games must be an integer of at least 1, got -3"),
-        (put("slow", "settings", "preset"), "preset must be quick, standard or rules, got 'slow'"),
+        (put("slow", "settings", "preset"), "preset must be quick, got 'slow'"),
         (put({"players": 9}, "settings", "rules"), "players must be an integer from 2 to 5, got 9"),
         (put(None, "settings", "rules"), "rules must be a dict with keys among players, "),
         (put(3, "settings", "rules", "players"), "network."),
@@ -157,7 +157,7 @@ def test_an_error_that_is_no_lack_of_room_is_not_called_one(
         raise PermissionError(errno.EACCES, "Permission denied", "opponent.npz")
 
     monkeypatch.setattr(Run, "pass_milestone", refuse)
-    assert command.main(arguments(TINY_PPO, tmp_path / "run")) == 2
+    assert command.main(arguments(TINY_SB3, tmp_path / "run")) == 2
     message = capsys.readouterr().err
     assert "opponent.npz" in message
     assert "Fix that, then resume with: " in message
@@ -170,7 +170,7 @@ def test_the_other_files_of_a_run_are_not_needed_to_resume_it(tmp_path: Path, fi
     (folder / ".part-1-curve.csv").write_text("left behind by a kill")
     Run.resume(Run.read_settings(folder))
     assert (folder / "curve.csv").read_bytes() == (finished / "curve.csv").read_bytes()
-    assert json.loads((folder / "config.json").read_text())["settings"]["width"] == TINY_PPO.width
+    assert json.loads((folder / "config.json").read_text())["settings"]["width"] == TINY_SB3.width
     assert not list(folder.glob(".part*"))
 
 
@@ -200,7 +200,7 @@ def test_a_second_training_in_a_folder_is_an_error(
     empty = tmp_path / "new"
     empty.mkdir()
     with runs.locked(empty):
-        assert command.main(arguments(TINY_PPO, empty)) == 2
+        assert command.main(arguments(TINY_SB3, empty)) == 2
         assert "another training is running in" in capsys.readouterr().err
     assert contents(empty) == {".lock": b""}
     assert command.main(["--resume", str(folder)]) == 0
@@ -223,7 +223,7 @@ def test_the_result_of_a_run_stays_if_it_cannot_be_resumed(
         (folder / name).write_text("{}")
     before = contents(folder)
     with no_room(0):
-        code = command.main(["--resume", str(folder), "--decisions", "2048"])
+        code = command.main(["--resume", str(folder), "--updates", "16"])
     assert code == 1
     assert "checkpoint.pt" in capsys.readouterr().err
     assert contents(folder) | {".lock": b""} == before | {".lock": b""}
@@ -234,7 +234,7 @@ def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
 ):
     with no_room(size):
-        code = command.main(arguments(TINY_PPO, tmp_path))
+        code = command.main(arguments(TINY_SB3, tmp_path))
     message = capsys.readouterr().err
     assert code == 1
     assert message.startswith("train.py: error: ")
@@ -247,7 +247,7 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     folder, whole = shutil.copytree(finished, tmp_path / "run"), shutil.copytree(finished, tmp_path / "whole")
-    longer = ("--decisions", "256", "--milestones", "2")
+    longer = ("--updates", "2", "--milestones", "2")
     skip_export(monkeypatch)
     write_config, size = Run.write_config, (folder / "checkpoint.pt").stat().st_size // 2
     resource = pytest.importorskip("resource")

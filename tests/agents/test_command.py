@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents import command, evaluate, export, runs
+from agents.player import NetworkPolicy
 from agents.ppo import Run, Settings
 from agents.trained import load
 from tests.helpers import ROOT
@@ -30,7 +31,6 @@ from wotd_env import Game, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.policies import full_name
-from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import check_plays
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
@@ -42,7 +42,7 @@ def quick_export(monkeypatch: pytest.MonkeyPatch) -> None:
     skip_export(monkeypatch)
 
 
-SMALL = dataclasses.replace(TINY_PPO, decisions=256)
+SMALL = dataclasses.replace(TINY_PPO, updates=2)
 
 
 @pytest.mark.usefixtures("quick_export")
@@ -51,7 +51,7 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
 ):
     folder = tmp_path / "runs" / "one"
     rules = Rules(players=3, powers="any", spaces=1)
-    words = arguments(dataclasses.replace(SMALL, decisions=512), folder)
+    words = arguments(TINY_PPO, folder)
     assert command.main([*words, "--players", "3", "--powers", "any"]) == 0
     names = {path.name.split(".")[0] for path in folder.iterdir()}
     assert names == {"", "config", "checkpoint", "model", "curve", "result", "events"}
@@ -60,11 +60,11 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
     percents = [line for line in shown if "wins: random" in line]
     assert [line.split()[:3] for line in percents] == [
         ["0%", "0", "decisions,"],
-        ["50%", "256", "decisions,"],
-        ["100%", "512", "decisions,"],
+        ["50%", "64", "decisions,"],
+        ["100%", "128", "decisions,"],
     ]
     assert re.search(r", planner \d+%$", percents[1])
-    assert any(re.match(r"50%  256 decisions, [\d,]+/s, \d+ s left$", line) for line in shown)
+    assert any(re.match(r"50%  64 decisions, [\d,]+/s, \d+ s left$", line) for line in shown)
     assert "Measuring: 5 games against each of random, greedy, planner." in shown
     assert shown[-2:-1] == command.what_next(folder, rules)
     assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
@@ -77,7 +77,7 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
 
     game = Game(rules)
     state = game.reset(50, seed=0)
-    for player in (load(folder), Trained(load(folder).network, sample=True)):
+    for player in (load(folder), NetworkPolicy(load(folder).network, sample=True)):
         actions = player.act(game, state, np.random.default_rng(0))
         assert actions.dtype == np.int64
         assert game.legal_actions(state)[np.arange(50), actions].all()
@@ -141,28 +141,32 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     ("wrong", "words"),
     [
         (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
-        (["--past", "0.25", "--greedy", "0.9"], "greedy must be at most 1 - past = 0.75, got 0.9"),
-        (["--credit", "greedy"], "credit must be a policy that plans turns"),
+        (["sb3", "--past", "0.25", "--greedy", "0.9"], "greedy must be at most 1 - past = 0.75, got 0.9"),
+        (["--critic", "greedy"], "critic must be learn, or a policy that plans turns, such as td"),
         (
-            ["--device", "gpu"],
+            ["sb3", "--device", "gpu"],
             "device must be cpu or another device of torch, got 'gpu': Expected one of",
         ),
-        (["--device", "meta"], "device must be cpu or another device of torch, got 'meta'"),
+        (["sb3", "--device", "meta"], "device must be cpu or another device of torch, got 'meta'"),
         (
-            ["--credit", "td:nowhere.npz"],
-            "credit must name a policy for the rules at hand: no file nowhere.npz",
+            ["--critic", "td:nowhere.npz"],
+            "critic must name a policy for the rules at hand: no file nowhere.npz",
         ),
-        (["--credit", "td", "--spaces", "6"], "credit must name a policy for the rules at hand: no trained"),
-        (["--credit", "none"], "gamma must be positive with credit none"),
+        (["--critic", "td", "--spaces", "6"], "critic must name a policy for the rules at hand: no trained"),
+        (
+            ["sb3", "--gamma", "0"],
+            "gamma must be positive, because only the end of a game is rewarded, got 0.0",
+        ),
         (["--learning-rate", "-1"], "learning_rate must be a positive number, got -1.0"),
         (["--learning-rate", "inf"], "learning_rate must be a positive number, got inf"),
-        (["--entropy", "inf"], "entropy must be a number that is not negative, got inf"),
+        (["--entropy", "inf"], "entropy must be a positive number, got inf"),
+        (["--penalty", "-1"], "penalty must be a number that is not negative, got -1.0"),
         (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
         (
             ["--milestone-games", "1"],
             "milestone_games must be an integer of at least 2 (the number of players), got 1",
         ),
-        (["--batch-size", "1000"], "batch_size must divide games * steps = 4096, got 1000"),
+        (["sb3", "--batch-size", "1000"], "batch_size must divide games * steps = 16384, got 1000"),
         (["--start", "2"], "start must be an integer from 0 to 1 as a seat, got 2"),
         (["--preset", "slow"], "slow"),
         (["--no-such-thing"], "--no-such-thing"),

@@ -12,8 +12,9 @@ import pytest
 import torch as th
 from sb3_contrib import MaskablePPO
 
-from agents import export
-from agents.network import PathNetwork
+from agents.layers import KeptDice
+from agents.player import to_onnx
+from agents.ppo import Network
 from tests.helpers import ROOT
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
@@ -33,11 +34,11 @@ VARIANTS = [
 @pytest.mark.parametrize("planned", [False, True])
 def test_the_network_knows_every_part_of_the_observation_and_every_action(rules: Rules, planned: bool):
     game = Game(rules)
-    network = PathNetwork(rules, 16, planned)
+    network = Network(rules, 16, planned)
     observation = th.from_numpy(game.observe(game.reset(40, seed=0))).float().requires_grad_()
     logits, value = network(observation)
     assert logits.shape == (40, game.num_actions)
-    assert value.shape == (40, 1)
+    assert value.shape == (40, 32)
     # What never changes in this phase need not matter, but no part may be left out.
     (logits.square().sum() + value.sum()).backward()
     assert observation.grad is not None
@@ -51,7 +52,7 @@ def test_a_hold_is_scored_by_what_it_keeps():
     counts = (faces[:, :, None] == np.arange(6)).sum(1)
     scores = rng.normal(size=(200, 8, 6)).astype(np.float32)
     dice = th.from_numpy((counts[:, :, None] == np.arange(6)).astype(np.float32))
-    logits = PathNetwork(Rules(), 4).holds(dice, th.from_numpy(scores).flatten(1)).numpy()
+    logits = KeptDice()(dice, th.from_numpy(scores).flatten(1)).numpy()
     for i in range(200):
         for hold in range(32):
             dice_kept = KEEP_DICE[HOLD_KEEP[keep_number(faces[i].tolist()), hold]]
@@ -64,7 +65,7 @@ def test_a_hold_is_scored_by_what_it_keeps():
 @pytest.mark.parametrize("planned", [False, True])
 def test_the_network_treats_all_paths_alike(planned: bool):
     game = Game(Rules(players=3))
-    network = PathNetwork(game.rules, 16, planned)
+    network = Network(game.rules, 16, planned)
     state = game.reset(300, seed=5)
     rng = np.random.default_rng(0)
     for _ in range(30):
@@ -93,7 +94,7 @@ def test_the_network_treats_all_paths_alike(planned: bool):
     ids=str,
 )
 def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules):
-    game, network = Game(rules, skip_forced=False), PathNetwork(rules, 16, planned=True)
+    game, network = Game(rules, skip_forced=False), Network(rules, 16, planned=True)
     state, rng = game.reset(300, seed=7), np.random.default_rng(0)
     for _ in range(120):
         going = np.flatnonzero(state["phase"] != Phase.OVER)
@@ -101,7 +102,9 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
         game.step(part, RANDOM.act(game, part, rng))
         state[going] = part
     state = state[state["phase"] == Phase.MOVE]
-    afterstates, layout = network.afterstates, network.layout
+    planned, layout = network.planned, network.layout
+    assert planned is not None
+    afterstates = planned.afterstates
     of_path = th.randn(5, afterstates.path.in_features)
     of_board = th.randn(afterstates.board.in_features)
 
@@ -109,11 +112,11 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
         """Return what the ends are worth, which moves are free, and which pairs of pieces are still."""
         count, observation = len(states), th.from_numpy(game.observe(states)).float()
         pieces = observation[:, layout["pieces"]].reshape(count, rules.players, 5, -1)
-        free = network.free(pieces, observation[:, layout["dead"]].reshape(count, 5, -1))
-        at = (pieces @ network.space).long()
+        free = planned.free(pieces, observation[:, layout["dead"]].reshape(count, 5, -1))
+        at = (pieces @ planned.space).long()
         with th.no_grad():
             worth = afterstates(at, of_path.expand(count, -1, -1), of_board.expand(count, -1), free)
-        still = network.still(pieces, observation[:, layout["colors"]])
+        still = planned.still(pieces, observation[:, layout["colors"]])
         return *(x.numpy() for x in worth), free.numpy(), still.numpy()
 
     moved, swapped, advanced, passed, free, still = ends(state)
@@ -147,9 +150,9 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
 
 def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path: Path):
     rules = Rules(spaces=2)
-    network = PathNetwork(rules, 16, planned=True)
+    network = Network(rules, 16, planned=True)
     file = tmp_path / "model.onnx"
-    file.write_bytes(export.to_onnx(network))
+    file.write_bytes(to_onnx(network))
     weights = sum(4 * tensor.numel() for tensor in network.parameters())
     assert file.stat().st_size < weights + 100_000
     assert b"forward" not in file.read_bytes()
@@ -161,7 +164,7 @@ def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path
         observation, mask = game.observe(state), game.legal_actions(state)
         (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
         with th.no_grad():
-            expected = network.forward_actor(th.from_numpy(observation).float()).numpy()
+            expected = network(th.from_numpy(observation).float())[0].numpy()
         np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-4)
         game.step(state, RANDOM.act(game, state, rng))
 

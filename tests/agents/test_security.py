@@ -20,9 +20,9 @@ th = pytest.importorskip("torch")
 contrib = pytest.importorskip("sb3_contrib")
 cloudpickle = pytest.importorskip("cloudpickle")
 
-from agents import checkpoint, command, export, ppo, trained  # noqa: E402
+from agents import checkpoint, command, export, sb3, trained  # noqa: E402
 from agents.checkpoint import CheckpointError  # noqa: E402
-from tests.helpers.training import TINY_PPO  # noqa: E402
+from tests.helpers.training import TINY_SB3  # noqa: E402
 from wotd_env import make_policy  # noqa: E402
 
 
@@ -45,7 +45,7 @@ def marker(tmp_path: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has just begun; not to be changed."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    run = ppo.Run.begin(dataclasses.replace(TINY_PPO, folder=folder))
+    run = sb3.Run.begin(dataclasses.replace(TINY_SB3, folder=folder))
     run.model.save(folder / "model.zip")  # as users of SB3 do
     return folder
 
@@ -111,7 +111,7 @@ def test_a_run_is_resumed_without_running_what_its_files_contain(
     for file in ("config.json", "curve.csv", "result.json"):
         (tmp_path / file).write_bytes(pickle.dumps(Payload(marker)))
     with pytest.raises(CheckpointError, match="damaged, or not a checkpoint"):
-        ppo.Run.read_settings(tmp_path)
+        sb3.Run.read_settings(tmp_path)
     assert command.main(["--resume", str(tmp_path)]) == 2
     assert "Unpickl" in capsys.readouterr().err
     with pytest.raises(CheckpointError, match="damaged, or not a checkpoint"):

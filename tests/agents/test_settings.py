@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from agents import checkpoint, command, ppo
+from agents import checkpoint, command, ppo, sb3
 from agents.runs import LEARNERS
 from agents.settings import NamesNoCode, kept, names_code
 from wotd_env import Rules
@@ -54,9 +54,9 @@ def test_no_setting_in_a_checkpoint_runs_code_without_consent(
 
 
 def test_code_that_the_user_names_again_is_run(evil: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    settings = kept(ppo.Settings()) | {"credit": f"{evil}:go"}
+    settings = kept(ppo.Settings()) | {"critic": f"{evil}:go"}
     checkpoint.save(tmp_path / "checkpoint.pt", {"learner": "ppo", "settings": settings})
-    assert command.main(["--resume", str(tmp_path), "--credit", f"{evil}:go"]) == 2
+    assert command.main(["--resume", str(tmp_path), "--critic", f"{evil}:go"]) == 2
     assert (
         "its content must have the keys" in capsys.readouterr().err
     )  # there is nothing else in this checkpoint
@@ -82,7 +82,7 @@ def test_names_of_code_are_told_from_other_settings(value: Any, code: bool):
 
 
 def test_a_device_with_a_number_names_no_code():
-    assert get_type_hints(ppo.Settings, include_extras=True)["device"] == NamesNoCode
+    assert get_type_hints(sb3.Settings, include_extras=True)["device"] == NamesNoCode
 
 
 @pytest.mark.parametrize(

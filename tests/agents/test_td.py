@@ -452,7 +452,7 @@ def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: 
     with pytest.raises(SystemExit) as stop:
         command.main(["dqn", "--updates", "9"])
     assert stop.value.code == 2
-    assert capsys.readouterr().err == "train.py: error: unknown learner 'dqn'; choose ppo, td\n"
+    assert capsys.readouterr().err == "train.py: error: unknown learner 'dqn'; choose ppo, td, sb3\n"
 
 
 def test_help_names_the_learners_and_explains_every_setting(
@@ -463,7 +463,7 @@ def test_help_names_the_learners_and_explains_every_setting(
         command.main(["td", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "Learners: ppo, td; this is td" in text
+    assert "Learners: ppo, td, sb3; this is td" in text
     for name in [f.name for f in dataclasses.fields(Settings) if f.name != "rules"]:
         _, found, rest = text.partition(f"--{name.replace('_', '-')}")
         assert found, name

@@ -12,15 +12,29 @@ from typing import Any
 import pytest
 import torch as th
 
-from agents import checkpoint, command, ppo, td
+from agents import checkpoint, command, ppo, sb3, td
 from agents.runs import LEARNERS, Run
 from wotd_env import STATE, Rules
 
-TINY_PPO = dataclasses.replace(
-    ppo.PRESETS["rules"],
-    preset="quick",
+TINY_PPO = ppo.Settings(
     rules=Rules(spaces=1),
-    decisions=512,
+    updates=4,
+    milestones=2,
+    games=8,
+    steps=4,
+    batch_size=16,
+    width=8,
+    epochs=1,
+    critic_turns=64,
+    milestone_games=5,
+    final_games=5,
+    threads=1,
+)
+
+TINY_SB3 = dataclasses.replace(
+    sb3.PRESETS["quick"],
+    rules=Rules(spaces=1),
+    updates=4,
     milestones=2,
     games=8,
     steps=16,
@@ -29,9 +43,6 @@ TINY_PPO = dataclasses.replace(
     milestone_games=5,
     final_games=5,
 )
-
-CREDITED = {"credit": "planner", "planned": "on", "gamma": 0.0, "gae_lambda": 0.0, "entropy": 0.15}
-"""Changes of `TINY_PPO` that learn as the default preset does."""
 
 TINY_TD = td.Settings(
     rules=Rules(spaces=1),
@@ -163,4 +174,5 @@ def no_room(size: int) -> Iterator[None]:
 
 def skip_export(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write a stand-in for `model.onnx`, because the exporter takes seconds."""
-    monkeypatch.setattr(ppo, "export_onnx", lambda run, file: file.write_bytes(b"a network"))
+    for learner in (ppo, sb3):
+        monkeypatch.setattr(learner, "to_onnx", lambda network: b"a network")
