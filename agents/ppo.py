@@ -192,7 +192,7 @@ class Network(nn.Module):
 
 def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor) -> th.Tensor:
     """Return the log probabilities of all actions, (N, A): a large negative number for illegal ones."""
-    logits, _ = network(observation.float())
+    logits: th.Tensor = network(observation.float())[0]
     return logits.masked_fill(mask == 0, -1e9).log_softmax(1)
 
 
@@ -263,7 +263,7 @@ def learn(
     losses: list[th.Tensor] = []
     for _ in range(settings.epochs):
         order = th.from_numpy(rng.permutation(len(target)))
-        for chosen in order.split(settings.batch_size):
+        for chosen in order.split(settings.batch_size):  # type: ignore[no-untyped-call]
             log_pi = log_probabilities(network, decisions.observation[chosen], decisions.mask[chosen])
             loss = -(target[chosen] * log_pi).sum(1).mean()
             optimizer.zero_grad()
@@ -289,7 +289,6 @@ class Run(runs.Run):
     Attributes:
         network: the policy network.
         critic: the training run of the critic; None if the critic is given.
-        updates: number of updates so far.
     """
 
     learner, unit, kind = "ppo", "decisions", Settings
@@ -305,7 +304,6 @@ class Run(runs.Run):
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         # The games of the critic have the seeds from seed << 32 on.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.updates = 0
         self.critic: td.Run | None = None
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))

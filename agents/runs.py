@@ -71,6 +71,7 @@ class Run:
         packages: packages whose versions are recorded.
         game: the game.
         references: the opponents that strength is measured against, the strongest last.
+        updates: number of updates so far, of `settings.updates`.
         curve: the measurements.
         seconds: processor time so far, with measurements, without the `progress` callbacks of `train`.
         board: TensorBoard's writer while `tensorboard` is open.
@@ -91,6 +92,7 @@ class Run:
         self.references = {name: make_policy(name) for name in REFERENCES}
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
+        self.updates = 0
         self.seconds = 0.0
         self.board: SummaryWriter | None = None
         self.stop = False

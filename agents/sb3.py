@@ -250,11 +250,6 @@ class Run(runs.Run):
         """Decisions learned from in an update."""
         return int(self.settings.games * self.settings.steps)
 
-    @property
-    def updates(self) -> int:
-        """Number of updates so far."""
-        return int(self.model.num_timesteps // self.per_update)
-
     def policy(self) -> Policy:
         """Return the policy of the network's most likely actions."""
         return NetworkPolicy(self.network)
@@ -269,6 +264,7 @@ class Run(runs.Run):
 
     def after_update(self, progress: Callable[[Run], None]) -> None:
         """Run the due milestones, then prepare the next update."""
+        self.updates = int(self.model.num_timesteps) // self.per_update
         super().after_update(progress)
         # All random draws up to the next update follow from the seed and the number of decisions.
         rng = np.random.default_rng([self.settings.seed, self.done])
@@ -291,7 +287,7 @@ class Run(runs.Run):
         """Return the learner's part of a checkpoint."""
         moments = self.model.policy.optimizer.state_dict()["state"]
         return {
-            "decisions": self.done,
+            "updates": self.updates,
             "steps": self.model._n_updates,
             "network": in_main_memory(self.network),
             "value": in_main_memory(self.actor_critic.value),
@@ -306,11 +302,12 @@ class Run(runs.Run):
         self.network.load_state_dict(saved["network"])
         self.actor_critic.value.load_state_dict(saved["value"])
         checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
-        self.model.num_timesteps, self.model._n_updates = saved["decisions"], saved["steps"]
+        self.updates, self.model._n_updates = saved["updates"], saved["steps"]
+        self.model.num_timesteps = self.done
         for i, weights in enumerate(saved["pool"]):
             checkpoint.check(f"pool.{i}", weights, saved["network"])
         self.pool = saved["pool"]
-        if not self.pool and saved["decisions"]:  # the run may be resumed with snapshots as new opponents
+        if not self.pool and self.updates:  # the run may be resumed with snapshots as new opponents
             self.pool = [saved["network"]]
         self.env.state[:] = checkpoint.decisions(saved["state"], self.settings.rules)
         self.env.seat[:] = self.env.state["player"]  # every game waits for its learner

@@ -268,7 +268,6 @@ class Run(runs.Run):
         network: the network that learns.
         averaged: the average of its weights, which plays.
         samples: the samples of the last updates, the newest last.
-        updates: number of updates so far.
     """
 
     learner, unit, kind = "td", "turns", Settings
@@ -290,7 +289,6 @@ class Run(runs.Run):
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         self.samples: list[Samples] = []
-        self.updates = 0
 
     @property
     def per_update(self) -> int:

@@ -123,7 +123,7 @@ def test_types_keys_and_shapes_of_a_value_are_checked(change: Callable[[Any], An
         (put(th.zeros(3), "network", "path.weight"), "network.path.weight must be"),
         (put({"path.weight": th.zeros(3)}, "pool", 0), "pool.0 must have the keys"),
         (lambda c: c["optimizer"].pop(0), "optimizer must have the keys"),
-        (put("many", "decisions"), "decisions must be of type int, got 'many'"),
+        (put("many", "updates"), "updates must be of type int, got 'many'"),
         (put({"done": 256}, "curve", 0), "missing 6 required"),
         (lambda c: c.pop("starts"), "its content must have the keys"),
         (lambda c: c.pop("settings"), "settings must be of type dict, got None"),

@@ -135,4 +135,4 @@ def test_losses_of_sb3_are_shown_by_tensorboard(tmp_path: Path):
     run = trained(TINY_SB3, tmp_path / "run")
     shown = EventAccumulator(str(run.folder)).Reload()
     for name in ("train/loss", "train/approx_kl", "strength/wins_against_random"):
-        assert shown.Scalars(name)[-1].step == run.done, name
+        assert 0 < shown.Scalars(name)[-1].step <= run.done, name
