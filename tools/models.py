@@ -1,7 +1,7 @@
 """`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md.
 
 The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
-describes the training; the page is made from the cards.
+describes the training run; the page is made from the cards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN = {
     *("preset", "seed", "rules", "folder", "resume"),
     "final_games",  # it changes no network
 }
-"""Settings that the command of a card does not list, or lists in its own way."""
+"""Settings that `command` omits or handles separately."""
 
 HEAD = """# Bundled models
 
@@ -60,7 +60,7 @@ itself ([training](training.md#ppo-python-trainpy)), so it trains another networ
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 2 for a run that cannot be used."""
+    """Run the command; return its exit code: 0, or 2 for an unusable run."""
     parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
     parser.add_argument("--into", type=Path, help="write all files to this folder")
@@ -120,7 +120,7 @@ def put(run: Path, box: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line that trained a network, with the settings that differ from its preset."""
+    """Return the command line of a training run, with the settings that differ from its preset."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -148,15 +148,8 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
         rows.append(
             (card["policy"], rules.players, rules.powers, size, minutes, *shares, f"`{card['command']}`")
         )
-    head = (
-        "policy",
-        "players",
-        "powers",
-        "file",
-        "time",
-        *(f"against `{name}`, %" for name in opponents),
-        "command",
-    )
+    against = (f"against `{name}`, %" for name in opponents)
+    head = ("policy", "players", "powers", "file", "time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     table = pages.table(head, rows, right=(1, 3, 4))
     picture = f"![Win rates during training]({PICTURE})"
@@ -165,7 +158,6 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:
     """Draw the training curves of all models."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     columns = 3
@@ -187,8 +179,7 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
         axes.set_axis_off()
     if cards:
         grid[0].legend(fontsize=8)
-    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
-        figure.savefig(file, metadata={"Date": None})
+    files.save_figure(figure, file)
 
 
 if __name__ == "__main__":
