@@ -60,7 +60,7 @@ class Settings(settings.Settings):
     preset: Literal["quick", "standard"] = "quick"
     """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour."""
 
-    updates: int = 200
+    updates: int = 150
     """Updates of the network; each plays games and takes gradient steps."""
 
     games: int = 512
@@ -117,7 +117,7 @@ class Settings(settings.Settings):
 
 PRESETS = {
     "quick": Settings(),
-    "standard": Settings(preset="standard", updates=2400, milestones=40),
+    "standard": Settings(preset="standard", updates=1800, milestones=40),
 }
 
 # ------------------------------------------------------------------------------------------------------------- network

@@ -319,11 +319,7 @@ class Run(runs.Run):
                 self.log(**{"train/loss": loss, "train/learning_rate": rate, "time/turns_per_second": speed})
 
     def update(self, beside: ThreadPoolExecutor | None = None) -> float:
-        """Learn from the samples, and play the next ones; return the mean loss.
-
-        Args:
-            beside: plays at the same time, if it is given; the result is the same.
-        """
+        """Learn from the samples, and play the next ones, in `beside` if it is given; return the mean loss."""
         if not self.samples:
             self.samples.append(self.play(0, self.value))
         play = functools.partial(self.play, self.updates + 1, self.value)
