@@ -26,8 +26,8 @@ ENCODING = "features"  # a few dozen hand-made numbers, which suit small network
 game = Game(encoding=ENCODING)
 DICE = game.observation_layout["dice"]  # the number of dice by face
 
-# A hold is scored by what it keeps: each face has a score for each number of kept dice, and the logit of a hold is the
-# sum over the faces. KEPT[roll, hold, (face, number)] is 1 if the hold keeps that number of dice of the face.
+# Each face has a score for each number of kept dice. The logit of a hold is the sum over the faces.
+# KEPT[roll, hold, (face, number)] is 1 if the hold keeps that number of dice of the face.
 HOLDS, SCORES = 32, 6 * 6
 ROLLS = game.chance_outcomes(5)[0]  # (252, 5) ascending faces
 KEPT_DICE: Array = np.arange(HOLDS)[:, None] >> np.arange(5) & 1  # (hold, die)

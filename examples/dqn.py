@@ -57,8 +57,7 @@ class Settings:
 class Network(nn.Module):
     """Action values from the hand-made observation `features`.
 
-    A hold is valued by what it keeps: each face has a score for each number of kept dice, and the value of a hold is
-    the sum over the faces.
+    Each face has a score for each number of kept dice. The value of a hold is the sum over the faces.
     """
 
     def __init__(self, game: Game, width: int) -> None:

@@ -55,8 +55,7 @@ class Settings:
 class Network(nn.Module):
     """The policy and the value of the seat to act. The rules treat the five paths alike, and so does the network.
 
-    A hold is scored by what it keeps: each face has a score for each number of kept dice, and the logit of a hold is
-    the sum over the faces.
+    Each face has a score for each number of kept dice. The logit of a hold is the sum over the faces.
     """
 
     bits: th.Tensor

@@ -76,7 +76,7 @@ MEANINGS = {
         "pieces": "space of the observer's piece; 0 is off the board",
         "rivals": "space of the other seats' furthest piece",
         "free": "empty spaces among the five ahead of the observer's piece; 0 on a numbered space",
-        "goals": "destination of the observer's piece with these dice; 0 if there is none or another seat is to act",
+        "goals": "destination of the observer's piece with these dice; 0 if it cannot move or another seat acts",
         "points": "points of the seat",
         "numbered": "pieces of the seat on numbered spaces",
         "progress": "sum of the spaces of the seat's pieces",
