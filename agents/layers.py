@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from agents.holds import IMPOSSIBLE, planned_holds
 from wotd_env.core.actions import PAIRS, Action, pairs
-from wotd_env.core.dice import NUM_HOLDS, NUMBER_PARTS
+from wotd_env.core.dice import INDEX_PARTS, NUM_HOLDS
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.planning.learned import LEAD
 
@@ -173,7 +173,7 @@ class Planned(nn.Module):
         super().__init__()
         self.rules = rules
         self.afterstates = Afterstates(rules, of_path, of_board, width)
-        ranks, seats = NUMBER_PARTS[:, : DRAGON + 1], PAIRS[rules.players, : pairs(rules.players)].T
+        ranks, seats = INDEX_PARTS[:, : DRAGON + 1], PAIRS[rules.players, : pairs(rules.players)].T
         space = th.arange(rules.spaces + NUMBERED + 1, dtype=th.float32)
         self.register_buffer("ranks", th.tensor(ranks.astype(np.int64)), persistent=False)
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)

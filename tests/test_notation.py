@@ -97,7 +97,7 @@ def test_fields_that_play_seldom_sets_come_back_too():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (LINE, "", "a position must begin with board, colours, turn, seat, phase, re-rolls, dice, got ''"),
+        (LINE, "", "a position must begin with board, colors, turn, seat, phase, re-rolls, dice, got ''"),
         (LINE, "x " * 600, "a position must be one line of at most 1,000 characters, got 1,200 characters"),
         (
             "|B..../#B",
@@ -114,9 +114,9 @@ def test_fields_that_play_seldom_sets_come_back_too():
             "|C....",
             r"position: pieces must be spaces from 0 to 12, and 0 for seats that do not play",
         ),
-        ("wf(meo)", "wf(me)", r"colours must be the colours wfmeo in any order, .* as in wf\(meo\), got"),
-        ("wf(meo)", "wf(meo))", "colours must be the colours"),
-        ("wf(meo)", "w(fmeo)", "colours must be those of 2 to 5 seats before the bracket"),
+        ("wf(meo)", "wf(me)", r"colors must be the colors wfmeo in any order, .* as in wf\(meo\), got"),
+        ("wf(meo)", "wf(meo))", "colors must be the colors"),
+        ("wf(meo)", "w(fmeo)", "colors must be the colors of 2 to 5 seats before the bracket"),
         (" 12 ", " 0 ", "turn must be a number from 1 to 65536, got '0'"),
         (" 12 ", " \u0661 ", "turn must be a number"),
         (" 12 ", f" {'9' * 900} ", "turn must be a number from 1 to 65536, got '9+\\.\\.\\.'$"),
@@ -132,7 +132,7 @@ def test_fields_that_play_seldom_sets_come_back_too():
         ("wwfmd", "wwfmd truncated", "position: truncated must be 0"),
         ("wwfmd", "wwfmd stream=12", "stream must be 16 hexadecimal digits"),
         ("wwfmd", "wwfmd powers=all", "position: powers must be one of 'none', 'own', 'any', got 'all'"),
-        ("wwfmd", "wwfmd players=3", "what follows the dice must be used=SEATS, .* got 'players=3'"),
+        ("wwfmd", "wwfmd players=3", "words after the dice must be used=SEATS, .* got 'players=3'"),
         ("wwfmd", "wwfmd immunity immunity", "position: immunity must be given once, got it twice"),
         ("wwfmd", "wwfmd dead_pieces=16", "position: dead_pieces must be an integer from 0 to 15"),
     ],

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
-from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_number
+from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.policy import ask, play_out
 from wotd_env.solver.families import Chunk, Work, new_block, solve_families
@@ -182,7 +182,7 @@ class Findings:
     def holds(self) -> str:
         """Return what perfect players keep on the largest board."""
         perfect = self.perfect_games(self.largest.spaces)
-        roll = np.array([keep_number(dice) for dice in perfect.states["dice"].tolist()])
+        roll = np.array([keep_index(dice) for dice in perfect.states["dice"].tolist()])
         rows = []
         for name, left in (("first", 2), ("second", 1)):
             here = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == left)
@@ -223,7 +223,7 @@ class Findings:
         perfect = self.perfect_games(self.largest.spaces)
         here = perfect.states["phase"] == Phase.MOVE
         states, action = perfect.states[here], perfect.actions[here]
-        roll = np.array([keep_number(dice) for dice in states["dice"].tolist()])
+        roll = np.array([keep_index(dice) for dice in states["dice"].tolist()])
         mask = Game(Rules(spaces=self.largest.spaces)).legal_actions(states)
         by_dice = mask[:, Action.MOVE_ON : Action.MOVE_ON + PATHS] * COUNTS[roll][:, :PATHS].astype(int)
         moved = (action >= Action.MOVE_ON) & (action < Action.MOVE_ON + PATHS)

@@ -17,7 +17,7 @@ from agents.player import to_onnx
 from agents.ppo import Network
 from tests.helpers import ROOT
 from wotd_env import Game, Phase, Rules, make_policy
-from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_number
+from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_index
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -55,7 +55,7 @@ def test_a_hold_is_scored_by_what_it_keeps():
     logits = KeptDice()(dice, th.from_numpy(scores).flatten(1)).numpy()
     for i in range(200):
         for hold in range(32):
-            dice_kept = KEEP_DICE[HOLD_KEEP[keep_number(faces[i].tolist()), hold]]
+            dice_kept = KEEP_DICE[HOLD_KEEP[keep_index(faces[i].tolist()), hold]]
             kept = [int((dice_kept == face).sum()) for face in range(6)]
             features = [*kept, sum(kept), sum(k > 0 for k in kept[:5])]
             expected = sum(scores[i, feature, number] for feature, number in enumerate(features))

@@ -16,7 +16,7 @@ from tests.helpers.learned import some_value
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
 from wotd_env.arena import replay
 from wotd_env.cli import WRONG_USE, app
-from wotd_env.core.dice import HOLD_KEEP, keep_number
+from wotd_env.core.dice import HOLD_KEEP, keep_index
 from wotd_env.planning import learned
 from wotd_env.policy import ask
 
@@ -90,7 +90,7 @@ def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
         state["rolls_left"] = rolls_left
         result = analysis.analyze(game, state, table)
         legal = game.legal_actions(state)[:, :32].astype(bool)
-        number = [keep_number(sorted(dice)) for dice in state["dice"].tolist()]
+        number = [keep_index(sorted(dice)) for dice in state["dice"].tolist()]
         assert result.actions[:, :32][legal] == pytest.approx(held[number][legal], abs=2e-6)
         assert result.equity == pytest.approx(held[number].max(1), abs=2e-6)
 

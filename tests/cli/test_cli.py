@@ -309,7 +309,7 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
         ("watch greedy --record game.json", "must end in .txt, got game.json"),
         ("watch greedy --record nowhere/game.txt", "no folder nowhere"),
         ("watch greedy oracle:missing.wotd", "missing.wotd"),
-        ("watch greedy --position nonsense", "a position must begin with board, colours"),
+        ("watch greedy --position nonsense", "a position must begin with board, colors"),
         ("watch oracle --players 3", "players must be 2, got 3"),
         ("watch td --spaces 3", "no trained model of td"),
         ("bench --players 7", "players must be an integer from 2 to 5, got 7"),

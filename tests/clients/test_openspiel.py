@@ -279,7 +279,7 @@ def test_parameters_are_the_rules():
         ("powers=all", "powers must be one of"),
         ("colors=red-blue", "colors must be among water"),
         ("encoding=pixels", "encoding must be one of 'one_hot', 'compact'"),
-        ("position=middle", "a position must begin with board, colours"),
+        ("position=middle", "a position must begin with board, colors"),
     ],
 )
 def test_a_wrong_parameter_is_named(parameters, message):

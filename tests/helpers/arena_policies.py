@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from wotd_env import Game, Phase
-from wotd_env.core.dice import COUNTS, keep_number
+from wotd_env.core.dice import COUNTS, keep_index
 
 
 class Lowest:
@@ -127,7 +127,7 @@ class Gambler(Lowest):
 def _worth(*dice: int) -> float:
     kept = [face for face in dice if face >= 0]
     faces, probabilities = Game.chance_outcomes(5 - len(kept))
-    rolls = [keep_number(sorted([*kept, *more])) for more in faces.tolist()]
+    rolls = [keep_index(sorted([*kept, *more])) for more in faces.tolist()]
     return float(probabilities @ COUNTS[rolls].max(1)) / 10
 
 

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from wotd_env import STATE, Game, Phase, solver
-from wotd_env.core.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_number
+from wotd_env.core.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_index
 
 END, EXTRA = 52, 53
 
@@ -23,7 +23,7 @@ def rolls_after() -> np.ndarray:
     for number, keep in enumerate(KEEPS.tolist()):
         kept = [face for face in keep if face != UNROLLED]
         for throw, ways in throws[5 - len(kept)].items():
-            chance[number, keep_number(sorted(kept + list(throw)))] += ways / 6 ** (5 - len(kept))
+            chance[number, keep_index(sorted(kept + list(throw)))] += ways / 6 ** (5 - len(kept))
     return chance
 
 

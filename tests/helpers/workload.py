@@ -20,7 +20,7 @@ from tests.helpers.learned import some_value
 from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
 from wotd_env.arena import Tournament, run
 from wotd_env.core import batch, compilation
-from wotd_env.core.dice import keep_number
+from wotd_env.core.dice import keep_index
 from wotd_env.planning.playing import play_turns
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
@@ -87,7 +87,7 @@ def nodes(digest: Digest) -> None:
                 rolled = state.copy()
                 game.roll(rolled)
                 state["rng"] = rolled["rng"]
-                batch.roll_one(state, game.config, keep_number(rolled["dice"][0].tolist()))
+                batch.roll_one(state, game.config, keep_index(rolled["dice"][0].tolist()))
             else:
                 digest.add(*batch.legal_one(state, game.config))
                 batch.decide_one(state, game.config, game.legal_actions(state)[0].argmax())

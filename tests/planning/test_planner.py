@@ -126,7 +126,7 @@ def test_a_value_that_is_no_finite_number_is_an_error(wrong, roll):
         values[5, 1] = wrong
         return values
 
-    words = r"value must return finite numbers for games that go on, got \[0.0, .*\] for afterstate 5"
+    words = r"value must return finite numbers for running games, got \[0.0, .*\] for afterstate 5"
     with pytest.raises(ValueError, match=words):
         plan(game, state, value)
     if not roll:

@@ -51,7 +51,7 @@ def test_value_of_a_turn_is_that_of_expectimax(rolls, rerolls):
         turn.reroll(values)
     turn.expect(values)
     for lane in (0, turn.LANES - 1):
-        expected = brute_force(lambda faces, lane=lane: rolls[dice.keep_number(faces), lane], (), rerolls)
+        expected = brute_force(lambda faces, lane=lane: rolls[dice.keep_index(faces), lane], (), rerolls)
         assert values[turn.NOTHING, lane] == pytest.approx(expected, abs=1e-12)
 
 
@@ -62,7 +62,7 @@ def test_value_of_every_hold_is_that_of_expectimax(rolls):
     for roll in (0, 17, dice.EQUILIBRIUM, 251):
         for hold in range(31):
             kept = tuple(int(f) for i, f in enumerate(dice.KEEPS[roll]) if hold >> i & 1)
-            expected = brute_force(lambda faces: rolls[dice.keep_number(faces), 3], kept, 1)
+            expected = brute_force(lambda faces: rolls[dice.keep_index(faces), 3], kept, 1)
             assert values[dice.HOLD_KEEP[roll, hold], 3] == pytest.approx(expected, abs=1e-12)
 
 

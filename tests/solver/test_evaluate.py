@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.exact import before_roll
 from wotd_env import Game, IllegalActionError, Phase, Rules, make_policy, solver
 from wotd_env.analysis import regret
-from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, keep_number
+from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS, keep_index
 
 SPACES = 0
 LATE = ([1, 2, 0, 1, 0], [2, 1, 3, 0, 0])
@@ -55,8 +55,8 @@ class Canonical:
             return action
         kept = [die for i, die in enumerate(shown["dice"]) if action >> i & 1]
         kept = sorted(5 if die == 5 else int(paths[die]) for die in kept)
-        keep = keep_number(kept + [6] * (5 - len(kept)))
-        roll = keep_number(state["dice"].tolist())
+        keep = keep_index(kept + [6] * (5 - len(kept)))
+        roll = keep_index(state["dice"].tolist())
         return next(h for h in range(32) if HOLD_KEEP[roll, h] == keep and int(LEGAL_HOLDS[roll]) >> h & 1)
 
 

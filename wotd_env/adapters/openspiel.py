@@ -324,7 +324,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
     """Return the possible rolls after the dice of a record, by number."""
-    keep = dice.keep_number(np.frombuffer(faces, np.int8).tolist())
+    keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     first = int(dice.THROW_START[keep])
     size = int(dice.THROW_SIZE[keep])
     rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)

@@ -1,4 +1,4 @@
-"""The numbers of the actions, the same for every number of players up to the swaps."""
+"""The actions. Only the swaps depend on the number of players."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-__all__ = ["Action", "num_actions", "pairs", "power_of"]
-
-
 Bits = Any
-"""A set of actions, of swaps or of powers in compiled code, uint64: bit i is set if i is in it."""
+"""A set of actions, swaps or powers in compiled code, uint64: bit i is set if i is in it."""
 
 
 class Action(IntEnum):
-    """The numbers of the actions after those that re-roll dice (0 to 30: keep die i if bit i is set).
+    """The actions after the re-rolls, which are 0 to 30: keep die i if bit i is set.
 
-    A path is added to those that end in `_ON`, and `path * pairs(players) + pair` to FIRST_SWAP; `PAIRS` has the
-    relative seats of every pair.
+    Add a path to the names in `_ON`, and `path * pairs(players) + pair` to FIRST_SWAP; `PAIRS` has the relative seats
+    of every pair.
     """
 
     STOP_ROLLING = 31
@@ -67,10 +64,7 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)
 
 
 def power_of(action: int) -> Power | None:
-    """Return the power that an action uses by its number alone (R12).
-
-    The eye of the tiger is not among them: it is used by a hold when no other re-roll is left.
-    """
+    """Return the power that an action uses (R12), except the tiger, which a hold uses if no other re-roll is left."""
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
     if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
@@ -81,7 +75,7 @@ def power_of(action: int) -> Power | None:
 
 
 def _pair_table() -> NDArray[np.int8]:
-    """Return the relative seats of every swap, int8 (6, 10, 2): [players, pair] -> two seats, 0 = the one to act."""
+    """Return the relative seats of every swap, int8 (6, 10, 2): [players, pair] -> two seats, 0 = the seat to act."""
     table = np.zeros((6, 10, 2), np.int8)
     for players in range(2, 6):
         table[players, : pairs(players)] = list(combinations(range(players), 2))

@@ -1,4 +1,4 @@
-"""Checks of arguments from outside; each raises one error that names the argument and the value."""
+"""Checks of arguments. Every error names the argument and its value."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_integer", "check_names", "kind_of"]
-
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
     """Return `value` as an int if it is an integer (NumPy's included) in a range.
@@ -20,10 +18,10 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None, why:
         value: its value.
         low: the smallest allowed value.
         high: the largest allowed value, None for no limit.
-        why: words for the error: what the limits depend on.
+        why: words for the error: the reason of the limits.
 
     Raises:
-        ValueError: if it is not such a number. True and False are not.
+        ValueError: for anything else, such as True.
     """
     try:
         number = None if np.ndim(value) else operator.index(value)
@@ -46,28 +44,24 @@ def _readable(limit: int) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return an argument for an error message: dtype and shape of an array, otherwise its repr."""
+    """Describe an argument for an error: dtype and shape of an array, otherwise its repr."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
-    """Return `value` if it is one of the choices.
-
-    Raises:
-        ValueError: if it is not.
-    """
+    """Return `value` if it is one of the choices; otherwise raise ValueError."""
     if isinstance(value, np.ndarray) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise TypeError, worded as Python words it, for the first unknown keyword argument.
+    """Raise TypeError, in Python's wording, for the first unknown keyword argument.
 
     Args:
-        function: the name that the error shows, as in `"Game.__init__()"`.
+        function: the name for the error, as in `"Game.__init__()"`.
         given: names of the keyword arguments of a call.
-        known: names that the function takes.
+        known: names of all arguments of the function.
     """
     for name in given:
         if name not in known:

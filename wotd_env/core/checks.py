@@ -17,7 +17,7 @@ from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECE
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
-__all__ = ["check_one", "check_states", "describe_fault", "first_fault", "plain"]
+__all__ = ["check_one", "check_states", "contiguous", "describe_fault", "first_fault"]
 
 CHECKS = (
     ("phase", "from 0 to 4"),
@@ -41,7 +41,7 @@ CHECKS = (
 ) = range(len(CHECKS))  # fmt: skip
 
 
-def plain(state: States) -> States:
+def contiguous(state: States) -> States:
     """Return a batch, or a copy if its memory is read-only or not contiguous.
 
     Raises:
@@ -55,7 +55,7 @@ def plain(state: States) -> States:
 
 def check_one(state: States) -> None:
     """Raise ValueError unless a batch contains one game."""
-    if len(plain(state)) != 1:
+    if len(contiguous(state)) != 1:
         raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
 
 
@@ -69,7 +69,7 @@ def check_states(rules: Rules, states: States) -> None:
     Raises:
         ValueError: for the first invalid game, with its field, or if `states` is not a batch.
     """
-    work = plain(states)
+    work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
 
@@ -192,7 +192,7 @@ def approves(s: Record, rules: Config, action: Any) -> Any:
         return False
     # both phases by arithmetic: a processor mispredicts which one a game is in
     holds = LEGAL_HOLDS[roll] * np.uint64((s.phase == Phase.KEEP) & (s.rolls_left > 0))
-    moves = engine.plain_moves(engine.open_paths(s, rules, roll), roll) * np.uint64(s.phase == Phase.MOVE)
+    moves = engine.free_moves(engine.open_paths(s, rules, roll), roll) * np.uint64(s.phase == Phase.MOVE)
     return (holds | moves) >> np.uint64(action) & BIT != 0
 
 

@@ -1,4 +1,4 @@
-"""The rules as compiled code reads them: a record of CONFIG."""
+"""The rules in the form that compiled code reads: a record of CONFIG."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE
 
-__all__ = ["CONFIG", "DRAGONS", "LOSER", "Config", "Configs", "config"]
-
-DRAGONS, LOSER = -1, -2  # values of CONFIG's `start` that are not a seat
+DRAGONS, LOSER = -1, -2  # values of `start` besides the seats
 
 CONFIG = np.dtype(
     [
@@ -31,7 +29,6 @@ CONFIG = np.dtype(
     ],
     align=True,  # so that the engine can be compiled for other targets
 )
-
 
 _FIELDS: Any = CONFIG.fields
 COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
@@ -60,7 +57,7 @@ Configs = Any
 
 
 def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:
-    """Return the rules as compiled code reads them, CONFIG (1,)."""
+    """Return the rules for compiled code, CONFIG (1,)."""
     named = rules.colors if isinstance(rules.colors, tuple) else ()
     colors = [ELEMENTS.index(name) for name in named]
     colors += [color for color in range(MAX_PLAYERS) if color not in colors]

@@ -1,8 +1,7 @@
 """Tables over the 252 rolls and the 462 keeps of five dice.
 
-A *keep* is what lies on the table: five dice in ascending order, of which the last ones may still have to be rolled.
-It is a multiset of five out of seven symbols (six faces, and "unrolled" as the largest), numbered by the combinatorial
-number system. Rolls, the keeps without an unrolled die, come first: 0..251.
+A *keep* is the dice on the table: a multiset of five symbols, the six faces and "unrolled", the largest. Its index in
+the tables is its rank in the combinatorial number system. Rolls, the keeps without an unrolled die, come first: 0..251.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, DRAGON
 
-__all__ = ["chance_outcomes"]
-
 Roll = Any
-"""The number of a roll or keep in compiled code, uint64."""
+"""The index of a roll or keep in compiled code, uint64."""
 
 FACES = 6
 UNROLLED = 6
@@ -29,8 +26,8 @@ NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
 
-def _number_parts() -> NDArray[np.uint16]:
-    """Return uint16 (5, 8): the number of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
+def _index_parts() -> NDArray[np.uint16]:
+    """Return uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
     table = np.zeros((DICE, 8), np.uint16)
     for i in range(DICE):
         for symbol in range(FACES + 1):
@@ -39,19 +36,19 @@ def _number_parts() -> NDArray[np.uint16]:
     return table
 
 
-NUMBER_PARTS = _number_parts()
+INDEX_PARTS = _index_parts()
 
 
-def keep_number(symbols: list[int] | tuple[int, ...]) -> int:
-    """Return the number of a keep given as ascending symbols (6 or -1: unrolled)."""
-    return int(sum(NUMBER_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
+def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
+    """Return the index of a keep, given as ascending symbols (6 or -1: unrolled)."""
+    return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
 def _keeps() -> NDArray[np.int8]:
     """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
     keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
     for symbols in combinations_with_replacement(range(FACES + 1), DICE):
-        keeps[keep_number(symbols)] = symbols
+        keeps[keep_index(symbols)] = symbols
     return keeps
 
 
@@ -65,7 +62,7 @@ COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 
 
 def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the five bytes of each row as one number, uint64 (N,), the first byte lowest."""
+    """Return the five bytes of each row as one integer, uint64 (N,), the first byte lowest."""
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
@@ -78,19 +75,19 @@ COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
 UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
 """uint8 (462,): dice still to be rolled."""
 
-EQUILIBRIUM = keep_number((0, 1, 2, 3, 4))
+EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))
 """The roll with five different elements."""
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
-"""uint8 (462,): the element that a roll with one dragon lacks for an equilibrium; 5 where there is no such element."""
+"""uint8 (462,): the one element that a roll with one dragon lacks for an equilibrium; 5 for all other rolls."""
 for _element in range(5):
-    MISSING[keep_number(sorted({*range(5), DRAGON} - {_element}))] = _element
+    MISSING[keep_index(sorted({*range(5), DRAGON} - {_element}))] = _element
 
 
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-    """Return uint16 (252, 32), the keep that each hold of each roll leaves, and uint64 (252,), the legal holds as bits.
+    """Return uint16 (252, 32), the keep after each hold, and uint64 (252,), the legal holds as bits.
 
-    Of several holds that keep the same faces only the smallest is legal.
+    Of several holds that keep the same faces only the lowest is legal.
     """
     left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
     legal = np.zeros(NUM_ROLLS, np.uint64)
@@ -98,7 +95,7 @@ def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
         seen = set()
         for hold in range(NUM_HOLDS):
             kept = [int(KEEPS[roll, die]) for die in range(DICE) if hold >> die & 1]
-            keep = keep_number(kept + [UNROLLED] * (DICE - len(kept)))
+            keep = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
             left[roll, hold] = keep
             if keep not in seen:
                 seen.add(keep)
@@ -110,7 +107,7 @@ HOLD_KEEP, LEGAL_HOLDS = _holds()
 
 
 def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Return for each keep the first of its 6^k throws, their number, and uint8 (23112,): throw -> roll."""
+    """Return the first of the 6^k throws of each keep, their count, and uint8 (23112,): throw -> roll."""
     start = np.zeros(NUM_KEEPS, np.uint32)
     size = np.zeros(NUM_KEEPS, np.uint32)
     rolls: list[int] = []
@@ -119,7 +116,7 @@ def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint
         kept = KEEPS[keep, : DICE - unrolled].tolist()
         start[keep], size[keep] = len(rolls), FACES**unrolled
         rolls.extend(
-            keep_number(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled)
+            keep_index(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled)
         )
     return start, size, np.array(rolls, np.uint8)
 
@@ -128,16 +125,16 @@ THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Return the outcomes of rolling a number of dice.
+    """Return the outcomes of rolling some dice.
 
     Args:
-        dice: dice to roll, 0 to 5.
+        dice: the number of dice, 0 to 5.
 
     Returns:
         Sorted faces, int8 (M, dice), in lexicographic order, and their probabilities, float64 (M,).
 
     Raises:
-        ValueError: for any other number of dice.
+        ValueError: for another number of dice.
     """
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))

@@ -25,7 +25,7 @@ The rulings, in full in docs/environment.md:
 that an action is legal; `wotd_env.core.game` checks input from outside.
 
 Legal actions are two sets of bits: bit a of the first is action a < FIRST_SWAP, bit k of the second is action
-FIRST_SWAP + k. Functions pass the dice on the table to each other as the number of a roll or keep (`shown`,
+FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (`shown`,
 wotd_env.core.dice), so that it is computed once.
 """
 
@@ -41,7 +41,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
 from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
-    COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, LEGAL_HOLDS, MISSING, NUM_KEEPS, NUMBER_PARTS,
+    COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, INDEX_PARTS, LEGAL_HOLDS, MISSING, NUM_KEEPS,
     THROW_ROLL, THROW_SIZE, THROW_START, Roll,
 )  # fmt: skip
 from wotd_env.core.lanes import (
@@ -89,13 +89,13 @@ def below(s: Record, bound: Any) -> Any:
 
 @inlined
 def shown(s: Record) -> Roll:
-    """Return the number of the roll or keep that the dice of the record show."""
+    """Return the index of the roll or keep that the dice of the record show."""
     return np.uint64(
-        NUMBER_PARTS[0, s.dice[0] & 7]
-        + NUMBER_PARTS[1, s.dice[1] & 7]
-        + NUMBER_PARTS[2, s.dice[2] & 7]
-        + NUMBER_PARTS[3, s.dice[3] & 7]
-        + NUMBER_PARTS[4, s.dice[4] & 7]
+        INDEX_PARTS[0, s.dice[0] & 7]
+        + INDEX_PARTS[1, s.dice[1] & 7]
+        + INDEX_PARTS[2, s.dice[2] & 7]
+        + INDEX_PARTS[3, s.dice[3] & 7]
+        + INDEX_PARTS[4, s.dice[4] & 7]
     )
 
 
@@ -174,7 +174,7 @@ def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
 def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
     free = open_paths(s, rules, roll)
-    moves = plain_moves(free, roll)
+    moves = free_moves(free, roll)
     powers = powers_of(s, rules, s.player)
     if powers:
         moves |= np.uint64(power_moves(s, rules, roll, powers, free))
@@ -210,7 +210,7 @@ def has_dead_pieces(s: Record) -> Any:
 
 
 @inlined
-def plain_moves(free: Bits, roll: Roll) -> Bits:
+def free_moves(free: Bits, roll: Roll) -> Bits:
     """Return the legal actions of phase MOVE without powers and swaps, from the open paths, as bits (R5, R7)."""
     if roll == EQUILIBRIUM and free:
         return np.uint64(1 << Action.EQUILIBRIUM)
@@ -277,12 +277,24 @@ def score(s: Record, rules: Config, seat: Any) -> Any:
 
 
 @kernel
+def numbered(s: Record, rules: Config, seat: Any) -> Any:
+    """Return the number of a seat's pieces on numbered spaces."""
+    count = 0
+    for path in range(PATHS):
+        count += s.pieces[seat, path] > rules.spaces
+    return count
+
+
+@kernel
 def standing(s: Record, rules: Config, seat: Any) -> Any:
     """Return a number that ranks seats as R10 does: by points, then by pieces on numbered spaces."""
-    numbered = 0
-    for path in range(PATHS):
-        numbered += s.pieces[seat, path] > rules.spaces
-    return score(s, rules, seat) * (PATHS + 1) + numbered
+    return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
+
+
+@inlined
+def next_seat(seat: Any, players: Any) -> Any:
+    """Return the next seat in turn order; a division would cost more than the rest of a loop."""
+    return seat + 1 if seat + 1 < players else 0
 
 
 @kernel
@@ -436,7 +448,7 @@ def show(s: Record, keep: Roll) -> None:
 
 @inlined
 def throw(s: Record, keep: Roll) -> Roll:
-    """Roll the unrolled dice of a keep from the game's own stream; return the number of the roll."""
+    """Roll the unrolled dice of a keep from the game's own stream; return the index of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
@@ -450,7 +462,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, action: Any) -> Roll:
-    """Take a legal action without rolling; return the number of the roll or keep on the table afterwards."""
+    """Take a legal action without rolling; return the index of the roll or keep on the table afterwards."""
     keep = shown(s)
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
@@ -463,13 +475,13 @@ def decide(s: Record, rules: Config, action: Any) -> Roll:
 
 @inlined
 def left(s: Record, keep: Roll) -> Roll:
-    """Return the number of the dice after a move or an extra turn: a new turn has unrolled dice (R2)."""
+    """Return the index of the dice after a move or an extra turn: a new turn has unrolled dice (R2)."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
 @inlined
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Roll:
-    """Take a legal action of phase KEEP; return the number of the keep that it leaves (R2, R12)."""
+    """Take a legal action of phase KEEP; return the index of the keep that it leaves (R2, R12)."""
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
         s.rolls_left = 0
@@ -577,7 +589,7 @@ def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Roll]:
 def run(s: Record, rules: Config, keep: Roll, chance: Any) -> tuple[Bits, Bits, Roll]:
     """Continue to the next decision; without `chance`, stop at a roll.
 
-    `keep` is the number of the dice on the table. Under `skip_forced` a move with one legal action is taken at once; no
+    `keep` is the index of the dice on the table. Under `skip_forced` a move with one legal action is taken at once; no
     other kind of decision can have a single legal action. Return the legal actions, the legal swaps, and the number of
     the dice on the table.
     """

@@ -1,4 +1,4 @@
-"""`Game`: batches of games as arrays of records, checked as they come in (`checks` says what a record must be)."""
+"""`Game`: the interface to batches of games. It checks all records and arguments (see `checks`)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ from wotd_env.core.rules import DICE, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
-__all__ = ["Game", "GameSpec", "IllegalActionError"]
-
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_SEATS = np.empty(0, np.int64)
 _NO_ROWS = np.empty((0, 0), np.int8)
 _NO_REWARDS = np.empty((0, 0), np.float32)
 _NO_DONE = np.empty(0, np.bool_)
-_BEYOND = 1 << 62  # no action
+_ILLEGAL = 1 << 62
 _FIELDS = tuple(field.name for field in dataclasses.fields(Rules))
 
 
 class IllegalActionError(ValueError):
-    """An action that is not legal where it was tried; nothing has been changed.
+    """An illegal action. No game has been changed.
 
     Attributes:
         game: index of the game in its batch.
@@ -50,18 +48,18 @@ class IllegalActionError(ValueError):
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Facts of a game, for libraries that ask for them.
+    """Facts about a game, for libraries that ask for them.
 
     Attributes:
-        players: seats.
-        chance: chance has moves of its own: rolls of the dice.
-        perfect_information: every seat sees the whole position, and all that was rolled.
-        zero_sum: the rewards of a game sum to 0.
-        min_reward: the least that a seat can get.
-        max_reward: the most.
+        players: number of seats.
+        chance: whether there are chance events (rolls of the dice).
+        perfect_information: whether every seat sees the whole state.
+        zero_sum: whether the rewards of a game sum to 0.
+        min_reward: lowest reward of a seat.
+        max_reward: highest reward of a seat.
         max_turns: turns of the longest game (R16).
-        max_decisions: decisions of the longest game, of all seats.
-        max_decisions_per_turn: decisions of one turn at most.
+        max_decisions: decisions of all seats in the longest game.
+        max_decisions_per_turn: decisions of the longest turn.
     """
 
     players: int
@@ -76,7 +74,7 @@ class GameSpec:
 
 
 def _spec(rules: Rules) -> GameSpec:
-    # A hold after the first roll and after each re-roll but the last, one more with the tiger; a move; an extra turn.
+    # The holds (one more with the tiger), the move, and the choice of an extra turn.
     most = REROLLS + (rules.powers != "none") + 2
     return GameSpec(
         players=rules.players,
@@ -92,25 +90,28 @@ def _spec(rules: Rules) -> GameSpec:
 
 
 class Game:
-    """The rules of one kind of game, applied to batches of states.
+    """The rules of a game, applied to batches of states.
 
-    A batch is a one-dimensional array of `STATE` records. Methods that change games do so in place; all others return
-    new arrays, or fill the arrays given as `out`. N is the number of games, n of players, A of actions, D the size of
-    an observation.
+    A batch is a one-dimensional array of `STATE` records. Methods that play change it in place. All others return new
+    arrays, or fill the array `out`. Shapes: N games, n players, A actions, D entries of an observation.
+
+    All methods check the records and raise `ValueError` for the first invalid one, before any change. With
+    `validate=False` the records and actions are trusted; invalid ones may have any result, even a crash.
 
     Args:
         rules: the rules of all games.
-        skip_forced: take decisions with a single legal action at once, so that players only face real choices.
+        skip_forced: play moves without an alternative at once, so that players only face real choices.
         num_threads: threads that share a batch; results do not depend on it.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
-        **fields: fields of `Rules`, as in `Game(players=3, powers="own")`, in place of `rules`.
+        encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
+            (docs/environment.md).
+        **fields: fields of `Rules` instead of `rules`, as in `Game(players=3, powers="own")`.
 
     Attributes:
         num_actions: A.
         observation_size: D.
-        observation_layout: name -> slice of the observation vector, see `wotd_env.core.observation.layout`.
-        spec: facts of the game, a `GameSpec`.
-        config: the rules as compiled code reads them, `wotd_env.core.engine.CONFIG` (1,).
+        observation_layout: name -> slice of the observation vector, in order.
+        spec: facts about the game, a `GameSpec`.
+        config: the rules for compiled code, `wotd_env.core.engine.CONFIG` (1,).
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Game:
             f"encoding={self.encoding!r})"
         )
 
-    # ------------------------------------------------------------------------------------------------ games begin
+    # ------------------------------------------------------------------------------------------------ new games
 
     def reset(
         self,
@@ -163,24 +164,24 @@ class Game:
         """Start games.
 
         Args:
-            state: how many games to make, or a batch to restart in place.
-            seed: game i gets the stream of seed + i, and begins as the first game does (R1); without it new games use
-                seed 0, and the streams of a batch that is restarted go on.
-            starting_player: seat, or seats (N,), that begin; by default as the rules have it (R1).
+            state: number of new games, or a batch to restart in place.
+            seed: game i gets the random stream of seed + i and starts as a first game (R1). By default new games use
+                seed 0, and restarted games continue their streams.
+            starting_player: seat, or seats (N,); by default determined by the rules (R1).
             where: bool (N,), the games to restart; all by default.
-            roll: go on to the first decision; otherwise stop at the first roll.
+            roll: roll and continue to the first decision; otherwise stop before the first roll.
 
         Returns:
             The batch, STATE (N,).
 
         Raises:
-            ValueError: for a wrong size, seed, seat or shape.
+            ValueError: for an invalid size, seed, seat or shape.
         """
         if fresh := not isinstance(state, np.ndarray):
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh or seed is not None:  # the game of a seed follows from no other game
+        if fresh or seed is not None:  # a seed determines the game, so no previous game may
             starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
@@ -193,10 +194,10 @@ class Game:
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
-        """Return what kernels give `engine.new_game` as starter, int64 (N,): seats, or by default what the rules say.
+        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,).
 
         Raises:
-            ValueError: for a seat that does not play.
+            ValueError: for an invalid seat.
         """
         if starting_player is None:
             return np.full(games, self.config["start"][0])
@@ -210,21 +211,20 @@ class Game:
         starting_player: ArrayLike | None = None,
         roll: bool = True,
     ) -> States:
-        """Return new games, STATE (N,): `reset` of a number of games."""
+        """Return new games, STATE (N,), see `reset`."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
-        """Return the roll-off that decided who begins the game `reset(1, seed=seed)` (R1).
+        """Return the roll-off that chose the starting player of the game `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, -1 for a seat that rolls no more. Who rolled
-            the most dragons rolls on, until one seat is left, which begins. There are no rounds if the rules name the
-            seat.
+            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1. The seats with the most dragons roll
+            again, until one is left. There are no rounds if the rules name the starting player.
 
         Raises:
-            ValueError: for a wrong seed.
+            ValueError: for an invalid seed.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream as the roll-off found it
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -243,15 +243,13 @@ class Game:
 
     # ------------------------------------------------------------------------------------------------ questions
 
-    # Records are checked wherever they come in: compiled code would write anywhere that a wrong one tells it to.
-
     def is_over(self, state: States) -> NDArray[np.bool_]:
         """Return whether games have ended (R9) or were truncated (R16), bool (N,)."""
         over: NDArray[np.bool_] = state["phase"] == Phase.OVER
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Return a legal action in words, with the kept dice or the spaces that pieces go to.
+        """Return a legal action in words, with the kept dice or the destinations of the pieces.
 
         Args:
             state: one game, STATE (1,).
@@ -267,7 +265,7 @@ class Game:
         return describe_decision(self.rules, state[0], after[0], action)
 
     def explain_illegal(self, state: States, action: int) -> str:
-        """Say why an action is illegal in a game, STATE (1,): what it is, what is legal, and the position as text."""
+        """Return why an action is illegal in a game, STATE (1,), with the legal actions and the position."""
         record = state[0]
         if record["phase"] == Phase.CHANCE:
             return "a roll is due; call roll() first"
@@ -286,11 +284,7 @@ class Game:
     ) -> NDArray[np.int8]:
         """Return the action masks, int8 (N, A) of 0 and 1.
 
-        At least one action is legal at every decision. All are (and do nothing) in a finished game, none is while
-        a roll is due.
-
-        Raises:
-            ValueError: for a record that is no game of these rules; `validate=False` trusts all of them, and may crash.
+        All actions are legal in a finished game, where they do nothing. None is legal if a roll is due.
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.num_actions), _INT8)
@@ -304,11 +298,7 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return what a seat sees, int8 (N, D): by default the one to act, else `seat`, one for all or (N,).
-
-        Raises:
-            ValueError: as by `legal_actions`, and for a seat that does not play.
-        """
+        """Return the observations of the seats to act, or of `seat`, an integer or integers (N,): int8 (N, D)."""
         state = self._readable(state, validate)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = _output("out", out, (len(state), self.observation_size), _INT8)
@@ -318,11 +308,7 @@ class Game:
     def scores(
         self, state: States, out: NDArray[np.int64] | None = None, validate: bool = True
     ) -> NDArray[np.int64]:
-        """Return every seat's points, int64 (N, n) (R10).
-
-        Raises:
-            ValueError: as by `legal_actions`.
-        """
+        """Return every seat's points, int64 (N, n) (R10)."""
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _INT64)
         self._run(batch.scores, state, out)
@@ -334,48 +320,43 @@ class Game:
         """Return every seat's reward, float32 (N, n): zero-sum in [-1, 1], all 0 before the end or if truncated.
 
         With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
-
-        Raises:
-            ValueError: as by `legal_actions`.
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
         self._run(batch.rewards, state, out)
         return out
 
-    # ------------------------------------------------------------------------------------------------ games go on
+    # ------------------------------------------------------------------------------------------------ play
 
     def step(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take each game's action and roll on to its next decision, in place; finished games stay put.
+        """Take each game's action and roll until its next decision, in place. Finished games do not change.
 
         Args:
             state: STATE (N,).
             actions: integers (N,).
-            validate: check all records and actions first; without it a wrong one may have any result, even a crash.
+            validate: check all records and actions first.
 
         Raises:
             IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
-            ValueError: for a record that is no game of these rules; no game has been changed.
         """
         self._act(batch.step, state, actions, validate, True)
 
     def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take each game's action but roll nothing: the first half of `step`, for search and explicit chance nodes."""
+        """Take each game's action without rolling: the first half of `step`, for search and explicit chance nodes."""
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll where a roll is due, in place: the second half of `step`. Other games stay put.
+        """Roll if a roll is due, in place: the second half of `step`. Other games do not change.
 
         Args:
             state: STATE (N,).
-            dice: faces (N, 5) of all five dice after the roll, in any order; they must include the kept ones. The
-                game goes on to its next decision or, past a forced move, to its next roll. By default the games
-                roll from their own streams, until their next decisions.
-            validate: check all records first, as `step` does.
+            dice: faces (N, 5) of all five dice after the roll, in any order, including the kept dice. The game then
+                continues to its next decision or, after a forced move, its next roll. By default the games roll from
+                their random streams until their next decisions.
+            validate: check all records first.
 
         Raises:
-            ValueError: if faces are given that cannot come up, or for a record that is no game of these rules; no game
-                has been changed.
+            ValueError: for impossible faces or an invalid record; no game has been changed.
         """
         work = self._writable(state)
         if validate:
@@ -397,19 +378,19 @@ class Game:
         done: NDArray[np.bool_] | None = None,
         validate: bool = True,
     ) -> None:
-        """Step, restart the games that have ended, and fill the arrays given: all of a learner's loop in one pass.
+        """Step, restart finished games, and fill the given arrays: the loop of a learner in one pass.
 
         Args:
             state: STATE (N,), changed in place.
             actions: integers (N,).
-            observation: int8 (N, D), filled with what the seat to act sees next (in a new game where one ended).
+            observation: int8 (N, D), filled with the next observation of the seat to act, of the new game if one ended.
             mask: int8 (N, A), filled with its legal actions.
             rewards: float32 (N, n), filled with the rewards of this step by seat.
             done: bool (N,), filled with whether the game ended in this step.
-            validate: as for `step`.
+            validate: check all records and actions first.
 
         Raises:
-            IllegalActionError, ValueError: as by `step`; nothing has been changed.
+            IllegalActionError: if an action is illegal or a roll is due; nothing has been changed.
         """
         n = len(state)
         self._act(
@@ -433,7 +414,7 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that takes actions, in place; raise before anything changes if something is wrong."""
+        """Call a kernel that takes actions, in place. Errors are raised before any change."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
         if len(parallel.slices(len(work), self.num_threads)) == 1:
@@ -448,13 +429,13 @@ class Game:
             state[...] = work
 
     def check(self, state: States, actions: ArrayLike | None = None) -> None:
-        """Make sure that records are games of these rules and that actions, if they are given, are legal.
+        """Check that records are games of these rules and that actions, if given, are legal.
 
         Raises:
             IllegalActionError: if an action is illegal or a roll is due.
-            ValueError: for a record that is no game of these rules, or arrays of a wrong kind.
+            ValueError: for an invalid record, or a wrong dtype or shape.
         """
-        work = checks.plain(state)
+        work = checks.contiguous(state)
         if actions is None:
             found = self._run(checks.first_fault, work)
         else:
@@ -464,10 +445,13 @@ class Game:
                 raise self._wrong(state, part.start + first, actions)
 
     def _wrong(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
-        """Return the error for the first game with a wrong record or an illegal action."""
-        if actions is None or checks.first_fault(state[game : game + 1], self.config) >= 0:
+        """Return the error for the first game with an invalid record or an illegal action."""
+        one = state[game : game + 1]
+        if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
-        return self._illegal(state, game, int(_as_array(actions)[game]))
+        action = int(_as_array(actions)[game])
+        legal = np.flatnonzero(self.legal_actions(one)[0]).tolist()
+        return IllegalActionError(game, action, legal, f"game {game}: {self.explain_illegal(one, action)}")
 
     # ------------------------------------------------------------------------------------------------ compiled code
 
@@ -477,23 +461,19 @@ class Game:
         """Call `kernel(states, config, *arguments)`, once or, with threads, for a part of the batch in each.
 
         `states` is STATE (M,) and `config` is `self.config`: functions of `wotd_env.core.engine` take `states[i]` and
-        `config[0]`. All arrays among the arguments, also those in a NamedTuple, must have a row for every game, and are
-        sliced alike. What can be called is called in each thread, for memory of its own, as
-        `wotd_env.core.state.scratch` is.
+        `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game, and are sliced
+        alike. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, for its own memory.
 
         Args:
             kernel: a function, compiled by `wotd_env.core.compilation.kernel` or not. It may change the records.
             state: STATE (N,).
-            *arguments: what else it takes.
-            validate: check all records first; without it a wrong one may have any result, even a crash.
+            *arguments: further arguments of the kernel.
+            validate: check all records first.
 
         Returns:
-            What the calls return, one entry for each.
-
-        Raises:
-            ValueError: for a record that is no game of these rules, or a `state` that is no batch.
+            The result of each call.
         """
-        work = checks.plain(state)
+        work = checks.contiguous(state)
         if validate:
             self.check(work)
         results = self._run(kernel, work, *arguments)
@@ -502,19 +482,19 @@ class Game:
         return results
 
     def _run(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
-        """Call a kernel without checking the records, which lie in one block of memory."""
+        """Call a kernel on contiguous records without checking them."""
         return parallel.call(kernel, state, self.config, arguments, self.num_threads)
 
     def _readable(self, state: States, validate: bool) -> States:
-        """Return the batch as kernels read it, checked."""
-        state = checks.plain(state)
+        """Return the batch for kernels that read it."""
+        state = checks.contiguous(state)
         if validate:
             self.check(state)
         return state
 
     def _writable(self, state: States) -> States:
-        """Return the batch to work on: itself, or a copy to be written back."""
-        work = checks.plain(state)
+        """Return the batch for kernels that change it: itself, or a copy to be written back."""
+        work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
         return work
@@ -528,7 +508,7 @@ class Game:
         return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions as kernels take them, int64 (N,); those beyond 64 bits become ones that are illegal too.
+        """Return actions for kernels, int64 (N,). Integers beyond 64 bits become other illegal actions.
 
         Raises:
             ValueError: unless there is an integer for every game.
@@ -540,17 +520,11 @@ class Game:
         if chosen.shape != state.shape or not whole:
             raise ValueError(f"actions must be an integer array {state.shape}, got {kind_of(chosen)}")
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
-            chosen = np.array([min(max(-1, action), _BEYOND) for action in chosen.tolist()], np.int64)
-        return np.array(chosen, np.int64)  # kernels are compiled for plain writable arrays
-
-    def _illegal(self, state: States, game: int, action: int) -> Exception:
-        """Return the error for the first game whose action is illegal."""
-        one = state[game : game + 1]
-        legal = np.flatnonzero(self.legal_actions(one)[0]).tolist()
-        return IllegalActionError(game, action, legal, f"game {game}: {self.explain_illegal(one, action)}")
+            chosen = np.array([min(max(-1, action), _ILLEGAL) for action in chosen.tolist()], np.int64)
+        return np.array(chosen, np.int64)  # kernels are compiled for contiguous writable arrays
 
     def _rolls(self, state: States, faces: ArrayLike) -> NDArray[np.uint64]:
-        """Return the numbers of the rolls that show the given faces (N, 5)."""
+        """Return the indices of the rolls with the given faces (N, 5)."""
         given = np.asarray(faces)
         if given.shape != (len(state), DICE) or given.dtype.kind not in "iu":
             raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {kind_of(given)}")
@@ -565,7 +539,7 @@ class Game:
                 f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
                 f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
             )
-        rolls: NDArray[np.uint64] = dice.NUMBER_PARTS[np.arange(DICE), np.sort(given, 1)].sum(
+        rolls: NDArray[np.uint64] = dice.INDEX_PARTS[np.arange(DICE), np.sort(given, 1)].sum(
             1, dtype=np.uint64
         )
         return rolls
@@ -583,12 +557,12 @@ def _is_whole(number: Any) -> bool:
 
 
 def check_seed(seed: Any) -> np.uint64:
-    """Return a seed as kernels take it, otherwise raise ValueError."""
+    """Return a seed for kernels; raise ValueError for an invalid one."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
-    """Return the given array if it fits; for None the default, or a new array."""
+    """Return the array `out` after checking it; for None the default, or a new array."""
     if out is None:
         return np.empty(shape, dtype) if default is None else default
     try:

@@ -1,4 +1,4 @@
-"""The encodings of a game as a vector of small integers, seen from one seat, and of its legal actions as a mask."""
+"""Observations: four encodings of a game as seen from a seat, vectors of small integers; and action masks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
-from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
+from wotd_env.core.engine import BIT, has_dead_pieces, next_seat, powers_of
 from wotd_env.core.lanes import PIECES_AT, copy_16, put_bits, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 
 ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/environment.md describes their parts."""
-ONE_HOT, COMPACT, TOKENS, FEATURES = range(len(ENCODINGS))
+ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
 DEADLINE = 127
 """Turns before truncation from which the observation counts down."""
@@ -31,10 +31,10 @@ DICE_BLOCK = FACES * (DICE + 1)
 ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
     np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
 )
-"""uint64 (462,): [face, how many dice show it] of every roll and keep, as 36 bits."""
+"""uint64 (462,): the one-hot counts of the faces, [face, count], of every roll and keep, as 36 bits."""
 
 SPACES = np.eye(16, dtype=np.int8)
-"""int8 (16, 16): the one-hot block of a piece on each space, with zeros behind it."""
+"""int8 (16, 16): the one-hot block of a piece on each space, padded with zeros."""
 
 BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
@@ -42,24 +42,20 @@ BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
 TOKEN_WIDTH = 6
-
-
-def token_width(rules: Rules) -> int:
-    """Return the numbers of a token: those of a piece, or as many as a path needs for its plain spaces."""
-    return max(TOKEN_WIDTH, 2 + rules.spaces)
+"""Entries of the token of a piece. All tokens are longer if a path has more plain spaces."""
 
 
 class Part(NamedTuple):
-    """A part of an observation, an array that is flattened into the vector."""
+    """A part of an observation: an array, flattened into the vector."""
 
     highest: NDArray[np.int8]
-    """the highest value of every number, flattened, int8 (k,)"""
+    """the highest value of each entry, flattened, int8 (k,)"""
 
     axes: dict[str, int]
     """name and length of each axis; seats are relative to the observer: 0 = the observer, 1 = the next seat"""
 
     names: dict[int, str]
-    """index on the last axis -> "path", "face" or "color", for numbers that name one"""
+    """index on the last axis -> "path", "face" or "color", for entries that name one"""
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
@@ -128,14 +124,14 @@ def _part(highest: int, **axes: int) -> Part:
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
-    """Return a part of equal tokens with zeros at the end."""
-    width = token_width(rules)
+    """Return a part of equal tokens, padded with zeros."""
+    width = max(TOKEN_WIDTH, 2 + rules.spaces)
     token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
     return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
 
 
 def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
-    """Return the slice of every part of the observation, in order."""
+    """Return the slice of each part of the observation, in order."""
     sizes = {name: len(part.highest) for name, part in parts(rules, encoding).items()}
     ends = np.cumsum(list(sizes.values())).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
@@ -143,9 +139,9 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), as zeros and ones; `keep` is what `engine.shown` returns."""
+    """Write the observation of a seat, int8 (D,), one-hot; `keep` is the result of `engine.shown`."""
     n = rules.players
-    # Blocks are written 16 or 32 numbers wide, in ascending order: each overwrites what the one before wrote too much.
+    # Blocks are 16 or 32 entries wide and written in ascending order, so each one overwrites the excess of the last.
     spaces = np.int64(rules.spaces)  # read once: a write to the row may alias the rules
     block = spaces + NUMBERED + 1
     at = np.int64(0)
@@ -155,7 +151,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
         for path in range(PATHS):
             copy_16(row, at, SPACES, np.int64(pieces >> np.uint64(8 * path) & np.uint64(15)))
             at += block
-        seat = after(seat, n)
+        seat = next_seat(seat, n)
     dead = np.uint64(0)
     if has_dead_pieces(s):
         for path in range(PATHS):
@@ -169,9 +165,8 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
     at += DICE_BLOCK
 
     relative = s.player - observer
-    rest = BIT << np.uint64(
-        s.rolls_left
-    )  # the one-hot blocks after the dice: 31 bits for two players, 64 for five
+    # The blocks after the dice have 31 bits for two players and 64 for five.
+    rest = BIT << np.uint64(s.rolls_left)
     rest |= BIT << np.uint64(REROLLS + 1 + s.phase)
     powers = REROLLS + 1 + PHASES + n
     rest |= BIT << np.uint64(powers - n + relative + n * (relative < 0))
@@ -183,7 +178,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
         rest |= BIT << np.uint64(colors + s.color[seat])
         powers += PATHS
         colors += PATHS
-        seat = after(seat, n)
+        seat = next_seat(seat, n)
     put_bits(row, at, np.uint32(rest))
     last = max(colors - 32, 0)
     put_bits(row, at + last, np.uint32(rest >> np.uint64(last)))
@@ -192,7 +187,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
 
 @kernel
 def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), in the other encodings."""
+    """Write the observation of a seat, int8 (D,), in one of the other encodings."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
     elif rules.encoding == TOKENS:
@@ -203,11 +198,11 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: An
 
 @kernel
 def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat, a number for each thing."""
+    """Write the encoding "compact": one integer for each fact."""
     n = rules.players
     dead = n * PATHS
     dice = dead + PATHS * rules.spaces
-    single = dice + FACES  # rolls left, phase, seat to act
+    single = dice + FACES  # re-rolls left, phase, seat to act
     powers = single + 3
     colors = powers + n + 1
     seat = observer
@@ -216,7 +211,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
             row[relative * PATHS + path] = s.pieces[seat, path]
         row[powers + relative] = powers_of(s, rules, seat) != 0
         row[colors + relative] = s.color[seat]
-        seat = after(seat, n)
+        seat = next_seat(seat, n)
     for path in range(PATHS):
         for space in range(rules.spaces):
             row[dead + path * rules.spaces + space] = s.dead[path] >> (space + 1) & 1
@@ -231,7 +226,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
 
 @kernel
 def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat as tokens of equal width: the game, its dice, its paths, its pieces."""
+    """Write the encoding "tokens": tokens of equal width for the game, the dice, the paths and the pieces."""
     n = rules.players
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     row[:] = 0
@@ -262,12 +257,12 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any)
             row[at + 4] = s.color[seat]
             row[at + 5] = powers_of(s, rules, seat) != 0
             at += width
-        seat = after(seat, n)
+        seat = next_seat(seat, n)
 
 
 @kernel
 def encode_features(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
-    """Write the observation of a seat as what a person would look at."""
+    """Write the encoding "features": facts that a person would look at."""
     n = rules.players
     row[:] = 0
     acts = observer == s.player and s.phase in (Phase.KEEP, Phase.MOVE)
@@ -301,32 +296,24 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Roll, row: An
     at += 2
     seat = observer
     for relative in range(n):
-        numbered = 0
         progress = 0
         for path in range(PATHS):
-            numbered += s.pieces[seat, path] > rules.spaces
             progress += s.pieces[seat, path]
         row[at + relative] = engine.score(s, rules, seat)
-        row[at + n + relative] = numbered
+        row[at + n + relative] = engine.numbered(s, rules, seat)
         row[at + 2 * n + relative] = progress
-        seat = after(seat, n)
+        seat = next_seat(seat, n)
     at += 3 * n
     if rules.powers:
         seat = observer
         for relative in range(n):
             row[at + relative] = powers_of(s, rules, seat) != 0
-            seat = after(seat, n)
+            seat = next_seat(seat, n)
         for power in range(PATHS):
             row[at + n + power] = powers_of(s, rules, observer) >> power & 1
         at += n + PATHS
     if rules.immunity:
         row[at + s.color[observer]] = 1
-
-
-@inlined
-def after(seat: Any, n: Any) -> Any:
-    """Return the next seat; a division would cost more than the rest."""
-    return seat + 1 if seat + 1 < n else 0
 
 
 @inlined

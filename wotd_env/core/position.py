@@ -1,4 +1,4 @@
-"""A position as one line of text, as FEN is for chess; docs/notation.md is its description for readers."""
+"""A position as one line of text, like FEN in chess; docs/notation.md describes the format."""
 
 from __future__ import annotations
 
@@ -11,32 +11,29 @@ from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
-__all__ = ["parse_position", "position"]
-
 SEATS = "ABCDE"
 """The letters of the seats, and of their pieces."""
 FACES = "wfmeod"
-"""The letters of the faces of a die, and of the paths and colours: water, fire, metal, earth, wood, dragon."""
+"""The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
 UNROLLED = "?"
 
 _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
-_LONGEST = 1000  # characters; the longest position has some 250
-_FIELDS = ("board", "colours", "turn", "seat", "phase", "re-rolls", "dice")
+_LONGEST = 1000  # characters; the longest position has about 250
+_FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 _DRAWN = ("players", "spaces")  # the fields of Rules that the board shows
 
 
 def position(rules: Rules, state: States, stream: bool = False) -> str:
-    """Write a game as one line of text.
+    """Return a game as one line of text.
 
     Args:
-        rules: of the game.
+        rules: the rules of the game.
         state: STATE (1,), in any phase.
-        stream: also write the stream that the dice to come follow from. Without it whoever reads the line knows what
-            the players know, and no more.
+        stream: include the random stream, which determines the future dice.
 
     Raises:
-        ValueError: for a record that is no game of these rules, or more than one.
+        ValueError: for an invalid record, or if `state` is not one game.
     """
     check_states(rules, state)
     check_one(state)
@@ -64,20 +61,20 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
 
 
 def parse_position(text: str) -> tuple[Rules, States]:
-    """Read a line that `position` has written, or that a person has.
+    """Parse a line as written by `position`.
 
     Returns:
         The rules, and the game, STATE (1,). Its `rng` is 0 if the line has no stream.
 
     Raises:
-        ValueError: naming what is wrong, what it must be, and what it is.
+        ValueError: for a malformed line; the error names the field, the expected and the actual text.
     """
     rules, state, _ = read_position(text)
     return rules, state
 
 
 def read_position(text: str) -> tuple[Rules, States, bool]:
-    """Return what `parse_position` does, and whether the line has a stream."""
+    """Return the result of `parse_position`, and whether the line has a stream."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
         raise ValueError(f"a position must be one line of at most {_LONGEST:,} characters, got {got}")
@@ -106,16 +103,12 @@ def read_position(text: str) -> tuple[Rules, States, bool]:
 
 
 def letters(faces: Any) -> str:
-    """Return the letters of faces or colours, `?` for -1."""
+    """Return the letters of faces or colors, `?` for -1."""
     return "".join((FACES + UNROLLED)[face] for face in faces)
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces of five dice given by their letters, ascending; -1 for `more`, which comes last.
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """Return the faces of five dice from their letters, ascending; the letter `more` becomes -1 and comes last."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -124,7 +117,7 @@ def read_dice(what: str, text: str, more: str = "") -> list[int]:
 
 
 def wrong(what: str, expected: str, got: str) -> ValueError:
-    """Return the error for a part of a text; a long one is cut."""
+    """Return the error for a part of a text; long text is cut."""
     return ValueError(f"{what} must be {expected}, got {got if len(got) <= 60 else got[:57] + '...'!r}")
 
 
@@ -133,9 +126,7 @@ def _draw_path(rules: Rules, record: np.void, path: int) -> str:
         _DEAD if record["dead"][path] >> space & 1 else _EMPTY for space in range(rules.spaces + NUMBERED + 1)
     ]
     for seat in range(rules.players):
-        marks[record["pieces"][seat, path]] = SEATS[
-            seat
-        ]  # those off the board are in place 0, which is not drawn
+        marks[record["pieces"][seat, path]] = SEATS[seat]  # index 0, off the board, is not drawn
     return "".join(marks[1 : rules.spaces + 1]) + _NUMBERS_BEGIN + "".join(marks[rules.spaces + 1 :])
 
 
@@ -164,21 +155,21 @@ def _read_board(record: np.void, text: str) -> int:
 
 
 def _read_colors(record: np.void, text: str) -> int:
-    """Give the seats their colours and return the number of players."""
+    """Give the seats their colors and return the number of players."""
     playing, _, rest = text.partition("(")
     players = len(playing)
     unused = rest.removesuffix(")")
-    expected = f"the colours {FACES[:PATHS]} in any order, those of no seat in brackets, as in wf(meo)"
+    expected = f"the colors {FACES[:PATHS]} in any order, unused ones in brackets, as in wf(meo)"
     if sorted(playing + unused) != sorted(FACES[:PATHS]) or text != playing + f"({unused})" * bool(unused):
-        raise wrong("colours", expected, text)
+        raise wrong("colors", expected, text)
     if players < 2:
-        raise wrong("colours", f"those of 2 to {MAX_PLAYERS} seats before the bracket", text)
+        raise wrong("colors", f"the colors of 2 to {MAX_PLAYERS} seats before the bracket", text)
     record["color"] = [FACES.index(letter) for letter in playing + unused]
     return players
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool:
-    """Read what follows the fields into the record and the rules; return whether a stream is among it."""
+    """Read the words after the fields into the record and the rules; return whether they include a stream."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")
@@ -201,12 +192,12 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool
             given[name] = _read_rule(name, value)
         else:
             expected = "used=SEATS, perfection, truncated, a rule such as powers=own, or stream=DIGITS"
-            raise wrong("position: what follows the dice", expected, word)
+            raise wrong("position: words after the dice", expected, word)
     return "stream" in seen
 
 
 def _rules_in_words(rules: Rules, dead_pieces: int) -> list[str]:
-    """Return the rules that neither the board shows nor are as usual, in the words of the command's options."""
+    """Return the rules that differ from the defaults and are not visible on the board, as `name=value`."""
     words = []
     for field in fields(Rules):
         value = getattr(rules, field.name)

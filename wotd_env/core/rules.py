@@ -1,4 +1,4 @@
-"""The vocabulary of the game: elements, phases, and the rules that can be varied."""
+"""The vocabulary of the game (elements, powers, phases) and the rules of its variants."""
 
 from __future__ import annotations
 
@@ -11,25 +11,11 @@ import numpy as np
 
 from wotd_env.core.arguments import check_choice, check_integer
 
-__all__ = [
-    "DICE",
-    "DRAGON",
-    "ELEMENTS",
-    "MAX_PLAYERS",
-    "NUMBERED",
-    "PATHS",
-    "POWERS",
-    "REROLLS",
-    "Phase",
-    "Power",
-    "Rules",
-]
-
 ELEMENTS = ("water", "fire", "metal", "earth", "wood")
-"""Names of the elements by number; path e, colour e and face e belong to element e."""
+"""Names of the elements; path e, color e and face e belong to element e."""
 
 POWERS = ("fear", "rebirth", "eye of the tiger", "anxiety", "the dragon")
-"""Names of the powers by the colour that owns them (R12)."""
+"""Names of the powers by their colors (R12)."""
 
 DRAGON = 5
 PATHS = 5
@@ -44,7 +30,7 @@ POWER_MODES = ("none", "own", "any")
 
 
 class Power(IntEnum):
-    """The powers, by the number of the colour that owns them (R12)."""
+    """The powers, numbered as their colors (R12)."""
 
     FEAR = 0
     """water: do not move although one could"""
@@ -59,34 +45,34 @@ class Power(IntEnum):
 
 
 class Phase(IntEnum):
-    """What a game is waiting for."""
+    """The kind of the next event or decision."""
 
     CHANCE = 0
-    """a roll of the dice"""
+    """roll the dice"""
     KEEP = 1
-    """the choice of the dice to keep"""
+    """choose the dice to keep"""
     MOVE = 2
-    """the choice of a move, a swap, or neither"""
+    """choose a move, a swap, or neither"""
     EXTRA = 3
-    """the choice of taking an extra turn"""
+    """choose whether to take an extra turn"""
     OVER = 4
-    """nothing: the game has ended or was truncated"""
+    """none: the game has ended or was truncated"""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one game; every field is checked, and a wrong one raises `ValueError` with its name.
+    """The rules of one game. An invalid field raises `ValueError` with its name.
 
     Attributes:
         players: number of seats, 2 to 5.
         spaces: plain spaces on each path before its five numbered ones, 0 to 10.
-        powers: `"none"` (basic game), `"own"` (each seat has its colour's power) or `"any"` (each seat may use one
+        powers: `"none"` (basic game), `"own"` (each seat has the power of its color) or `"any"` (each seat may use one
             power of its choice), each once per game (R11).
-        immunity: a piece on the path of its own colour cannot be swapped (R14).
-        dead_pieces: pieces of unused colours that block random plain spaces, at most 5 * (5 - players) (R15).
-        colors: colours of the seats: None for seat order, `"random"` for a new draw each game, or one element name
+        immunity: a piece on the path of its own color cannot be swapped (R14).
+        dead_pieces: pieces of unused colors that block random plain spaces, at most 5 * (5 - players) (R15).
+        colors: colors of the seats: None for seat order, `"random"` for a new draw each game, or one element name
             for each seat.
-        start: who begins (R1): `"dragons"`, `"loser"`, or a seat.
+        start: the starting player (R1): `"dragons"`, `"loser"`, or a seat.
         max_turns: turns after which a game is truncated, 1 to 65535 (R16).
     """
 
@@ -121,10 +107,10 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
-        """Return the rules of which `dataclasses.asdict` has made plain values, also after they have been JSON.
+        """Return the rules from the result of `dataclasses.asdict`, also if it was stored as JSON.
 
         Raises:
-            ValueError: for anything else, and for a wrong value.
+            ValueError: for an unknown field or an invalid value.
         """
         names = [field.name for field in fields(cls)]
         if not isinstance(values, dict) or not values.keys() <= set(names):
@@ -133,7 +119,7 @@ class Rules:
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
-    """Return `colors` in its hashable form."""
+    """Return `colors` as a hashable value after checking it."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
     if not isinstance(colors, Sequence) or isinstance(colors, str):

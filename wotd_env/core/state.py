@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from wotd_env.core.rules import DICE, MAX_PLAYERS, PATHS
 
-__all__ = ["STATE", "Record", "Records", "States"]
-
 STATE = np.dtype(
     [
         ("rng", "u8"),  # the game's own random stream
@@ -22,14 +20,14 @@ STATE = np.dtype(
         ("rolls_left", "i1"),  # re-rolls left that cost no power
         ("dice", "i1", (DICE,)),  # faces, ascending; kept dice first, then -1, while a roll is due
         ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path] -> space
-        ("color", "i1", (MAX_PLAYERS,)),  # a permutation: the colours of the seats, then the unused ones
+        ("color", "i1", (MAX_PLAYERS,)),  # a permutation: the colors of the seats, then the unused ones
         ("used", "u1"),  # bit k set: seat k has used its power
         ("perfection", "u1"),  # 1: this turn has earned the extra turn of R8
         ("truncated", "u1"),  # 1: over by R16
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
-"""One game, in one cache line, for 2 to 5 players (DESIGN section 2)."""
+"""One game, in one cache line, for 2 to 5 players; docs/environment.md describes the fields."""
 
 States = NDArray[np.void]
 """A batch of games: STATE (N,)."""
@@ -56,24 +54,17 @@ class Record(Protocol):
 class Records(Protocol):
     """A batch of games in compiled code: STATE (N,)."""
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(N,)."""
-        ...
+    shape: Any
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: Any, /) -> Any:
-        """Return the game at an index, a `Record`, or a part of the batch."""
-        ...
+    def __getitem__(self, index: Any, /) -> Any: ...
 
-    def __setitem__(self, index: Any, game: Any, /) -> None:
-        """Copy a game."""
-        ...
+    def __setitem__(self, index: Any, game: Any, /) -> None: ...
 
 
 ROW = np.dtype((np.void, STATE.itemsize))
-"""A game as plain bytes: numpy copies and indexes `states.view(ROW)` some twenty times faster than records."""
+"""A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than records."""
 
 
 class _Scratch(threading.local):
@@ -85,9 +76,8 @@ _SCRATCH = _Scratch()
 
 
 def scratch() -> NDArray[np.void]:
-    """Return this thread's scratch memory for kernels, STATE (2,).
+    """Return this thread's scratch memory for kernels, STATE (2,). Only one kernel at a time may use it.
 
-    Kernels allocate no records: in compiled code a view of a row does not keep its array alive (`make check` tests
-    this). A kernel that uses the scratch memory must not call anything else that does.
+    Kernels allocate no records: in compiled code a view of a row does not keep its array alive.
     """
     return _SCRATCH.records

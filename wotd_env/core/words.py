@@ -11,8 +11,6 @@ from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Rules
 
-__all__ = ["describe_action", "describe_decision", "show_dice"]
-
 _FIXED: dict[int, str] = {
     Action.STOP_ROLLING: "keep all dice and stop rolling",
     Action.EQUILIBRIUM: "equilibrium: advance every piece that can",
@@ -31,7 +29,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words.
 
     Args:
-        action: number of the action.
+        action: the action.
         rules: the rules of the game, needed for the swaps of more than two players.
 
     Raises:
@@ -59,13 +57,13 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
 
 
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
-    """Return a legal action in words, with the dice that are kept and the spaces that pieces go to.
+    """Return a legal action in words, with the kept dice and the destinations of the pieces.
 
     Args:
         rules: the rules of the game.
         before: the game at the decision, a record of STATE.
         after: the game after the decision, before any roll.
-        action: number of the action.
+        action: the action.
     """
     words = describe_action(action, rules)
     if before["phase"] == Phase.KEEP:
@@ -83,7 +81,7 @@ def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str
 
 
 def show_dice(faces: ArrayLike) -> str:
-    """Return dice in words, without those still to be rolled."""
+    """Return the faces of the rolled dice in words."""
     return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"
 
 

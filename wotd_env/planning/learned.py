@@ -1,7 +1,6 @@
 """A learned value of positions before a turn: a small compiled network, and its file.
 
-The network sees a position from the seat to act. The position is described by *features*, numbered by `Features`. Every
-feature has a row of weights:
+The network sees a position from the seat to act, as a set of *features*. Every feature has a row of weights:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
 - for each player (of two only the one to act): its numbered pieces, the most of any other, its lead in points;
@@ -10,11 +9,10 @@ feature has a row of weights:
 
     x = relu(sum of the rows of the position's features)                                                     (width,)
     y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
-    chances to win = softmax(concatenate(x, y) @ output + output_bias), for the player to act, the next, ...      (n,)
+    probabilities to win = softmax(concatenate(x, y) @ output + output_bias), from the seat to act on             (n,)
 
-All paths share their rows, so exchanging paths does not change the value. The sum of rows needs no matrix product, so
-one core values millions of positions a second. The number of turns is not an input: the value ignores the turn limit
-(R16).
+All paths share their rows, so permuted paths have the same value. The sum of rows needs no matrix product, so one core
+values millions of positions a second. The turn is not an input: the value ignores the turn limit (R16).
 """
 
 from __future__ import annotations
@@ -33,13 +31,12 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
+from wotd_env.core.engine import next_seat
 from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
-
-__all__ = ["HIDDEN", "Features", "LearnedValue", "Network", "load", "save", "shapes"]
 
 HIDDEN = BLOCK
 """Units of the second layer."""
@@ -52,18 +49,18 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """The numbers of the features, for some rules."""
+    """The indices of the features for some rules: pairs of pieces come first."""
 
     total: int
     """R, the number of all features"""
     active: int
     """K, the number of features of a position"""
     standing: int
-    """the first feature of a standing"""
+    """index of the first feature of a standing"""
     power: int
-    """the first feature of a power"""
+    """index of the first feature of a power"""
     dead: int
-    """the first feature of dead pieces"""
+    """index of the first feature of dead pieces"""
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
@@ -113,15 +110,7 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
 
 
 class LearnedValue:
-    """A value for `plan` and `Planner`, see `wotd_env.planning.values.CheckedValue`.
-
-    Args:
-        rules: the rules of the network.
-        network: the weights.
-
-    Raises:
-        ValueError: if the weights do not fit the rules.
-    """
+    """The value of a network, a `CheckedValue`. Raises ValueError if the weights do not fit the rules."""
 
     def __init__(self, rules: Rules, network: Network) -> None:
         width = network.rows.shape[-1] if network.rows.ndim else 0
@@ -138,29 +127,21 @@ class LearnedValue:
         """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
 
         Raises:
-            ValueError: if the game has other rules than the network, or for a record that is no game of these rules.
+            ValueError: if the network is for other rules, or for an invalid record.
         """
         self.check_rules(game.rules)
         game.check(afterstates)
         return self.unchecked(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check of the records.
-
-        Raises:
-            ValueError: if the game has other rules than the network.
-        """
+        """Return the same values without the check of the records."""
         self.check_rules(game.rules)
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         _value(afterstates, game.config, self.features, self.network, values)
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, see `wotd_env.policy.check_made_for`.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """Raise ValueError unless the network fits games with these rules, see `wotd_env.policy.check_made_for`."""
         if rules is not self.rules:
             check_made_for("the learned value", self.rules, rules)
 
@@ -169,7 +150,7 @@ class LearnedValue:
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
-    """Return a learned value as a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
+    """Return the content of a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
 
     Args:
         value: the learned value.
@@ -216,7 +197,7 @@ def load(file: str | Path) -> LearnedValue:
 
 @inlined
 def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
-    """Write the features of a position, int64 (K,)."""
+    """Write the indices of the features of a position, int64 (K,)."""
     n = rules.players
     spaces = rules.spaces + NUMBERED + 1
     at = 0
@@ -226,27 +207,27 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
         for i in range(n - 1):
             other = one
             for _ in range(i + 1, n):
-                other = _next(other, n)
+                other = next_seat(other, n)
                 code = pair
                 if rules.immunity:
                     code = 2 * pair + (s.color[one] == path or s.color[other] == path)
                 out[at] = (code * spaces + s.pieces[one, path]) * spaces + s.pieces[other, path]
                 at += 1
                 pair += 1
-            one = _next(one, n)
+            one = next_seat(one, n)
     seat = np.int64(s.player)
     for i in range(1 if n == 2 else n):
         points = engine.score(s, rules, seat)
         most, best = 0, 0
         for other in range(n):
             if other != seat:
-                most = max(most, _numbered(s, rules, other))
+                most = max(most, engine.numbered(s, rules, other))
                 best = max(best, engine.score(s, rules, other))
         lead = min(max(points - best, -LEAD), LEAD) + LEAD
-        code = (i * (PATHS + 1) + _numbered(s, rules, seat)) * (PATHS + 1) + most
+        code = (i * (PATHS + 1) + engine.numbered(s, rules, seat)) * (PATHS + 1) + most
         out[at] = features.standing + code * (2 * LEAD + 1) + lead
         at += 1
-        seat = _next(seat, n)
+        seat = next_seat(seat, n)
     if rules.powers:
         seat = np.int64(s.player)
         for i in range(n):
@@ -255,7 +236,7 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
                 held = 1 + s.color[seat] if rules.powers == engine.OWN_POWERS else 1
             out[at] = features.power + i * (PATHS + 1) + held
             at += 1
-            seat = _next(seat, n)
+            seat = next_seat(seat, n)
     if rules.dead_pieces:
         seat = np.int64(s.player)
         for i in range(n):
@@ -264,22 +245,7 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
                 ahead = np.uint64(s.dead[path]) >> np.uint64(space + 1) & AHEAD
                 out[at] = features.dead + ((i * spaces + space) << 5) + np.int64(ahead)
                 at += 1
-            seat = _next(seat, n)
-
-
-@inlined
-def _next(seat: Any, n: Any) -> Any:
-    """Return the next seat."""
-    return np.int64(0) if seat + 1 == n else seat + 1
-
-
-@kernel
-def _numbered(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the number of a seat's pieces on numbered spaces."""
-    numbered = 0
-    for path in range(PATHS):
-        numbered += s.pieces[seat, path] > rules.spaces
-    return numbered
+            seat = next_seat(seat, n)
 
 
 @kernel
@@ -309,7 +275,7 @@ def _value(states: Records, config: Configs, features: Features, network: Networ
 
 @inlined
 def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position, (n,), from row j of the outputs of the layers."""
+    """Write the values of a position, (n,), from row j of the layers' outputs."""
     n = rules.players
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)
@@ -320,11 +286,11 @@ def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j:
             logit += dot(network.output, k, first, x, j, first)
         values[seat] = logit
         largest = max(largest, logit)
-        seat = _next(seat, n)
+        seat = next_seat(seat, n)
     total = np.float32(0)
     for _ in range(n):  # in turn order, so that the rounding does not depend on the seats
         values[seat] = math.exp(values[seat] - largest)
         total += values[seat]
-        seat = _next(seat, n)
+        seat = next_seat(seat, n)
     for k in range(n):
         values[k] = (n * values[k] / total - 1) / (n - 1)

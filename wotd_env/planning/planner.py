@@ -21,17 +21,8 @@ from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records
-from wotd_env.planning import turn
-from wotd_env.planning.slots import (
-    ENDED,
-    LAST,
-    TurnPlan,
-    Value,
-    by_stage,
-    expect_rolls,
-    plan_turns,
-    value_actions,
-)
+from wotd_env.planning import slots, turn
+from wotd_env.planning.slots import TurnPlan, Value
 
 __all__ = ["Value", "plan"]
 
@@ -63,17 +54,17 @@ def plan(
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan for a part of a batch; states at the same stage share the SIMD lanes."""
-    for stage in by_stage(states, config):
-        games, batch = stage.games, states[stage.games]
-        if stage.rolls == ENDED:
+    """Plan for a part of a batch. States of a group share the SIMD lanes."""
+    for group in slots.group_states(states, config):
+        games, batch = group.games, states[group.games]
+        if group.rolls == slots.ENDED:
             values[games] = game.rewards(batch)[np.arange(len(games)), batch["player"]]
-        elif stage.rolls == LAST:
-            of_actions = value_actions(game, value, batch).choice_values
+        elif group.rolls == slots.LAST:
+            of_actions = slots.value_actions(game, value, batch).choice_values
             action_values[games] = of_actions.T
             values[games] = of_actions.max(0)
         else:
-            turn_plan = plan_turns(game, value, batch, stage, seats=1, keeps=False)
+            turn_plan = slots.plan_turns(game, value, batch, group, seats=1, keeps=False)
             _write_plan(turn_plan, batch, games, action_values, values)
 
 
@@ -81,7 +72,7 @@ def _plan_part(
 def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
     """Write the values of states and of their holds to the rows `games` of `values` and `action_values`."""
     for first in range(0, states.shape[0], turn.LANES):
-        expect_rolls(plan, states, first)
+        slots.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             game = games[first + lane]
             values[game] = _read_values(states[first + lane], plan.rows, lane, action_values[game])

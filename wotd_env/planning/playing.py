@@ -1,7 +1,7 @@
-"""Play whole turns: plan each turn once, before its first roll, and play it to its end.
+"""Play whole turns with one plan per turn, made before its first roll.
 
-The policy `Planner` makes a new plan for every decision. Self-play needs only one plan per turn, because that plan
-contains the values of all later decisions. The learners in `agents` and the value `Deeper` use it.
+The policy `Planner` plans at every decision. The first plan of a turn already contains the values of all later
+decisions, so self-play and the value `Deeper` need no other.
 """
 
 from __future__ import annotations
@@ -14,25 +14,14 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.arguments import kind_of
-from wotd_env.core.checks import plain
+from wotd_env.core.checks import contiguous
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
-from wotd_env.planning import turn
-from wotd_env.planning.slots import (
-    TurnPlan,
-    Value,
-    best_slot,
-    by_stage,
-    expect_rolls,
-    open_slots,
-    plan_turns,
-    stride_of,
-)
-
-__all__ = ["Turns", "play_turns"]
+from wotd_env.planning import slots, turn
+from wotd_env.planning.slots import TurnPlan, Value
 
 
 class Turns(NamedTuple):
@@ -49,15 +38,14 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 
     Args:
         game: the rules.
-        state: STATE (N,), games before the first roll of a turn; afterwards before that of the next turn, or over.
+        state: STATE (N,), games before the first roll of a turn.
         value: the value of the afterstates, zero-sum.
         at_random: bool (N,), games in which the last action of the turn is a random legal one; none by default.
 
     Raises:
-        ValueError: if `state` is not a batch of games before the first roll of a turn, `at_random` has a wrong dtype or
-            shape, or `value` returns a wrong shape or non-finite numbers for running games.
+        ValueError: if a game is in another phase, or for an invalid `at_random` or result of `value`.
     """
-    given = plain(state)
+    given = contiguous(state)
     if (given["phase"] != Phase.CHANCE).any() or (given["dice"] >= 0).any():
         raise ValueError("state must be games before the first roll of a turn")
     shape = len(state), game.rules.players
@@ -72,12 +60,12 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
-    """Play a turn in a part of a batch; states at the same stage share the SIMD lanes."""
+    """Play a turn in a part of a batch. States of a group share the SIMD lanes."""
     # With two players one value suffices (zero-sum).
     seats = game.rules.players if game.rules.players > 2 else 1
-    for stage in by_stage(states, config):
-        games, batch = stage.games, states[stage.games]
-        plan = plan_turns(game, value, batch, stage, seats, keeps=True)
+    for group in slots.group_states(states, config):
+        games, batch = group.games, states[group.games]
+        plan = slots.plan_turns(game, value, batch, group, seats, keeps=True)
         played = Turns(turns.before[games], turns.after[games])
         _play(plan, batch, at_random[games], played)
         states[games], turns.before[games], turns.after[games] = batch, played.before, played.after
@@ -85,13 +73,13 @@ def _play_part(
 
 @kernel
 def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None:
-    """Plan turns and play them: change the states and fill `turns`. `at_random` is bool (N,)."""
-    rows, stride = plan.rows, stride_of(plan.slots)
+    """Plan and play turns: change the states and fill `turns`."""
+    rows, stride = plan.rows, slots.stride_of(plan.slots)
     candidates = np.empty(plan.slots.action.size, np.int64)
     n = turns.before.shape[1]
     seats = rows.shape[0] // stride
     for first in range(0, states.shape[0], turn.LANES):
-        expect_rolls(plan, states, first)
+        slots.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             i = first + lane
             s = states[i]
@@ -102,11 +90,11 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
                 turns.before[i, (s.player + seat) % n] = before
             used, roll = _roll_and_hold(s, plan, lane)
             ends = plan.ends_after_tiger if used else plan.ends
-            count = open_slots(plan.slots, ends, i, roll, candidates)
+            count = slots.open_slots(plan.slots, ends, i, roll, candidates)
             if at_random[i]:
                 slot = candidates[engine.below(s, count)]
             else:
-                slot = best_slot(plan.slots, ends, i, candidates[:count])
+                slot = slots.best_slot(plan.slots, ends, i, candidates[:count])
             end = ends.best[slot, i]
             stream = s.rng
             states[i] = ends.afterstates[end]

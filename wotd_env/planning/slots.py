@@ -1,16 +1,15 @@
-"""Plan turns: value the positions that may end them, then every roll and keep.
+"""The parts of a turn plan, for `planner` and `playing`.
 
-An *afterstate* is a state at the end of a turn: before the first roll of the next turn, or with the game over. The
-effect of an action depends on the roll only through the number of dice that show its element. So the 252 rolls lead to
-few afterstates (about 33 in the basic game of two), one for each *slot*: an action and that number of dice. Extra turns
-add up to two more afterstates to a slot.
+An *afterstate* is a state at the end of a turn: before the next roll, or with the game over. The effect of an action
+depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few afterstates
+(about 33 in the basic game of two), one for each *slot*: an action and that number of dice. Extra turns add up to two
+more afterstates to a slot.
 
-    by_stage       group states by the number of rolls to come
+    group_states   group states by the number of rolls to come
     plan_turns     write the afterstates of all slots and value them in one call
-    expect_rolls   value every roll and keep, for the roll to come and all re-rolls after it
+    expect_rolls   value every roll and keep, for the next roll and all re-rolls after it
 
-`planner.plan` reads the values of actions from a `TurnPlan`; `playing.play_turns` plays whole turns by it. The engine
-decides which actions are legal and what they do. Code that assumes a rule carries the number of its ruling.
+The engine decides which actions are legal and what they do. Code that assumes a rule names its ruling.
 """
 
 from __future__ import annotations
@@ -34,25 +33,6 @@ from wotd_env.planning import turn
 from wotd_env.planning.turn import STOPS
 from wotd_env.planning.values import CheckedValue
 
-__all__ = [
-    "CHUNK",
-    "ENDED",
-    "LAST",
-    "Ends",
-    "Slots",
-    "Stage",
-    "TurnPlan",
-    "Value",
-    "best_slot",
-    "by_stage",
-    "expect_rolls",
-    "open_slots",
-    "plan_turns",
-    "slots_of",
-    "stride_of",
-    "value_actions",
-]
-
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
 
@@ -66,7 +46,7 @@ MOST_ENDS = 3
 
 
 class Slots(NamedTuple):
-    """The K slots: first those of PASSING, then the others, grouped by their representative rolls."""
+    """The K slots: first PASSING, then the others, grouped by their representative rolls."""
 
     action: NDArray[np.int64]
     """(K,)"""
@@ -75,9 +55,9 @@ class Slots(NamedTuple):
     free: NDArray[np.int64]
     """the slots of the power-free moves, roll by roll"""
     free_at: NDArray[np.int64]
-    """(253,): the part of roll r is free[free_at[r]:free_at[r + 1]]"""
+    """(253,): the slots of roll r are free[free_at[r]:free_at[r + 1]]"""
     other: NDArray[np.int64]
-    """the slots of the moves with powers and of the swaps, roll by roll"""
+    """the slots of moves with powers and of swaps, roll by roll"""
     other_at: NDArray[np.int64]
     """(253,): the same for `other`"""
 
@@ -116,10 +96,9 @@ def slots_of(players: int, powers: bool) -> Slots:
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Return for every roll the actions of phase MOVE (except PASSING) that the engine allows in some position.
+    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position.
 
-    Three positions suffice: every piece can move; every entering piece is blocked and can jump; all pieces can be
-    swapped.
+    Three positions suffice: all pieces can move; all entering pieces are blocked and can jump; all can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -153,37 +132,37 @@ def _is_free(action: int) -> bool:
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-# -------------------------------------------------------------------------------------------------------------- stages
+# -------------------------------------------------------------------------------------------------------------- groups
 
 ENDED, LAST = -1, 0
-"""`Stage.rolls` of ended games, and of phases MOVE and EXTRA."""
+"""`Group.rolls` of ended games, and of phases MOVE and EXTRA."""
 
 
-class Stage(NamedTuple):
-    """Some states at the same point of their turns."""
+class Group(NamedTuple):
+    """States with the same number of rolls to come in their turns."""
 
     games: NDArray[np.int64]
     """indices of the states, at most CHUNK"""
     rolls: int
     """rolls to come, including the roll of the tiger"""
     tiger: bool
-    """whether the last of them is due to the tiger (R12), if the player uses it"""
+    """whether the last of these rolls uses the tiger (R12)"""
 
 
-def by_stage(states: Records, config: Configs) -> Iterator[Stage]:
-    """Group states by their stage."""
+def group_states(states: Records, config: Configs) -> Iterator[Group]:
+    """Yield the groups of a batch."""
     rolls, tiger = np.empty(len(states), np.int64), np.empty(len(states), np.bool_)
-    _write_stages(states, config, rolls, tiger)
+    _write_groups(states, config, rolls, tiger)
     for held in (False, True):
         for count in np.unique(rolls[tiger == held]).tolist():
             same = np.flatnonzero((rolls == count) & (tiger == held))
             for games in np.array_split(same, -(-len(same) // CHUNK)):
-                yield Stage(games, count, held)
+                yield Group(games, count, held)
 
 
 @kernel
-def _write_stages(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
-    """Write `Stage.rolls` and `Stage.tiger` of every state."""
+def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
+    """Write `Group.rolls` and `Group.tiger` of every state."""
     for i in range(states.shape[0]):
         s = states[i]
         tiger[i] = False
@@ -200,20 +179,20 @@ def _write_stages(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 
 
 class Ends(NamedTuple):
-    """The ends of the turns of N states: M afterstates, reached by K choices (slots or actions), for n players."""
+    """The possible ends of the turns of N states: M afterstates after K choices (slots or actions), n players."""
 
     afterstates: States
     """STATE (M,)"""
     values: NDArray[np.float32]
-    """(M, n): the values of the afterstates; the rewards if the game is over"""
+    """(M, n): the values of the afterstates, or the rewards of ended games"""
     choice_values: NDArray[np.float32]
     """(K, N): the best value of a choice to the seat to act, -inf for an illegal choice"""
     best: NDArray[np.int64]
-    """(K, N): the afterstate with this value"""
+    """(K, N): the index of the afterstate with this value"""
 
 
 class _Afterstates(NamedTuple):
-    """Afterstates, with the state and the choice that lead to each, (M,) each."""
+    """Afterstates, and the indices of the states and choices that lead to them, (M,) each."""
 
     states: States
     state: NDArray[np.int64]
@@ -251,8 +230,7 @@ def _value_ends(
     wrong = _find_best(states, game.config, written, ends)
     if wrong >= 0:
         raise ValueError(
-            f"value must return finite numbers for games that go on, got {given[wrong].tolist()} for afterstate "
-            f"{wrong}"
+            f"value must return finite numbers for running games, got {given[wrong].tolist()} for afterstate {wrong}"
         )
     return ends
 
@@ -311,7 +289,7 @@ def _write_actions(states: Records, config: Configs, scratch: Records, out: _Aft
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
     """Append the afterstates of `s`, with and without extra turns, to `count` others; return the new count.
 
-    `source` is the index of the state before the turn, and that of the choice.
+    `source` has the indices of the state and the choice.
     """
     if s.phase != Phase.EXTRA:
         out.states[count] = s
@@ -331,7 +309,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
 def _find_best(states: Records, config: Configs, written: _Afterstates, ends: Ends) -> Any:
     """Fill `choice_values` and `best`, and replace the values of ended games by their rewards.
 
-    Return the first afterstate with a non-finite value, or -1.
+    Return the index of the first afterstate with a non-finite value, or -1.
     """
     for i in range(ends.afterstates.shape[0]):
         state, choice = written.state[i], written.choice[i]
@@ -348,36 +326,35 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
 
 # --------------------------------------------------------------------------------------------------------------- plans
 
-# The rows of one seat: those of `turn`, those of the rolls if the rolling stops, then the slots.
+# The rows of one seat: the rows of `turn`, the rolls if the rolling stops, then the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
 
 class TurnPlan(NamedTuple):
-    """The plan of the turns of N states at the same stage."""
+    """The plan of the turns of a group of N states."""
 
     slots: Slots
     ends: Ends
     ends_after_tiger: Ends
-    """the ends after the tiger was used; not read without `tiger`"""
+    """the ends after the tiger was used, if `tiger`"""
     rolls: int
     tiger: bool
     rows: turn.Rows
-    """the rows of LANES states, for every seat with rows: first the seat to act, then the next ones"""
+    """the rows of LANES states for each planned seat, from the seat to act on"""
     expected: NDArray[np.float32]
-    """(rolls - 1, 462, LANES): the values of the keeps by the number of re-rolls that follow the roll to come;
-    (0, 462, LANES) if only `rows` is read"""
+    """(rolls - 1, 462, LANES): the values of the keeps, by the number of re-rolls after the next roll; may be empty"""
 
 
-def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: int, keeps: bool) -> TurnPlan:
+def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
     """Value the afterstates of states before a roll, for `expect_rolls`.
 
     Args:
         game: the rules.
         value: the value of the afterstates.
-        states: the states of the stage.
-        stage: their stage; at least one roll is to come.
-        seats: seats with rows, from the seat to act on.
+        states: the states of the group.
+        group: the group; at least one roll is to come.
+        seats: number of planned seats.
         keeps: whether to store `TurnPlan.expected`.
     """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
@@ -389,11 +366,11 @@ def plan_turns(game: Game, value: Value, states: States, stage: Stage, seats: in
     return TurnPlan(
         slots,
         untouched,
-        ends(True) if stage.tiger else untouched,
-        stage.rolls,
-        stage.tiger,
+        ends(True) if group.tiger else untouched,
+        group.rolls,
+        group.tiger,
         turn.new_rows(seats * stride_of(slots)),
-        np.empty((stage.rolls - 1 if keeps else 0, NUM_KEEPS, turn.LANES), np.float32),
+        np.empty((group.rolls - 1 if keeps else 0, NUM_KEEPS, turn.LANES), np.float32),
     )
 
 
@@ -405,9 +382,9 @@ def stride_of(slots: Slots) -> Any:
 
 @kernel
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
-    """Value every roll and keep for the LANES states from `first` on, for the roll to come and all re-rolls after it.
+    """Value every roll and keep for the LANES states from `first` on.
 
-    Afterwards `plan.rows` has the values for the roll to come, `plan.expected` those for the rolls after it, if stored.
+    The values for the next roll are in `plan.rows` afterwards, and the values for later rolls in `plan.expected`.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -415,13 +392,11 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
         _stop_rolling(rows, stride)
     _fill_stops(plan.slots, plan.ends, rows, states, first)
     for level in range(plan.rolls):
-        if level or not plan.tiger:  # otherwise it is the roll of the tiger (R12)
+        if level or not plan.tiger:  # the last roll uses the tiger (R12)
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)
-            for at in range(
-                stride, rows.shape[0], stride
-            ):  # the other seats get the values of the best keeps
+            for at in range(stride, rows.shape[0], stride):  # the other seats follow the seat to act
                 for i in range(NUM_KEEPS):
                     keep = turn.NOTHING - i
                     for k in range(turn.FACES_SHOWN[keep]):
@@ -437,7 +412,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
     """Fill the rows of the slots, and of the rolls if the rolling stops, for the LANES states from `first` on.
 
-    Only the seat to act chooses. The other seats get the values of its choice.
+    The seat to act chooses. The other seats get their values of this choice.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)
@@ -519,7 +494,7 @@ def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any
 
 @kernel
 def best_slot(slots: Slots, ends: Ends, state: Any, candidates: Any) -> Any:
-    """Return the candidate with the highest value, of equal candidates that of the lowest action."""
+    """Return the candidate with the highest value; ties go to the lowest action."""
     values = ends.choice_values
     best = candidates[0]
     for slot in candidates[1:]:

@@ -33,26 +33,9 @@ from wotd_env.core.dice import (
     NUM_KEEPS,
     NUM_ROLLS,
     UNROLLED,
-    keep_number,
+    keep_index,
 )
 from wotd_env.core.rules import DICE
-
-__all__ = [
-    "FACES_SHOWN",
-    "FEWER",
-    "LANES",
-    "MORE",
-    "NOTHING",
-    "STOPS",
-    "Rows",
-    "best",
-    "best_keep",
-    "expect",
-    "largest",
-    "new_rows",
-    "reroll",
-    "row_operation",
-]
 
 LANES = 16
 """Positions side by side: one AVX-512 register of float32. The rows of a turn then fit into the L1 cache."""
@@ -66,11 +49,11 @@ Rows = Any
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6), [i, face]: the row of partial keep 252 + i with one more die that shows the face."""
+    """Return uint16 (210, 6), [i, face]: the row of partial keep 252 + i with one more die."""
     table = np.zeros((NUM_KEEPS - NUM_ROLLS, FACES), np.uint16)
     for i, keep in enumerate(KEEPS[NUM_ROLLS:].tolist()):
         for face in range(FACES):
-            table[i, face] = keep_number(sorted([*keep[:-1], face]))
+            table[i, face] = keep_index(sorted([*keep[:-1], face]))
     return table
 
 
@@ -79,7 +62,7 @@ def _fewer() -> np.ndarray:
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
-            keep_number([*keep[:die], *keep[die + 1 :], UNROLLED])
+            keep_index([*keep[:die], *keep[die + 1 :], UNROLLED])
             for die in range(DICE)
             if keep[die] != UNROLLED
         }
@@ -94,7 +77,7 @@ FACES_SHOWN = (COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return rows (count, LANES), not filled, aligned to cache lines: `expect` and `best` take half the time."""
+    """Return empty rows (count, LANES), aligned to cache lines, which halves the time of `expect` and `best`."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
@@ -132,8 +115,8 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # A turn has fifteen successive means and a game dozens of turns, so the rounding error of 1/6 in single precision
-    # would add up. Therefore the mean is total * rounded + total * rest, with a fused operation if the machine has one.
+    # The rounding error of 1/6 in single precision would add up over the means of a game. Therefore the mean is
+    # total * rounded + total * rest, with a fused operation if the machine has one.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -187,12 +170,12 @@ def reroll(rows: Rows) -> None:
 
 @kernel
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
-    """Return the best keep of a roll, of equal keeps that of the lowest action; the roll itself means stop rolling.
+    """Return the best keep of a roll, or the roll itself to stop rolling; ties go to the lowest action.
 
     Args:
         rows: the values of the rolls if the rolling stops, from row STOPS on.
         expected: float (462 or more, LANES), the values of the keeps after `expect`.
-        roll: number of the roll.
+        roll: index of the roll.
         lane: the position.
     """
     best, most = np.int64(roll), -np.inf

@@ -1,4 +1,4 @@
-"""Values of positions: the interface that the planner uses, and the hand-made value of the `planner` policy.
+"""Values of positions: an interface, and the hand-made value of the policy `planner`.
 
 The hand-made value gives every seat a strength, a sum in units of one plain space:
 
@@ -9,8 +9,8 @@ The hand-made value gives every seat a strength, a sum in units of one plain spa
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which;
 - *lead*: a seat with four numbered pieces may end the game; this has the value CLOSING, by its points behind the best.
 
-A space has more weight towards the end of the game (WEIGHT). The stage of the game is the largest number of numbered
-pieces of any seat. The chances to win are the softmax of the weighted strengths. The value is the expected reward.
+A space has more weight towards the end of the game (WEIGHT). The probabilities to win are the softmax of the weighted
+strengths. The value is the expected reward.
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-__all__ = ["CheckedValue", "HandMade", "hand_made"]
-
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 """Weight of a space, by the largest number of numbered pieces of any seat."""
 NUMBER = 1.25
 TEMPO = 1.4
 BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
-"""Loss by distance to the occupied space, less one."""
+"""Loss by distance to the occupied space, minus one."""
 POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
 """By color."""
 ANY_POWER = 4.0
@@ -48,17 +46,16 @@ BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 @runtime_checkable
 class CheckedValue(Protocol):
-    """A value of positions that checks records from outside, and can skip the check.
+    """A value that checks the records. The planner skips the check for its own records.
 
-    The planner skips it for the records that it has made itself. Any other function `value(game, afterstates)` is a
-    value too, see `wotd_env.planning.planner.plan`.
+    Any other function `value(game, afterstates)` is a value too, see `wotd_env.planning.planner.plan`.
     """
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
 
         Raises:
-            ValueError: for a record that is no game of the rules; the field is named.
+            ValueError: for an invalid record.
         """
         ...
 
@@ -76,7 +73,7 @@ class HandMade:
         return self.unchecked(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check of the records."""
+        """Return the same values without the check."""
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         _hand_made(afterstates, game.config, values)
         return values

@@ -1,7 +1,6 @@
-"""What a small network needs in kernels: three operations on float32 arrays, BLOCK numbers at a time.
+"""The three operations of a small network in kernels, on C-contiguous float32 arrays, BLOCK entries at a time.
 
-They are written in LLVM's vectors: as loops they take twice as long, because LLVM keeps in memory what they add up and
-adds one number after the other. Arrays are C-contiguous.
+They are written with LLVM's vectors. Loops take twice as long, because LLVM keeps their sums in memory.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["ABREAST", "BLOCK", "dot", "relu_of_products", "relu_of_rows"]
-
 BLOCK = 32
 ABREAST = 2
-"""Vectors that a matrix is multiplied with at once: alone, each sum would wait for the one before."""
+"""Vectors in one multiplication with a matrix. With only one, each addition would wait for the previous one."""
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
 _ZERO = ir.Constant(_VECTOR, [0.0] * BLOCK)
-_FUSED = ("contract",)  # a product and a sum are rounded once, where the machine can
+_FUSED = ("contract",)  # one rounding for a product and a sum, if the machine can
 
 
 class _Array:
-    """An array, in LLVM."""
+    """An array in LLVM."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
@@ -36,27 +33,27 @@ class _Array:
 
     def pointer(self, *index: Any) -> Any:
         """Return a pointer to an element."""
-        place = index[0]
+        offset = index[0]
         for size, i in zip(self.shape[1:], index[1:], strict=True):
-            place = self.builder.add(self.builder.mul(place, size), i)
-        return self.builder.gep(self.data, [place])
+            offset = self.builder.add(self.builder.mul(offset, size), i)
+        return self.builder.gep(self.data, [offset])
 
     def block(self, *index: Any) -> Any:
-        """Return a pointer to the block that begins with an element."""
+        """Return a pointer to the block from an element on."""
         return self.builder.bitcast(self.pointer(*index), _VECTOR.as_pointer())
 
     def load(self, *index: Any) -> Any:
-        """Return the block that begins with an element."""
+        """Return the block from an element on."""
         return self.builder.load(self.block(*index), align=4)
 
 
 def _compiled(define: Callable[..., Any]) -> Any:
-    """Return what kernels call, without the static type of what defines it."""
+    """Return an intrinsic of numba without a static type, for kernels."""
     return intrinsic(define)
 
 
 def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """Return arguments as they are, arrays as `_Array`."""
+    """Return the arguments, with arrays as `_Array`."""
     return [
         _Array(context, builder, kind, value) if isinstance(kind, types.Array) else value
         for kind, value in zip(signature.args, arguments, strict=True)
@@ -64,14 +61,14 @@ def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
 
 
 def _store_relu(builder: Any, vector: Any, block: Any) -> None:
-    """Store a block, zero where it is negative."""
+    """Store a block with zeros for its negative entries."""
     positive = builder.select(builder.fcmp_ordered(">", vector, _ZERO), vector, _ZERO)
     builder.store(positive, block, align=4)
 
 
 @_compiled
-def relu_of_rows(typing: Any, rows: Any, active: Any, first: Any, out: Any, number: Any) -> Any:
-    """Set out[number, first:first + BLOCK] to relu(rows[active].sum(0))[first:first + BLOCK]."""
+def relu_of_rows(typing: Any, rows: Any, active: Any, first: Any, out: Any, i: Any) -> Any:
+    """Set out[i, first:first + BLOCK] to relu(rows[active].sum(0))[first:first + BLOCK]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table, chosen, at, target, line = _arrays(context, builder, signature, arguments)
@@ -94,33 +91,32 @@ def relu_of_products(typing: Any, bias: Any, vectors: Any, matrix: Any, out: Any
         start, factors, table, target = _arrays(context, builder, signature, arguments)
         zero = ir.Constant(ir.IntType(64), 0)
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK)
-        numbers = [ir.Constant(ir.IntType(64), number) for number in range(ABREAST)]
-        totals = [cgutils.alloca_once_value(builder, _ZERO) for _ in numbers]  # type: ignore[no-untyped-call]
+        indices = [ir.Constant(ir.IntType(64), i) for i in range(ABREAST)]
+        totals = [cgutils.alloca_once_value(builder, _ZERO) for _ in indices]  # type: ignore[no-untyped-call]
         for total in totals:
             builder.store(start.load(zero), total)
         with cgutils.for_range(builder, factors.shape[1]) as loop:
             row = table.load(loop.index, zero)
-            for number, total in zip(numbers, totals, strict=True):
-                factor = builder.insert_element(
-                    _ZERO, builder.load(factors.pointer(number, loop.index)), ir.Constant(ir.IntType(32), 0)
-                )
+            for i, total in zip(indices, totals, strict=True):
+                factor = builder.load(factors.pointer(i, loop.index))
+                factor = builder.insert_element(_ZERO, factor, ir.Constant(ir.IntType(32), 0))
                 factor = builder.shuffle_vector(factor, _ZERO, lanes)
                 product = builder.fmul(factor, row, flags=_FUSED)
                 builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
-        for number, total in zip(numbers, totals, strict=True):
-            _store_relu(builder, builder.load(total), target.block(number, zero))
+        for i, total in zip(indices, totals, strict=True):
+            _store_relu(builder, builder.load(total), target.block(i, zero))
         return context.get_dummy_value()
 
     return types.void(bias, vectors, matrix, out), emit
 
 
 @_compiled
-def dot(typing: Any, matrix: Any, row: Any, first: Any, vectors: Any, number: Any, at: Any) -> Any:
-    """Return the sum of matrix[row, first:first + BLOCK] * vectors[number, at:at + BLOCK]."""
+def dot(typing: Any, matrix: Any, row: Any, first: Any, vectors: Any, i: Any, at: Any) -> Any:
+    """Return the sum of matrix[row, first:first + BLOCK] * vectors[i, at:at + BLOCK]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table, i, j, factors, line, k = _arrays(context, builder, signature, arguments)
-        products = builder.fmul(table.load(i, j), factors.load(line, k))
+        table, table_row, column, factors, vector, offset = _arrays(context, builder, signature, arguments)
+        products = builder.fmul(table.load(table_row, column), factors.load(vector, offset))
         kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
         name = f"llvm.vector.reduce.fadd.v{BLOCK}f32"
         add_up = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]

@@ -37,8 +37,6 @@ from wotd_env.solver.storage import (
 )
 from wotd_env.solver.table import Progress, Table, load
 
-__all__ = ["solve", "verify"]
-
 TOLERANCE = 5e-7
 """The largest change in the last round; the residual is a fraction of it, and single precision adds its own."""
 REACH = DICE + 1

@@ -51,8 +51,6 @@ from wotd_env.solver.turns import (
     write_indices,
 )
 
-__all__ = ["Evaluation", "evaluate"]
-
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
 """float64 (252,): the probabilities of the rolls of five dice."""
 TOLERANCE = 1e-10

@@ -30,8 +30,6 @@ from wotd_env.solver.turns import (
     write_indices,
 )
 
-__all__ = ["Block", "Chunk", "Work", "check_families", "new_block", "solve_families"]
-
 IMPOSSIBLE = 2 * LANES
 """Index in `Block.value.ravel()` of the value that stands for an impossible swap."""
 MOST_ROUNDS = 1000

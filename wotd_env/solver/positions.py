@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-__all__ = ["NONE", "Board", "Codes", "Layers", "board_of"]
-
 NONE = 65535
 """Stands for an impossible code: two pieces on one space, or after an illegal move."""
 

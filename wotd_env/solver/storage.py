@@ -35,8 +35,6 @@ from wotd_env.core.rules import Rules
 from wotd_env.extras import needed_for
 from wotd_env.solver.positions import Board, board_of
 
-__all__ = ["RULINGS", "Layout", "TableError", "layout_of", "read_header"]
-
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
 RULINGS = 2

@@ -41,17 +41,6 @@ from wotd_env.solver.storage import (
     write_layer,
 )
 
-__all__ = [
-    "Progress",
-    "Table",
-    "cache_file",
-    "check_solvable",
-    "check_table",
-    "compact",
-    "describe_missing",
-    "load",
-]
-
 Progress = Callable[[int, int], None]
 """Called during the work with the number of finished positions and the number of all positions."""
 MICROSECONDS = 1.2

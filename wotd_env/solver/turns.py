@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_number
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
 from wotd_env.solver.positions import NONE, Board, Codes, Layers, index_of, number_with
-
-__all__ = ["AGAIN", "ENDS", "NEVER", "PROGRESS", "End", "Positions"]
 
 
 class End(IntEnum):
@@ -49,9 +47,9 @@ NEVER = -4.0
 """The value of an impossible end; other values are in [-1, 1]."""
 
 
-FOUR_DRAGONS = np.array([keep_number([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
+FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
 """uint8 (5,): the rolls that offer a swap on the path of the fifth die (R6)."""
-FIVE_DRAGONS = keep_number([DRAGON] * DICE)
+FIVE_DRAGONS = keep_index([DRAGON] * DICE)
 """The roll that offers a swap on any path but no move (R6)."""
 
 
