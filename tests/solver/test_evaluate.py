@@ -1,4 +1,4 @@
-"""Exact results of policies against simulated games, and against what perfect play must satisfy."""
+"""Exact results of policies, compared with simulated games and with properties of perfect play."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def oracle(table):
 
 
 class Canonical:
-    """A policy that is shown every game as seat 0, the paths in ascending order of their codes."""
+    """A policy that sees every game as seat 0, with the paths in ascending order of their codes."""
 
     def __init__(self, policy, table) -> None:
         self.policy, self.code = policy, table.board.code
@@ -46,7 +46,7 @@ class Canonical:
 
     @staticmethod
     def back(action, state, shown, paths):
-        """Return the action that is the same among the game's own paths."""
+        """Return the corresponding action for the game's own paths."""
         if 32 <= action < 37:
             return 32 + paths[action - 32]
         if action >= 55:
@@ -61,7 +61,7 @@ class Canonical:
 
 
 def simulated(policies, games: int) -> np.ndarray:
-    """Return the results of seat 0, who is on turn in the position, (games,)."""
+    """Return the results of seat 0, the seat to act in the position, (games,)."""
     game = Game(Rules(spaces=SPACES))
     state = np.repeat(before_roll([LATE[0]], [LATE[1]]), games)
     state["rng"] = np.random.default_rng(1).integers(2**63, size=games, dtype=np.uint64)
@@ -77,7 +77,7 @@ def simulated(policies, games: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["greedy", "first"])
-def test_exact_results_are_those_of_simulated_games(table, oracle, name):
+def test_exact_results_agree_with_simulated_games(table, oracle, name):
     exact = solver.evaluate(make_policy(name), table, LATE)
     policy = Canonical(make_policy(name), table)
     for result, seats in (
@@ -90,7 +90,7 @@ def test_exact_results_are_those_of_simulated_games(table, oracle, name):
 
 
 @pytest.mark.parametrize("name", ["greedy", "first"])
-def test_the_best_response_wins_most(table, name):
+def test_best_response_is_at_least_as_good_as_perfect_play(table, name):
     exact = solver.evaluate(make_policy(name), table, LATE)
     assert exact.enemy_begins >= -exact.follows - 1e-9
     assert exact.enemy_follows >= -exact.begins - 1e-9
@@ -112,11 +112,12 @@ def test_progress_is_shown(table):
     solver.evaluate(
         make_policy("first"), table, LATE, progress=lambda done, total: calls.append((done, total))
     )
+    assert len(calls) > 1
     assert calls == sorted(calls)
     assert calls[-1][0] == calls[-1][1]
 
 
-def test_illegal_actions_are_named(table):
+def test_illegal_actions_are_rejected(table):
     class Wrong:
         def act(self, game, state, rng):
             return np.full(len(state), 54)
@@ -125,12 +126,12 @@ def test_illegal_actions_are_named(table):
         solver.evaluate(Wrong(), table, LATE)
 
 
-def test_positions_that_cannot_be_are_named(table):
+def test_impossible_positions_are_rejected(table):
     with pytest.raises(ValueError, match="theirs"):
         solver.evaluate(make_policy("first"), table, ([0] * 5, [0, 0, 0, 0, 9]))
 
 
-def test_the_tests_own_relabelling_changes_nothing_for_a_policy_that_treats_paths_alike(table, oracle):
+def test_canonical_oracle_plays_without_regret(table, oracle):
     game = Game(Rules(spaces=SPACES))
     state = game.reset(300, seed=4)
     rng = np.random.default_rng(0)

@@ -83,7 +83,7 @@ def test_a_damaged_layer_is_solved_again(whole, half, tmp_path, caplog, damage):
     (tmp_path / "0.wotd.part").write_bytes(PART_DAMAGE[damage](half, whole.layout))
     solver.solve(0, file)
     assert same(file, whole.file)
-    assert "is damaged: it and those after it are solved again" in caplog.text
+    assert "is damaged; it and all later layers are solved again" in caplog.text
 
 
 @pytest.mark.parametrize("content", [b"", lambda half: half + bytes(10_000_000)])
@@ -98,7 +98,7 @@ def test_an_unfinished_file_may_be_empty_or_too_long(whole, half, tmp_path, cont
         (lambda half: b"notes of mine", "not a table"),
         (lambda half: half[:100], "header of .* is damaged: remove it"),
         (lambda half: flipped(half, 300), "header of .* is damaged: remove it"),
-        (lambda half: half.replace(b"values 2", b"values 1", 1), "another format: remove it"),
+        (lambda half: half.replace(b"values 2", b"values 1", 1), "format of another version .*: remove it"),
         (lambda half: with_header(half, rulings=1), "other rulings .* remove it"),
         (lambda half: with_header(half, rules=OTHER_RULES), "other rules"),
         (
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_and_the_same_call_goes_on(whole, tmp_path, room):
     solver.solve(0, file, progress=lambda done, total: calls.append(done))
     assert same(file, whole.file)
     if room == 600_000:
-        assert "layers are kept, and the same command goes on" in str(error.value)
+        assert "layers are kept; the same command continues" in str(error.value)
         assert calls[0] > 100_000
 
 

@@ -11,18 +11,15 @@ from wotd_env import Action, Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core import dice
 from wotd_env.solver import turns
+from wotd_env.solver.backward import CHUNK
 from wotd_env.solver.evaluate import write_ends
 from wotd_env.solver.positions import write_layer_codes
-from wotd_env.solver.storage import (
-    RULINGS,
-    finish,
-    write_layer,
-)
+from wotd_env.solver.storage import RULINGS, finish, write_layer
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("player", [0, 1])
-def test_values_satisfy_the_engines_rules(table, late, player):
+def test_values_equal_one_turn_of_the_engine(table, late, player):
     game = Game(Rules(spaces=table.spaces), skip_forced=False)
     mine, theirs = random_positions(table.spaces, 60, seed=3 + player, late=late)
     positions = before_roll(mine, theirs, player)
@@ -30,8 +27,8 @@ def test_values_satisfy_the_engines_rules(table, late, player):
     assert table.value(mine, theirs) == pytest.approx(expected, abs=1e-6)
 
 
-def test_rolls_offer_the_ends_that_the_engine_has():
-    """What the solver takes for granted about R3 and R6 to R8, asked of the engine roll by roll."""
+def test_rolls_offer_the_same_ends_as_in_the_engine():
+    """The solver's copy of R3 and R6 to R8 agrees with the engine for every roll."""
     game = Game(Rules(), skip_forced=False)
     offered = set()
     # All pieces can move; all can be swapped; five dice can move none.
@@ -77,7 +74,7 @@ def test_paths_are_alike(table):
     assert np.array_equal(table.value(mine, theirs), table.value(*shuffled))
 
 
-def test_to_be_on_turn_is_worth_something(table):
+def test_having_the_turn_is_an_advantage(table):
     mine, theirs = random_positions(table.spaces, 500, seed=9)
     on_turn, waiting = table.value(mine, theirs), -table.value(theirs, mine)
     assert np.abs(on_turn).max() <= 1
@@ -94,14 +91,14 @@ def test_no_game_of_two_players_is_tied(table):
         write_ends(table._layers, total, codes, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
         ended.append(np.unique(after[np.isnan(results)]))
-    # They have values, though both players' five pieces stand on numbered spaces.
+    # Tied positions have values, but no position leads to them.
     assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()
 
 
 @pytest.mark.parametrize(("spaces", "start"), [(0, 0.2735635), (1, 0.2678187)])
-def test_values_are_those_of_the_rulings_that_the_files_name(folder, spaces, start):
-    assert RULINGS == 2, "other values now? Then raise RULINGS, so that old tables are refused"
+def test_start_values_belong_to_the_version_of_the_rulings(folder, spaces, start):
+    assert RULINGS == 2, "if the values change, raise RULINGS, so that old tables are refused"
     assert solver.solve(spaces, folder / f"{spaces}.wotd").start == pytest.approx(start, abs=2e-6)
 
 
@@ -123,13 +120,15 @@ def test_a_wrong_value_shows_in_the_residual(whole, tmp_path):
 
 
 def test_values_do_not_depend_on_the_threads(folder):
-    one = solver.solve(0, folder / "one.wotd", threads=1)
-    three = solver.solve(0, folder / "three.wotd", threads=3)
+    """With one plain space the large layers have four chunks, so three threads share them."""
+    one = solver.solve(1, folder / "1.wotd", threads=1)
+    assert one.board.families.max() > 3 * CHUNK
+    three = solver.solve(1, folder / "three.wotd", threads=3)
     assert np.array_equal(one.values, three.values)
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, 10**9])
-def test_a_number_of_threads_that_cannot_be_is_named(whole, tmp_path, threads):
+def test_invalid_numbers_of_threads_are_rejected(whole, tmp_path, threads):
     for call in (
         lambda: solver.solve(0, tmp_path / "0.wotd", threads),
         lambda: solver.verify(whole.file, threads),
@@ -153,7 +152,7 @@ def test_a_number_of_threads_that_cannot_be_is_named(whole, tmp_path, threads):
         ([[0.5] * 5], [[0.5] * 5], "integer arrays"),
     ],
 )
-def test_positions_that_cannot_be_are_named(folder, mine, theirs, message):
+def test_impossible_positions_are_rejected(folder, mine, theirs, message):
     table = solver.solve(0, folder / "asked.wotd")
     with pytest.raises(ValueError, match=message):
         table.value(mine, theirs)
@@ -162,11 +161,11 @@ def test_positions_that_cannot_be_are_named(folder, mine, theirs, message):
 @pytest.mark.parametrize(
     ("field", "value"), [("player", 2), ("player", -1), ("pieces", 6), ("pieces", -1), ("pieces", 1)]
 )
-def test_states_that_have_no_value_are_named(whole, field, value):
+def test_impossible_states_are_rejected(whole, field, value):
     state = before_roll([[0] * 5] * 3, [[0] * 5] * 3)
     state[field][1] = value
     with pytest.raises(
-        ValueError, match="game 1: player must be 0 or 1, and pieces on spaces of their own from 0 to 5"
+        ValueError, match="game 1: player must be 0 or 1, and pieces on different spaces from 0 to 5"
     ):
         whole.for_seats(Game(Rules(spaces=0)), state)
     with pytest.raises(ValueError, match="state must be a one-dimensional array"):
@@ -177,7 +176,7 @@ def test_states_that_have_no_value_are_named(whole, field, value):
 
 
 def play(game: Game, policies, games: int, seed: int) -> np.ndarray:
-    """Return the results of seat 0, who begins, (games,)."""
+    """Return the results of seat 0, the starting player, (games,)."""
     state = game.reset(games, seed=seed, starting_player=0)
     rng = np.random.default_rng(seed)
     while (state["phase"] != Phase.OVER).any():
@@ -231,12 +230,12 @@ def test_oracle_makes_small_tables_when_they_are_needed(tmp_path, monkeypatch):
         ({"spaces": 2}, "plain spaces"),
     ],
 )
-def test_oracle_says_which_games_it_does_not_know(table, rules, message):
+def test_oracle_rejects_games_that_are_not_solved(table, rules, message):
     game = Game(Rules(**{"spaces": table.spaces, **rules}))
     with pytest.raises(ValueError, match=message):
         make_policy(f"oracle:{table.file}").act(game, game.reset(4), np.random.default_rng(0))
 
 
-def test_tables_are_kept_where_the_platform_keeps_caches():
+def test_tables_are_in_the_cache_folder_of_the_platform():
     assert solver.cache_file(7).name == "perfect-7.wotd"
     assert "wotd-env" in solver.cache_file(7).parts

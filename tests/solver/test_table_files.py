@@ -17,7 +17,10 @@ DAMAGE = {
     "empty": (lambda good: b"", "not a table"),
     "foreign": (lambda good: b"PK" + bytes(10_000), "not a table"),
     "zeros": (lambda good: bytes(len(good)), "not a table"),
-    "of the first format": (lambda good: good.replace(b"values 2", b"values 1", 1), "another format"),
+    "of the first format": (
+        lambda good: good.replace(b"values 2", b"values 1", 1),
+        "format of another version",
+    ),
     "cut in the header": (lambda good: good[:2000], "header of .* is damaged"),
     "cut in the checksums": (lambda good: good[: HEADER + 100], "must have .* bytes"),
     "cut at the end": (lambda good: good[:-4], "must have .* bytes"),
@@ -64,9 +67,7 @@ def test_a_missing_file_comes_with_the_command_that_makes_it(tmp_path):
 
 def test_a_folder_is_no_table(tmp_path):
     for use in (solver.load, solver.verify, lambda file: solver.solve(0, file)):
-        with pytest.raises(
-            FileNotFoundError, match=r"that is a folder; name a table in it, such as .*\.wotd"
-        ):
+        with pytest.raises(FileNotFoundError, match=r"it is a folder; name a table in it, such as .*\.wotd"):
             use(tmp_path)
 
 
@@ -147,9 +148,9 @@ def test_what_cannot_be_made_compact_is_named(whole, tmp_path):
     small = solver.compact(whole.file, tmp_path / "small.wotd")
     with pytest.raises(solver.TableError, match="compact already"):
         solver.compact(small.file, tmp_path / "other.wotd")
-    with pytest.raises(solver.TableError, match="verify the table that it was made of"):
+    with pytest.raises(solver.TableError, match="verify the original table"):
         solver.verify(small.file)
-    with pytest.raises(FileExistsError, match="there already"):
+    with pytest.raises(FileExistsError, match="exists; remove it"):
         solver.compact(whole.file, small.file)
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".lock"] == ["small.wotd"]
 

@@ -1,11 +1,10 @@
-"""Exact results of a deterministic policy in the two-player basic game: against perfect play, itself, its worst enemy.
+"""Exact evaluation of a deterministic policy in the two-player basic game.
 
-Positions do not name paths or seats, so the policy is asked as seat 0, the paths in ascending order of their codes.
-What is evaluated is the policy played that way; one that treats paths and seats alike plays so anyway.
+A turn of the policy has 37 possible ends (`turns.End`). Their probabilities determine the value of a position, given
+the values after the turn. Layers are evaluated backwards; passes and swaps stay in a layer and are iterated.
 
-All that a policy does in a turn is summed up by how likely each of the 37 ends of the turn is (`turns.End`), so its
-value is linear in the values after the turn. As in solving, layers go from the end backwards, and passes and swaps,
-which stay in a layer, are iterated.
+Positions have no names of paths or seats. The policy is asked as seat 0, with the paths in ascending order of their
+codes. The result is exact for a policy that treats all paths and seats alike.
 """
 
 from __future__ import annotations
@@ -24,65 +23,43 @@ from wotd_env.core.rules import DICE, PATHS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best_keep, expect, new_rows
 from wotd_env.policy import Policy, ask
-from wotd_env.solver.positions import (
-    NONE,
-    Board,
-    Layers,
-    index_of,
-    number_with,
-    sort_codes,
-    write_layer_codes,
-    write_mirror,
-)
+from wotd_env.solver import positions, turns
+from wotd_env.solver.positions import NONE, Board, Layers
 from wotd_env.solver.table import Progress, Table, check_table
-from wotd_env.solver.turns import (
-    AGAIN,
-    ENDS,
-    NEVER,
-    PROGRESS,
-    End,
-    Positions,
-    best_end,
-    ends_after,
-    final_result,
-    is_over,
-    perfect,
-    value_turns,
-    write_indices,
-)
+from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
 """float64 (252,): the probabilities of the rolls of five dice."""
 TOLERANCE = 1e-10
 ROUNDS = 100_000
 ASKED = 256
-"""Positions about which the policy is asked in one call."""
+"""Positions in one call of the policy."""
 
 
 class Evaluation(NamedTuple):
-    """Expected results, 1 a win, -1 a loss."""
+    """Expected rewards, from -1 to 1."""
 
     begins: float
-    """of the policy against perfect play, if it has the first turn"""
+    """of the policy against perfect play, with the first turn"""
     follows: float
-    """of the policy against perfect play, if it has the second turn"""
+    """of the policy against perfect play, with the second turn"""
     itself: float
-    """of the policy that has the first turn, against itself"""
+    """of the policy against itself, with the first turn"""
     enemy_begins: float
-    """of the best response to the policy, if that has the first turn"""
+    """of the best response against the policy, with the first turn"""
     enemy_follows: float
-    """of the best response to the policy, if that has the second turn"""
+    """of the best response against the policy, with the second turn"""
     perfect: float
-    """of perfect play that has the first turn, against perfect play"""
+    """of perfect play against perfect play, with the first turn"""
 
     @property
     def win_share(self) -> float:
-        """The policy's share of wins against perfect play, each beginning as often."""
+        """The policy's probability to win against perfect play, as the mean over both seats."""
         return (1 + (self.begins + self.follows) / 2) / 2
 
     @property
     def exploitability(self) -> float:
-        """The best response's mean result, each beginning as often; 0 for perfect play."""
+        """The expected reward of the best response, as the mean over both seats; 0 for perfect play."""
         return (self.enemy_begins + self.enemy_follows) / 2
 
 
@@ -92,30 +69,30 @@ def evaluate(
     position: tuple[list[int], list[int]] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Return the exact results of a policy.
+    """Return the exact expected rewards of a policy.
 
     Args:
-        policy: must be deterministic, and decide by pieces, dice and re-rolls left alone.
-        table: the solution of the board to play on; whole games are practical on boards of 0 and 1 plain spaces.
-        position: the spaces of the pieces of the player to move and of the other one; by default the start.
-        progress: is called now and then with the positions done and all that can be reached.
+        policy: a deterministic policy that depends only on pieces, dice and re-rolls left.
+        table: the solved board; whole games are practical with 0 or 1 plain spaces.
+        position: the spaces of the pieces of the player to move and of the other player; by default the start.
+        progress: called during the work with the number of finished positions and of all reachable positions.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        TypeError: if the table is none.
-        ValueError: if the position cannot be.
+        TypeError: if `table` is not a table.
+        ValueError: if the position is impossible.
     """
     check_table(table)
     board, layers = table.board, Layers(table.board, table.layout.base, table.values)
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
-    table.value([mine], [theirs])  # raises if it cannot be
+    table.value([mine], [theirs])  # raises if it is impossible
     codes = board.code[mine, theirs].astype(np.uint64)
-    first = int(sort_codes(board, codes))
-    start = int(index_of(layers, first, codes))
+    first = int(positions.sort_codes(board, codes))
+    start = int(positions.index_of(layers, first, codes))
     reachable = _reachable(layers, first, start)
     asker = _Asker(policy, board)
 
-    # Values of positions for the player to move. The policy plays perfect play, then itself, then the best response.
+    # Values for the player to move. The opponents of the policy are perfect play, itself and the best response.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(layers.values, np.float64) * table.unit
     done = 0
@@ -142,22 +119,22 @@ def evaluate(
 
 
 class _Layer(NamedTuple):
-    """The positions of a layer that can be reached."""
+    """The reachable positions of a layer."""
 
     indices: NDArray[np.int64]
-    """(N,): where in the table they are"""
+    """(N,): the indices of the positions in the table"""
     codes: NDArray[np.uint64]
     """(N, 5)"""
     over: NDArray[np.bool_]
     """(N,): whether the game has ended"""
     result: NDArray[np.float64]
-    """(N,): of the ended games, otherwise nan"""
+    """(N,): the results of ended games, otherwise nan"""
     after: NDArray[np.int64]
-    """(N, ENDS): where in the table each end of the turn leads, -1 where it is not possible"""
+    """(N, ENDS): the index of the position after each end of the turn, -1 for an impossible end"""
 
 
 def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
-    """Return all layers from the first one on in which positions can be reached from a start."""
+    """Return the layers from the first one on with positions that can be reached from a start."""
     board = solution.board
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
@@ -167,7 +144,7 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
-        write_layer_codes(board, total, codes)
+        positions.write_layer_codes(board, total, codes)
         after = np.empty((size, ENDS), np.int64)
         result = np.empty(size)
         write_ends(solution, total, codes, after, result)
@@ -185,14 +162,14 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
 def _values_of_ends(
     after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what each end of the turn is worth to the player to move, (n, ENDS)."""
-    values = np.where(AGAIN, own[after], -other[after])
+    """Return the value of each end of the turn to the player to move, (n, ENDS)."""
+    values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
 
 
 _Player = tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]
-"""The values of all positions for a player to move, and a function that returns new values of those of a layer."""
+"""The values of all positions for a player to move, and a function that returns new values for a layer."""
 
 
 def _played(
@@ -216,7 +193,7 @@ def _played(
 
 
 def _played_best(after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]) -> _Player:
-    """Return the player who plays its turns as well as possible."""
+    """Return the player with the best turns."""
 
     def update() -> NDArray[np.float64]:
         new = np.empty(len(after))
@@ -228,7 +205,7 @@ def _played_best(after: NDArray[np.int64], own: NDArray[np.float64], other: NDAr
 
 
 def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
-    """Iterate the values of a layer's positions, of one player and the other in turn, until they stay as they are."""
+    """Iterate the values of a layer's positions, of both players in turn, until they converge."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
@@ -239,12 +216,12 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
         if change < TOLERANCE:
             return
     raise ArithmeticError(
-        f"values still change by {change} after {ROUNDS} rounds: the policy may never end a game"
+        f"values still change by {change} after {ROUNDS} iterations: the policy may never end a game"
     )
 
 
 class _Asker:
-    """Asks a policy for all its decisions in a position."""
+    """Asks a policy for all decisions of a turn."""
 
     def __init__(self, policy: Policy, board: Board) -> None:
         self._policy = policy
@@ -260,18 +237,18 @@ class _Asker:
         self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probabilities with which turns in positions (n, 5) end, (n, ENDS)."""
+        """Return the probabilities of the ends of turns in positions (n, 5), (n, ENDS)."""
         parts = [self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED)]
         return np.concatenate(parts) if parts else np.empty((0, ENDS))
 
     def _ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
         first, second, moves = (self._decide(decision, codes) for decision in self._decisions)
         rolls = np.arange(NUM_ROLLS)
-        ends = ends_after(rolls, moves[1])
+        ends = turns.ends_after(rolls, moves[1])
         asked = (moves[0]["phase"] == Phase.EXTRA).reshape(ends.shape)
         if asked.any():
             extra = ask(self._policy, self._game, moves[0][asked.ravel()], self._rng)
-            ends[asked] = np.where(extra == Action.PERFECTION_TURN, perfect(ends[asked]), ends[asked])
+            ends[asked] = np.where(extra == Action.PERFECTION_TURN, turns.perfect(ends[asked]), ends[asked])
         chances = np.zeros((len(codes), ENDS))
         add_chances(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], ends, chances)
         return chances
@@ -287,7 +264,7 @@ class _Asker:
 
 
 def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probabilities with which turns end that are played best for values of the ends, (n, ENDS)."""
+    """Return the probabilities of the ends of the best turns, given the values of the ends, (n, ENDS)."""
     n = len(values)
     holds = np.empty((2, n, NUM_ROLLS), np.uint16)
     ends = np.empty((n, NUM_ROLLS), np.int64)
@@ -316,27 +293,27 @@ def write_ends(layers: Layers, total: Any, codes: Any, after: Any, result: Any) 
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
     over = np.empty(n, np.bool_)
     for i in range(n):
-        write_mirror(board, codes[i], mirrors[i], partners[i])
-        over[i] = is_over(board, codes[i])
-        result[i] = final_result(board, codes[i]) if over[i] else np.nan
-    write_indices(layers, total, Positions(codes, mirrors, partners, over), after.T)
+        positions.write_mirror(board, codes[i], mirrors[i], partners[i])
+        over[i] = turns.is_over(board, codes[i])
+        result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
+    turns.write_indices(layers, total, turns.Positions(codes, mirrors, partners, over), after.T)
     for i in range(n):
         if not over[i]:
-            after[i, np.uint64(End.PASS)] = index_of(layers, total, mirrors[i])
+            after[i, np.uint64(End.PASS)] = positions.index_of(layers, total, mirrors[i])
             for path in range(PATHS):
                 code = board.swapped[codes[i, path]]
                 if code != NONE:
                     flipped = np.uint64(board.flip[code])
-                    number = number_with(board, total, mirrors[i], partners[i, path], flipped)
-                    after[i, np.uint64(End.SWAP_ON + path)] = base[total] + number
+                    rank = positions.rank_with(board, total, mirrors[i], partners[i, path], flipped)
+                    after[i, np.uint64(End.SWAP_ON + path)] = base[total] + rank
 
 
 @kernel
 def add_chances(first: Any, second: Any, ends: Any, chances: Any) -> None:
     """Add up the probabilities of the ends of turns, (n, ENDS).
 
-    A turn has two holds (R2). `first` and `second` (n, 252) are the keeps that they leave of each roll, which is the
-    roll itself if the rolling stops; `ends` (n, 252) is what is made of each roll then.
+    `first` and `second`, (n, 252), are the keeps after the two holds (R2) of each roll, or the roll itself to stop
+    rolling. `ends`, (n, 252), is the end of the turn after each last roll.
     """
     keeps = np.empty((2, NUM_KEEPS))
     for i in range(chances.shape[0]):
@@ -362,7 +339,7 @@ def add_chances(first: Any, second: Any, ends: Any, chances: Any) -> None:
 
 @kernel
 def roll_keeps(keeps: Any) -> None:
-    """Share the probability of every partial keep, (462,), among the keeps with one die more, down to the rolls."""
+    """Distribute the probability of every partial keep, (462,), over the keeps with one more die, down to the rolls."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         for face in range(FACES):
             keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
@@ -370,34 +347,31 @@ def roll_keeps(keeps: Any) -> None:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write what turns are worth whose ends have these values, (n, ENDS)."""
+    """Write the values of turns, given the values of their ends, (n, ENDS)."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
             for end in range(ENDS):
                 rows[NUM_KEEPS + end, lane] = values[first + lane, end]
-        value_turns(rows, np.uint64(NUM_KEEPS))
+        turns.value_turns(rows, np.uint64(NUM_KEEPS))
         for lane in range(lanes):
             out[first + lane] = rows[NOTHING, lane]
 
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best holds (2, n, 252) and ends (n, 252) for values of the ends; of equal holds the lowest one.
-
-    The holds are given by the keeps that they leave.
-    """
+    """Write the keeps after the best holds, (2, n, 252), and the best ends, (n, 252), given the values of the ends."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):
             for roll in range(NUM_ROLLS):
-                end = best_end(values[first + lane], roll)
+                end = turns.best_end(values[first + lane], roll)
                 ends[first + lane, roll] = end
                 rows[roll, lane] = values[first + lane, end]
                 rows[STOPS + roll, lane] = rows[roll, lane]
-        for stage in range(1, -1, -1):
+        for hold in range(1, -1, -1):
             expect(rows)
             for lane in range(lanes):
                 for roll in range(NUM_ROLLS):
-                    holds[stage, first + lane, roll] = best_keep(rows, rows, roll, lane)
+                    holds[hold, first + lane, roll] = best_keep(rows, rows, roll, lane)
             best(rows)

@@ -1,8 +1,7 @@
 """Solve whole families of positions, up to sixteen positions and their mirrors side by side.
 
 Moves make progress, so the values after them come from later layers and are looked up once. Passes and swaps stay in
-the family; their values are iterated to convergence. Each iteration updates the positions, then their mirrors, always
-with the newest values of the others. `backward` calls these kernels on chunks of every layer.
+the family, and their values are iterated to convergence: first the positions, then their mirrors.
 """
 
 from __future__ import annotations
@@ -16,26 +15,16 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import NUM_KEEPS
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
+from wotd_env.solver import turns
 from wotd_env.solver.positions import NONE, Board, Layers, index_of, write_multiset
-from wotd_env.solver.turns import (
-    AGAIN,
-    ENDS,
-    NEVER,
-    PROGRESS,
-    End,
-    Positions,
-    final_result,
-    is_over,
-    value_turns,
-    write_indices,
-)
+from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 IMPOSSIBLE = 2 * LANES
 """Index in `Block.value.ravel()` of the value that stands for an impossible swap."""
 MOST_ROUNDS = 1000
-"""Iterations of a block at most. Changes that are left after them show in the residual of the table."""
+"""The most iterations of a block. Later changes show in the residual of the table."""
 FIRST_GUESS = 3
-"""Dice of the moves whose best value is the first guess of a position's value."""
+"""The iteration starts with the value of the best move by this number of dice."""
 
 
 class Block(NamedTuple):
@@ -91,16 +80,16 @@ def new_block(dtype: Any = np.float32) -> Block:
 
 @kernel
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
-    """Fill the lanes with as many families of a layer as fit; return the next family and the number of lanes filled.
+    """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
-    Paths of the same shape are a *group*. Each path has one of the two codes of its shape, the first or the second. So
-    a member of the family is the number of second codes in each group. These numbers are the digits of the member's own
-    number; the mirror of member m is member (members - 1 - m).
+    Paths of the same shape are a *group*. Each path has the first or the second code of its shape, so the counts of
+    second codes in the groups determine a member of the family. They are the digits of its index; the mirror of member
+    m is member (members - 1 - m).
     """
     shapes = np.zeros(PATHS, np.uint64)
     group = np.zeros(PATHS, np.uint64)  # the first path of the group of each path
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
-    stride = np.zeros(PATHS, np.uint64)  # the weight of its digit in the number of a member
+    stride = np.zeros(PATHS, np.uint64)  # the weight of its digit in the index of a member
     lanes: Any = 0
     family = first
     while family < last:
@@ -144,7 +133,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
                     else:
                         block.swapped[half, path, lane] = IMPOSSIBLE
                     block.codes[half, lane, path] = code
-                block.over[half, lane] = is_over(board, block.codes[half, lane])
+                block.over[half, lane] = turns.is_over(board, block.codes[half, lane])
         lanes += np.int64(pairs)
         family += 1
     return family, lanes
@@ -155,16 +144,16 @@ def fill_ends(layers: Layers, block: Block, total: Any, lanes: Any) -> None:
     """Fill the rows of the ends that make progress with the values of later layers."""
     rows, indices, values = block.rows, block.indices, layers.values
     for half in range(2):
-        positions = Positions(
+        positions = turns.Positions(
             block.codes[half, :lanes],
             block.codes[1 - half, :lanes],
             block.partner[:lanes],
             block.over[half, :lanes],
         )
-        write_indices(layers, total, positions, indices)
+        turns.write_indices(layers, total, positions, indices)
         first = np.uint64(NUM_KEEPS + half * ENDS)
         for end in range(PROGRESS):
-            row, again = first + np.uint64(end), AGAIN[end]
+            row, again = first + np.uint64(end), turns.AGAIN[end]
             # No branch for impossible ends: the processor would mispredict it.
             for lane in range(lanes):
                 index = indices[end, lane]
@@ -175,7 +164,7 @@ def fill_ends(layers: Layers, block: Block, total: Any, lanes: Any) -> None:
 
 @kernel
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
-    """Write the values of the turns of one half to row NOTHING, with the newest values after passes and swaps."""
+    """Write the values of the turns of one half to row NOTHING, with the current values after passes and swaps."""
     everyone = value.ravel()
     first = np.uint64(NUM_KEEPS + half * ENDS)
     for lane in range(LANES):  # R5
@@ -183,7 +172,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
     for path in range(PATHS):  # R6
         for lane in range(LANES):
             rows[first + np.uint64(End.SWAP_ON + path), lane] = -everyone[swapped[half, path, lane]]
-    value_turns(rows, first)
+    turns.value_turns(rows, first)
 
 
 @kernel
@@ -204,7 +193,7 @@ def solve_families(layers: Layers, block: Block, chunk: Chunk, tolerance: Any) -
         for half in range(2):
             for lane in range(lanes):
                 if block.over[half, lane]:
-                    value[half, lane] = final_result(layers.board, block.codes[half, lane])
+                    value[half, lane] = turns.final_result(layers.board, block.codes[half, lane])
                 else:
                     guess = value.dtype.type(NEVER)
                     for path in range(PATHS):
@@ -226,7 +215,7 @@ def solve_families(layers: Layers, block: Block, chunk: Chunk, tolerance: Any) -
         blocks += 1
         rounds += count
         most = max(most, count)
-        # A position that is its own mirror gets the value of half 0.
+        # A position that is its own mirror gets the value of half 0, written last.
         for half in range(1, -1, -1):
             for lane in range(lanes):
                 if half == 0 or not block.twin[lane]:
@@ -252,7 +241,7 @@ def check_families(layers: Layers, block: Block, chunk: Chunk) -> Any:
             value_half(rows, value, swapped, half)
             for lane in range(lanes):
                 if block.over[half, lane]:
-                    new = np.float64(final_result(layers.board, block.codes[half, lane]))
+                    new = np.float64(turns.final_result(layers.board, block.codes[half, lane]))
                 else:
                     new = np.float64(rows[NOTHING, lane])
                 error = abs(new - value[half, lane])

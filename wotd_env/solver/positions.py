@@ -1,15 +1,13 @@
-"""Number the positions of the two-player basic game, so that their values fit into one array.
+"""Rank the positions of the two-player basic game, so that their values fit into one array.
 
 A *code* is the pair of spaces on one path: of the piece of the player to move, and of the other player's piece. Paths
 are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
-the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer the combinatorial number system
-numbers them: by the largest code, then the second largest, and so on.
+the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer a position has a *rank* in the
+combinatorial number system: by the largest code, then the second largest, and so on.
 
 A *shape* is a code without the order of its two pieces. All positions over the same five shapes are a *family*; swaps
 and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
 position as the other player sees it.
-
-`families` solves positions by these numbers, `table` looks them up, `evaluate` follows them for a policy.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ Codes = NDArray[np.uint64]
 
 
 class Board(NamedTuple):
-    """The positions for one number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
+    """The positions for a number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
 
-    Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0 (both pieces off the
-    board) has the code 0, which is its own mirror.
+    Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0, with both pieces off
+    the board, has the code 0.
     """
 
     spaces: int
@@ -53,8 +51,7 @@ class Board(NamedTuple):
     swapped: NDArray[np.uint16]
     """(C,): the code after a swap, or NONE (R6)"""
     standing: NDArray[np.int16]
-    """(C,): the lead of the player to move, by points, then by pieces on numbered spaces (R10). The sum over the paths
-    has the sign of the result."""
+    """(C,): the lead of the player to move, by points, then by pieces on numbered spaces (R10)"""
     numbered: NDArray[np.uint8]
     """(C,): bit 0 is set if the piece of the player to move is on a numbered space, bit 1 if the other one is (R9)"""
     shape_progress: NDArray[np.uint16]
@@ -76,21 +73,17 @@ class Board(NamedTuple):
 
 @functools.cache
 def board_of(spaces: int) -> Board:
-    """Return the board with 0 to 10 plain spaces.
-
-    Raises:
-        ValueError: for another number of spaces.
-    """
+    """Return the board with 0 to 10 plain spaces; raise ValueError for another number."""
     Rules(spaces=spaces)  # raises
     top = spaces + NUMBERED
     shapes = sorted(
         ((high, low) for high in range(top + 1) for low in range(high)), key=lambda s: (sum(s), s)
     )
     codes = [(0, 0)] + [pair for high, low in shapes for pair in ((high, low), (low, high))]
-    number = {pair: i for i, pair in enumerate(codes)}
+    index = {pair: i for i, pair in enumerate(codes)}
 
     def code(mine: int, theirs: int, possible: bool = True) -> int:
-        return number.get((mine, theirs), NONE) if possible else NONE
+        return index.get((mine, theirs), NONE) if possible else NONE
 
     progress = np.array([sum(pair) for pair in codes], np.uint16)
     layers = PATHS * (2 * top - 1) + 1
@@ -143,24 +136,24 @@ class Layers(NamedTuple):
 
 
 @kernel
-def position_number(board: Board, total: Any, codes: Any) -> Any:
-    """Return the number of a position within its layer, from five ascending codes and their progress."""
+def rank_of(board: Board, total: Any, codes: Any) -> Any:
+    """Return the rank of a position within its layer, from five ascending codes and their progress."""
     below, progress = board.below, board.progress
     c0, c1, c2, c3, c4 = codes[0], codes[1], codes[2], codes[3], codes[4]
-    number = below[4, total, c4]
+    rank = below[4, total, c4]
     total -= progress[c4]
-    number += below[3, total, c3]
+    rank += below[3, total, c3]
     total -= progress[c3]
-    number += below[2, total, c2]
+    rank += below[2, total, c2]
     total -= progress[c2]
-    number += below[1, total, c1]
+    rank += below[1, total, c1]
     total -= progress[c1]
-    return number + below[0, total, c0]
+    return rank + below[0, total, c0]
 
 
 @kernel
-def number_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> Any:
-    """Return the number of the position after one of the codes, that of `path`, is replaced by `code`."""
+def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> Any:
+    """Return the rank of the position after the code of `path` is replaced by `code`."""
     at = np.uint64(path)
     c0 = codes[np.uint64(at <= 0)]
     c1 = codes[np.uint64(1) + np.uint64(at <= 1)]
@@ -173,32 +166,32 @@ def number_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) ->
         max(c2, min(c3, code)),
         max(c3, code),
     )
-    return position_number(board, total, ordered)
+    return rank_of(board, total, ordered)
 
 
 @kernel
-def write_multiset(below: Any, progress: Any, total: Any, number: Any, items: Any) -> None:
-    """Write the five ascending items of a multiset, given its number within its layer.
+def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
+    """Write the five ascending items of a multiset, given its rank within its layer: the inverse of `rank_of`.
 
     Args:
         below: `Board.below` for codes, `Board.shapes_below` for shapes.
         progress: the progress of each code or shape.
         total: the layer.
-        number: the number of the multiset.
+        rank: the rank of the multiset.
         items: uint64 (5,), written.
     """
     left = np.uint64(total)
     for i in range(PATHS):
         row = below[PATHS - 1 - i, left]
-        # Binary search for the last item with row[item] <= number: low <= item < high.
+        # Binary search for the last item with row[item] <= rank: low <= item < high.
         low, high = np.uint64(0), np.uint64(row.size - 1)
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)
-            if row[middle] <= number:
+            if row[middle] <= rank:
                 low = middle
             else:
                 high = middle
-        number -= row[low]
+        rank -= row[low]
         items[PATHS - 1 - i] = low
         left -= progress[low]
 
@@ -206,8 +199,8 @@ def write_multiset(below: Any, progress: Any, total: Any, number: Any, items: An
 @kernel
 def write_layer_codes(board: Board, total: Any, codes: Any) -> None:
     """Write the codes of all positions of a layer in order, uint64 (positions, 5)."""
-    for number in range(codes.shape[0]):
-        write_multiset(board.below, board.progress, total, number, codes[number])
+    for rank in range(codes.shape[0]):
+        write_multiset(board.below, board.progress, total, rank, codes[rank])
 
 
 @kernel
@@ -228,19 +221,12 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 @kernel
 def index_of(layers: Layers, total: Any, codes: Codes) -> Any:
     """Return the index in `layers.values` of a position with progress `total`."""
-    return layers.base[total] + position_number(layers.board, np.uint64(total), codes)
+    return layers.base[total] + rank_of(layers.board, np.uint64(total), codes)
 
 
 @kernel
 def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the mirror of a position.
-
-    Args:
-        board: the board of the position.
-        codes: the codes of the position.
-        mirror: uint64 (5,), written: the codes of the mirror, ascending.
-        partner: uint64 (5,), written: for each of `codes`, the index in `mirror` of the code of the same path.
-    """
+    """Write the ascending codes of a position's mirror, and for each code the index in `mirror` of the same path."""
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]
     sort_codes(board, mirror)

@@ -1,17 +1,15 @@
 """The file of a solved game: a header, checksums, then one value for each position.
 
-- The header has 4096 bytes (`head -c 4096 FILE` shows it): a line with a magic word, one line of JSON, spaces, and the
-  SHA-256 of these. The JSON contains the SHA-256 of the checksums.
-- The values are stored layer by layer (see `positions`) from the most progress to the least, so that solving appends to
-  the file; the last value is that of the start. They are little-endian float32. In a compact table they are int16 in
-  units of 1/32767.
-- Every layer is cut into blocks of 16,384 positions; the last block of a layer is shorter. The checksums are the CRC-32
-  of each block, little-endian uint32, padded to a multiple of 4096 bytes.
+- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of all that. The JSON
+  contains the SHA-256 of the checksums.
+- The checksums are the CRC-32 of blocks of 16,384 values, little-endian uint32, padded to a multiple of 4096 bytes. The
+  last block of each layer is shorter.
+- The values follow layer by layer (see `positions`) from the most progress to the least. So solving appends to the
+  file, and the last value is the value of the start. They are little-endian float32, or int16 in units of 1/32767 in a
+  compact table.
 
 A file with its final name is finished and is never written again. FILE.part is the unfinished file. Its maker holds the
 lock FILE.lock, which the system releases when the process ends.
-
-`table` looks values up in such a file, `backward` makes it.
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ from wotd_env.solver.positions import Board, board_of
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
 RULINGS = 2
-"""Raised whenever a ruling changes on which values depend; 2: only a piece that moves earns perfection (R8)."""
+"""Version of the rulings that affect values. 2: only a piece that moves earns perfection (R8)."""
 PART = ".part"
-"""What the name of an unfinished file ends in."""
+"""Suffix of an unfinished file."""
 HEADER = 4096
 DIGEST = 65
-"""Bytes at the end of the header: the SHA-256 of those before in hexadecimal digits, and an end of line."""
+"""Bytes at the end of the header: the SHA-256 of the bytes before in hexadecimal digits, and a line feed."""
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
@@ -57,27 +55,27 @@ LOG = logging.getLogger("wotd_env")
 
 
 class TableError(ValueError):
-    """A file that is no complete and intact table."""
+    """A file is not a complete and intact table."""
 
 
 class Layout(NamedTuple):
-    """Where in a file the layers of a board are; T layers, B blocks."""
+    """The offsets of T layers and B blocks in a file."""
 
     base: NDArray[np.int64]
     """(T,): the number of values before each layer"""
     block: NDArray[np.int64]
     """(T,): the number of blocks before each layer"""
     cuts: NDArray[np.int64]
-    """(B + 1,): the number of values before each block, and all of them"""
+    """(B + 1,): the number of values before each block, then of all values"""
 
     @property
     def blocks(self) -> int:
-        """All blocks."""
+        """The number of blocks."""
         return len(self.cuts) - 1
 
     @property
     def bytes(self) -> int:
-        """Bytes before the values."""
+        """The number of bytes before the values."""
         return HEADER + -(-self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
 
     def blocks_of(self, total: int) -> slice:
@@ -86,7 +84,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(board: Board) -> Layout:
-    """Return where the layers of a board are."""
+    """Return the offsets of the layers of a board."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
@@ -104,14 +102,14 @@ def read_header(file: Path) -> dict[str, Any]:
     """Return a file's header.
 
     Raises:
-        TableError: if that is none, or is damaged, or of another format, other rulings or other rules.
+        TableError: if the header is damaged, or has another format, other rulings or other rules.
     """
     with file.open("rb") as stream:
         text = stream.read(HEADER)
     if not text.startswith(FORMAT):
         raise TableError(f"{file} is not a table made by `wotd solve`")
     if not text.startswith(MAGIC):
-        raise TableError(f"{file} was made by another version of wotd-env, in another format: {cure(file)}")
+        raise TableError(f"{file} has the format of another version of wotd-env: {cure(file)}")
     if len(text) < HEADER or text[-DIGEST:].decode("ascii", "replace") != digest(text[:-DIGEST]) + "\n":
         raise TableError(f"the header of {file} is damaged: {cure(file)}")
     try:
@@ -124,32 +122,29 @@ def read_header(file: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
     if not known:
-        raise TableError(f"{file} is about other rules, {header['rules']}; only {rules_of(spaces)} are read")
+        raise TableError(
+            f"{file} is for other rules, {header['rules']}; only {rules_of(spaces)} are supported"
+        )
     if rulings != RULINGS:
         raise TableError(
-            f"{file} was solved by other rulings than those of today (version {rulings}, not {RULINGS}): "
-            f"{cure(file, spaces)}"
+            f"{file} was solved with other rulings (version {rulings}, not {RULINGS}): {cure(file, spaces)}"
         )
     return header
 
 
 def cure(file: Path, spaces: int | str = "S") -> str:
-    """Say how to get a sound table in place of a file."""
+    """Return how to replace an invalid table."""
     return f"remove it and solve again: {command(file, spaces)}"
 
 
 def command(file: Path, spaces: int | str) -> str:
-    """Return the command that makes a table, or that goes on with one whose unfinished file is given."""
+    """Return the command that makes a table, or continues an unfinished one."""
     whole = file.with_suffix("") if file.suffix == PART else file
     return f"wotd solve --spaces {spaces} --out {whole}"
 
 
 def rules_of(spaces: int) -> dict[str, Any]:
-    """Return the rules on which values depend.
-
-    Raises:
-        ValueError: if there can be no such board.
-    """
+    """Return the rules that affect values; raise ValueError for an invalid number of spaces."""
     rules = Rules(spaces=spaces)
     return {name: getattr(rules, name) for name in ("players", "spaces", "powers", "immunity", "dead_pieces")}
 
@@ -166,7 +161,7 @@ def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray
 
 
 def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
-    """Return the checksums in an open file, uint32 (B,), or fewer where it is cut short."""
+    """Return the checksums in an open file, uint32 (B,), or fewer if it is truncated."""
     stream.seek(HEADER)
     content = stream.read(layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content[: len(content) // CHECKSUM.itemsize * CHECKSUM.itemsize], CHECKSUM)
@@ -179,7 +174,7 @@ def digest(content: bytes | memoryview) -> str:
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """Keep other processes from making a file; while one of them does, say so and wait.
+    """Hold the lock of a table that is being made. If another process holds it, log that and wait.
 
     Raises:
         ImportError: if filelock is not installed.
@@ -191,7 +186,7 @@ def alone(file: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         LOG.warning(
-            "another process is making %s and holds the lock %s; waiting until it is done",
+            "another process is making %s and holds the lock %s; waiting",
             file,
             lock.lock_file,
         )
@@ -209,21 +204,17 @@ def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
 
 
 def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[Any]) -> None:
-    """Write the values of a layer and their checksums to an open file, and onto the disk."""
+    """Write the values of a layer and their checksums to an open file, and flush them to the disk."""
     write(stream, layout.bytes + int(layout.base[total]) * values.itemsize, values.data)
     sums = layer_checksums(layout, total, values)
     write(stream, HEADER + int(layout.block[total]) * CHECKSUM.itemsize, sums.data)
     os.fsync(stream.fileno())
 
 
-def write(stream: BinaryIO, where: int, content: bytes | memoryview) -> None:
-    """Write all of something to an open, unbuffered file.
-
-    Raises:
-        OSError: with the name of the file.
-    """
+def write(stream: BinaryIO, offset: int, content: bytes | memoryview) -> None:
+    """Write content to an open, unbuffered file; an OSError names the file."""
     left = memoryview(content).cast("B")
-    stream.seek(where)
+    stream.seek(offset)
     try:
         while left:
             left = left[stream.write(left) :]
@@ -232,7 +223,7 @@ def write(stream: BinaryIO, where: int, content: bytes | memoryview) -> None:
 
 
 def finish(stream: BinaryIO, layout: Layout, header: dict[str, Any]) -> None:
-    """Write the header that makes a file of layers a table."""
+    """Write the final header of a table."""
     header["sha256"] = digest(read_checksums(stream, layout).data)
     write_header(stream, header)
     os.fsync(stream.fileno())

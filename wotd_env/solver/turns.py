@@ -1,7 +1,6 @@
-"""A turn of the two-player basic game: the ways to end it, the rolls that offer them, and the positions after them.
+"""A turn of the two-player basic game: its possible ends, the rolls that offer them, and the positions after them.
 
-`families` computes the turns of many positions side by side with this module, and `evaluate` those of a policy. For
-speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
+For speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
 `positions.Board` (R3, R4, R6, R9, R10). The tests compare both with `core.engine`, roll by roll.
 """
 
@@ -19,7 +18,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
-from wotd_env.solver.positions import NONE, Board, Codes, Layers, index_of, number_with
+from wotd_env.solver.positions import NONE, Board, Codes, Layers, index_of, rank_with
 
 
 class End(IntEnum):
@@ -54,7 +53,7 @@ FIVE_DRAGONS = keep_index([DRAGON] * DICE)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that are moves of every roll, uint8 (252, 4), and their numbers, uint8 (252,)."""
+    """Return the moves of every roll as ends, uint8 (252, 4), and their count, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -73,7 +72,7 @@ MOVES, NUM_MOVES = _moves()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the ends of turns by their last rolls and actions of phase MOVE, without extra turns (R3, R5, R6, R7)."""
+    """Return the ends of turns for their last rolls and actions of phase MOVE, without extra turns (R3, R5, R6, R7)."""
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
         [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
@@ -131,7 +130,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the values of the ends, (37,); of equal ends the first."""
+    """Return the best end that a roll offers, given the values of the ends, (37,); ties go to the first one."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -188,13 +187,13 @@ def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any
                     end = np.uint64(End.MOVE_ON + DICE * path + dice - 1)
                     layer = np.uint64(total + dice)
                     flipped = np.uint64(board.flip[code])
-                    indices[end, i] = base[layer] + number_with(board, layer, mirror, partner, flipped)
+                    indices[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
             # R8: the same move by five dice; the same player is to move again.
             code = np.uint64(after[DICE])
             if code != NONE:
                 end = np.uint64(End.PERFECTION_ON + path)
                 layer = np.uint64(total + DICE)
-                indices[end, i] = base[layer] + number_with(board, layer, position, np.uint64(path), code)
+                indices[end, i] = base[layer] + rank_with(board, layer, position, np.uint64(path), code)
             # R7: insert the code after the equilibrium, as the other player sees it, into the sorted codes.
             code = np.uint64(after[1])
             if code == NONE:
