@@ -135,7 +135,7 @@ def test_what_is_no_permutation_is_refused(permutation: list[float]) -> None:
         symmetry.permute_states(Rules(), state, permutation)
 
 
-def test_powers_and_immunity_together_hold_the_paths_of_the_colours() -> None:
+def test_powers_and_immunity_together_fix_the_paths_of_the_colors() -> None:
     rules = Rules(powers="own", immunity=True)
     state = Game(rules).reset(2, seed=0)
     symmetry.permute_states(rules, state, [0, 1, 3, 4, 2])

@@ -277,7 +277,7 @@ class Findings:
         return pages.table(
             (
                 "dragons",
-                "spaces that the best swap brings me",
+                "spaces gained by the best swap",
                 "positions",
                 "right to swap",
                 "gain where right",
@@ -380,7 +380,7 @@ class Findings:
             board = board_of(spaces)
             row(f'{spaces} plain spaces, powers="any"', 4 * board.positions, 1, int(board.sizes.max()))
             row(
-                f'{spaces} plain spaces, powers="own", two colours',
+                f'{spaces} plain spaces, powers="own", two colors',
                 8 * board.positions,
                 1,
                 int(board.sizes.max()),

@@ -17,15 +17,16 @@ from scipy import stats
 
 from wotd_env import STATE, Game, Phase, Rules
 from wotd_env.core.compilation import KERNELS
+from wotd_env.core.parallel import MIN_GAMES, slices
 
 POWERFUL = Rules(players=3, spaces=5, powers="any", immunity=True, dead_pieces=7, colors="random")
 
-# Seeds are fixed, so a test passes or fails for good. A fair stream would fail one seed in a thousand.
+# Seeds are fixed, so a test always passes or always fails. A fair stream fails for one seed in a thousand.
 SIGNIFICANCE = 1e-3
 
 
 def play(game: Game, state: np.ndarray, steps: int) -> np.ndarray:
-    """Play on with actions that depend on nothing but each game's own state; return the same batch."""
+    """Play with actions that depend only on each game's state; return the same batch."""
     for _ in range(steps):
         mask = game.legal_actions(state)
         choice = (state["turn"] * 7 + state["dice"].sum(1) + state["rolls_left"]) % mask.sum(1)
@@ -48,14 +49,14 @@ def test_chance_outcomes_against_brute_force(dice: int) -> None:
 
 
 @pytest.mark.parametrize("dice", [-1, 6, 2.0, True, "2", None, np.array([2])])
-def test_only_whole_numbers_of_dice_have_outcomes(dice: Any) -> None:
+def test_chance_outcomes_rejects_other_numbers_of_dice(dice: Any) -> None:
     with pytest.raises(ValueError, match="dice must be an integer from 0 to 5, got "):
         Game.chance_outcomes(dice)
     assert len(Game.chance_outcomes(np.int64(2))[0]) == 21  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kept", [[], [3], [0, 5], [1, 1, 4], [2, 2, 2, 5]])
-def test_the_own_stream_rolls_fair_dice(kept: list[int]) -> None:
+def test_random_streams_roll_fair_dice(kept: list[int]) -> None:
     n = 200_000
     game = Game(Rules(), skip_forced=False)
     state = game.reset(n, seed=11, roll=False)
@@ -120,8 +121,8 @@ def test_game_i_is_game_0_of_the_seed_i_higher(rules: Rules) -> None:
 
 
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
-@pytest.mark.parametrize("batch_size", [1, 7, 8, 63, 64, 65, 1000])
-def test_threads_change_nothing(rules: Rules, batch_size: int) -> None:
+@pytest.mark.parametrize("batch_size", [2 * MIN_GAMES, 3 * MIN_GAMES + 1])  # two threads, three threads
+def test_results_do_not_depend_on_the_threads(rules: Rules, batch_size: int) -> None:
     def result(num_threads: int) -> tuple[bytes, bytes, bytes]:
         game = Game(rules, num_threads=num_threads)
         state = play(game, game.reset(batch_size, seed=7), 60)
@@ -131,19 +132,20 @@ def test_threads_change_nothing(rules: Rules, batch_size: int) -> None:
         play(game, state, 10)
         return state.tobytes(), game.legal_actions(state).tobytes(), game.observe(state).tobytes()
 
+    assert len(slices(batch_size, 3)) == batch_size // MIN_GAMES
     one = result(1)
     assert result(2) == one
     assert result(3) == one
 
 
-def test_the_seed_decides_the_game() -> None:
+def test_equal_seeds_give_equal_games() -> None:
     game = Game(Rules())
     assert game.reset(8, seed=5).tobytes() == game.reset(8, seed=5).tobytes()
     assert game.reset(8, seed=5).tobytes() != game.reset(8, seed=6).tobytes()
 
 
 @pytest.mark.parametrize("start", ["dragons", "loser", 1])
-def test_a_seed_begins_the_same_games_in_a_batch_that_is_restarted(start: str | int) -> None:
+def test_a_seed_gives_the_same_games_in_a_restarted_batch(start: str | int) -> None:
     game = Game(Rules(players=3, spaces=1, start=start))
     fresh, other = game.reset(40, seed=9), game.reset(40, seed=77)
     state = play(game, game.reset(40, seed=2), 120)
@@ -156,8 +158,8 @@ def test_a_seed_begins_the_same_games_in_a_batch_that_is_restarted(start: str | 
     assert state.tobytes() == other.tobytes()
 
 
-def test_a_restarted_game_goes_on_with_its_stream() -> None:
-    """Neither the first game again nor a game that depends on the others that restart."""
+def test_a_restarted_game_continues_its_stream() -> None:
+    """The next game differs from the first and does not depend on other restarted games."""
     game = Game(Rules())
     first = game.reset(16, seed=3)
     some = play(game, first.copy(), 30)
@@ -195,7 +197,7 @@ ROUND_TRIPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("way", ROUND_TRIPS)
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
-def test_a_game_in_progress_survives(way: str, rules: Rules) -> None:
+def test_states_survive_copies_and_files(way: str, rules: Rules) -> None:
     game = Game(rules)
     state = play(game, game.reset(12, seed=21), 33)
     twin = ROUND_TRIPS[way](state)
@@ -207,8 +209,8 @@ def test_a_game_in_progress_survives(way: str, rules: Rules) -> None:
 
 
 @pytest.mark.parametrize("way", [way for way in ROUND_TRIPS if way != "bytes"])
-def test_games_that_have_been_kept_or_sent_are_played_where_they_stand(way: str) -> None:
-    """Neither copied in every call nor compiled for again."""
+def test_copied_games_are_played_in_place_by_the_same_kernels(way: str) -> None:
+    """No call copies them or compiles a kernel again."""
     game = Game(POWERFUL)
     state = play(game, game.reset(12, seed=21), 33)
     twin = ROUND_TRIPS[way](state)
@@ -225,7 +227,7 @@ def test_games_that_have_been_kept_or_sent_are_played_where_they_stand(way: str)
     assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
 
 
-def test_arrays_that_have_been_sent_are_filled() -> None:
+def test_pickled_output_arrays_are_filled() -> None:
     game = Game(POWERFUL)
     state = game.reset(3, seed=1)
     out = pickle.loads(pickle.dumps(np.zeros((3, game.num_actions), np.int8)))
@@ -234,7 +236,7 @@ def test_arrays_that_have_been_sent_are_filled() -> None:
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
-def test_games_themselves_survive(way: Callable[[Game], Game]) -> None:
+def test_game_objects_survive_copies_and_pickles(way: Callable[[Game], Game]) -> None:
     game = Game(POWERFUL, num_threads=2)
     state = play(game, game.reset(70, seed=22), 20)
     twin = way(game)

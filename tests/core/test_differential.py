@@ -232,7 +232,7 @@ def test_engine_and_reference_agree_at_length(players: int) -> None:
 
 @pytest.mark.parametrize("start", ["dragons", "loser", 1])
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_new_games_begin_as_the_reference_says(players: int, start: str | int) -> None:
+def test_new_games_agree_with_the_reference(players: int, start: str | int) -> None:
     rng = np.random.default_rng(players)
     for rules in variants(players):
         game, plain = Game(replace(rules, start=start)), reference_rules(rules)
@@ -304,8 +304,8 @@ def test_decide_and_roll_are_the_halves_of_step(rules: Rules, skip_forced: bool)
 
 @pytest.mark.parametrize("rules", MODES)
 @pytest.mark.parametrize("batch_size", BATCH_SIZES)
-def test_skipping_takes_forced_decisions_and_no_others(rules: Rules, batch_size: int) -> None:
-    """What `skip_forced` gives is what a driver gets who takes every decision without a choice himself."""
+def test_skip_forced_takes_only_forced_decisions(rules: Rules, batch_size: int) -> None:
+    """The result equals taking every decision without a choice explicitly."""
     rng = np.random.default_rng(batch_size)
     skipping, asking = Game(rules), Game(rules, skip_forced=False)
 
@@ -332,7 +332,7 @@ def test_skipping_takes_forced_decisions_and_no_others(rules: Rules, batch_size:
 
 @pytest.mark.parametrize("rules", [*MODES, replace(POWERFUL, start="loser")])
 @pytest.mark.parametrize("batch_size", BATCH_SIZES)
-def test_advance_is_step_reset_and_looking(rules: Rules, batch_size: int) -> None:
+def test_step_autoreset_equals_step_reset_and_observe(rules: Rules, batch_size: int) -> None:
     rng = np.random.default_rng(batch_size)
     game = Game(rules, num_threads=2)
     fast = game.reset(batch_size, seed=batch_size)

@@ -1,4 +1,4 @@
-"""Every encoding tells the same, within its bounds, in every interface."""
+"""All encodings contain the same information, within their bounds, in every interface."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def features_of_compact(rules: Rules, seen: dict[str, np.ndarray]) -> np.ndarray
 
 
 @given(any_rules(), seeds)
-def test_all_encodings_tell_the_same_and_features_what_follows(rules: Rules, seed: int) -> None:
+def test_all_encodings_agree(rules: Rules, seed: int) -> None:
     games = {encoding: Game(rules, encoding=encoding) for encoding in ENCODINGS}
     for step, (_, state, _, after) in enumerate(decisions(rules, seed)):
         states, seat = np.concatenate([state, after]), step % rules.players
@@ -128,7 +128,9 @@ def test_all_encodings_tell_the_same_and_features_what_follows(rules: Rules, see
 
 
 @given(any_rules(), seeds, st.sampled_from(OTHERS))
-def test_a_step_with_autoreset_shows_what_observe_does(rules: Rules, seed: int, encoding: str) -> None:
+def test_step_autoreset_writes_the_same_observations_as_observe(
+    rules: Rules, seed: int, encoding: str
+) -> None:
     game = Game(rules, encoding=encoding)
     state = game.reset(8, seed)
     rows = np.empty((8, game.observation_size), np.int8)
@@ -139,7 +141,7 @@ def test_a_step_with_autoreset_shows_what_observe_does(rules: Rules, seed: int, 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_every_environment_shows_it(encoding: str, dtype: str) -> None:
+def test_every_environment_offers_the_encoding(encoding: str, dtype: str) -> None:
     arguments: dict[str, Any] = {
         "players": 3,
         "powers": "own",
@@ -171,7 +173,7 @@ def test_every_environment_shows_it(encoding: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_gymnasium_has_nothing_to_say_about_the_spaces(encoding: str) -> None:
+def test_gymnasium_makes_every_encoding_without_warnings(encoding: str) -> None:
     env = gymnasium.make("wotd_env/WayOfTheDragon-v0", encoding=encoding)  # a warning is an error here
     env.reset(seed=0)
     env.step(31)
@@ -189,7 +191,7 @@ class Watchful(Random):
 
 
 @pytest.mark.parametrize("encoding", OTHERS)
-def test_opponents_see_the_default(encoding: str) -> None:
+def test_opponents_see_the_default_encoding(encoding: str) -> None:
     one, other = Watchful(), Watchful()
     single = WayOfTheDragonEnv(opponents=one, encoding=encoding, seat=0)
     single.reset(seed=0, options={"starting_player": 1})
@@ -198,7 +200,7 @@ def test_opponents_see_the_default(encoding: str) -> None:
     assert one.sizes == other.sizes == {Game().observation_size}
 
 
-def test_an_unknown_encoding_is_refused() -> None:
+def test_unknown_encodings_are_rejected() -> None:
     message = "encoding must be one of 'one_hot', 'compact', 'tokens', 'features', got 'pixels'"
     for make in (
         lambda: Game(encoding="pixels"),

@@ -1,4 +1,4 @@
-"""What `Game` answers in plain words and numbers, and kernels from outside the package."""
+"""`Game`: its arguments, facts, descriptions of actions, and kernels from outside the package."""
 
 import dataclasses
 import json
@@ -52,20 +52,20 @@ def test_actions_and_powers_have_the_numbers_of_the_design():
     assert [power.name for power in Power] == ["FEAR", "REBIRTH", "TIGER", "ANXIETY", "DRAGON"]
 
 
-def test_who_stops_rolling_moves_nothing_yet():
+def test_stop_rolling_is_described_without_the_forced_move():
     game = Game()
     state = at(game, {}, "wwwww", Phase.KEEP)  # the move that follows is forced, and taken at once
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
 
 
 @pytest.mark.parametrize("rules", [*VARIANTS, Rules(colors=("wood", "fire"), start=1)], ids=str)
-def test_rules_become_plain_values_and_come_back(rules):
+def test_rules_survive_a_round_trip_through_json(rules):
     values = json.loads(json.dumps(dataclasses.asdict(rules)))
     assert Rules.from_dict(values) == Rules.from_dict(dataclasses.asdict(rules)) == rules
 
 
 @pytest.mark.parametrize("values", [None, [], "players", {"dice": 5}, {3: 5}])
-def test_what_are_no_rules_is_named(values):
+def test_from_dict_rejects_anything_but_rules(values):
     with pytest.raises(ValueError, match=r"rules must be a dict with keys among players, spaces, .*, got "):
         Rules.from_dict(values)
 
@@ -86,12 +86,12 @@ def test_a_game_takes_the_fields_of_rules():
         ({"rules": Rules(), "players": 3}, "rules or fields of Rules, not both: got rules and players"),
     ],
 )
-def test_unknown_or_contradictory_arguments_of_a_game_are_named(arguments: dict[str, Any], message: str):
+def test_game_rejects_unknown_or_contradictory_arguments(arguments: dict[str, Any], message: str):
     with pytest.raises(TypeError, match=message):
         Game(**arguments)
 
 
-def test_new_games_are_those_of_reset():
+def test_new_equals_reset():
     for roll in (True, False):
         game = Game(Rules(players=3))
         assert np.array_equal(game.new(5, seed=3, roll=roll), game.reset(5, seed=3, roll=roll))
@@ -100,7 +100,7 @@ def test_new_games_are_those_of_reset():
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_facts_of_the_game_hold_in_play(rules):
+def test_spec_bounds_hold_in_play(rules):
     game = Game(rules, skip_forced=False)
     spec, rng, random = game.spec, np.random.default_rng(1), make_policy("random")
     games = 300
@@ -124,7 +124,7 @@ def test_facts_of_the_game_hold_in_play(rules):
     assert spec.players == rules.players
 
 
-def test_a_turn_can_hold_as_many_decisions_as_the_facts_say():
+def test_longest_turn_has_max_decisions_per_turn():
     for powers, most in (("none", 4), ("any", 5)):
         game = Game(Rules(powers=powers), skip_forced=False)
         assert game.spec.max_decisions_per_turn == most
@@ -144,7 +144,7 @@ def test_a_turn_can_hold_as_many_decisions_as_the_facts_say():
         assert taken == most
 
 
-def test_is_over_asks_for_the_end_alone():
+def test_is_over_includes_truncated_games():
     game = Game(Rules(max_turns=1))
     state = game.new(3)
     assert not game.is_over(state).any()
@@ -175,7 +175,7 @@ def test_is_over_asks_for_the_end_alone():
         ({}, "wwfdd", Phase.KEEP, Action.STOP_ROLLING, "keep all dice and stop rolling"),
     ],
 )  # fmt: skip
-def test_words_for_an_action_in_a_game_say_where_it_leads(pieces, dice, phase, action, words):
+def test_descriptions_of_actions_name_destinations_and_kept_dice(pieces, dice, phase, action, words):
     game = Game(Rules(powers="any"))
     state = at(game, pieces, dice, phase)
     before = state.copy()
@@ -183,7 +183,7 @@ def test_words_for_an_action_in_a_game_say_where_it_leads(pieces, dice, phase, a
     assert np.array_equal(state, before)
 
 
-def test_words_for_a_hold_name_the_tiger_where_it_is_spent():
+def test_descriptions_of_holds_name_the_tiger_if_it_is_used():
     game = Game(Rules(powers="any"))
     state = at(game, {}, "wwfdd", Phase.KEEP)
     state["rolls_left"] = 0
@@ -194,7 +194,7 @@ def test_words_for_a_hold_name_the_tiger_where_it_is_spent():
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
 
 
-def test_words_for_an_action_need_one_game_in_which_it_is_legal():
+def test_describe_action_rejects_illegal_actions_and_batches():
     game = Game()
     with pytest.raises(IllegalActionError, match="action 50"):
         game.describe_action(game.new(1), Action.PASS)
@@ -203,7 +203,7 @@ def test_words_for_an_action_need_one_game_in_which_it_is_legal():
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_every_legal_action_has_words_of_its_own(rules):
+def test_legal_actions_have_different_descriptions(rules):
     game, rng = Game(rules), np.random.default_rng(0)
     state = game.new(40, seed=5)
     for _ in range(30):
@@ -231,7 +231,7 @@ def leads(states, config, out):
 """
 
 
-def test_a_kernel_written_outside_the_package_runs_over_a_batch(tmp_path, monkeypatch):
+def test_apply_runs_a_kernel_from_outside_the_package(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     import own  # type: ignore[import-not-found]
@@ -253,7 +253,7 @@ def test_a_kernel_written_outside_the_package_runs_over_a_batch(tmp_path, monkey
     assert results[0].any()
 
 
-def test_apply_checks_records_and_writes_back_what_a_kernel_changes():
+def test_apply_checks_records_and_writes_changes_back():
     game = Game()
 
     def count_turn(states, config, by):
@@ -270,7 +270,7 @@ def test_apply_checks_records_and_writes_back_what_a_kernel_changes():
         game.apply(count_turn, np.zeros((2, 2), STATE), 1)
 
 
-def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
+def test_functions_in_apply_can_use_the_game_without_deadlock():
     program = (
         "import numpy as np\n"
         "from wotd_env import Game\n"
@@ -285,7 +285,7 @@ def test_what_apply_calls_may_use_the_game_without_waiting_for_itself():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
-def test_a_user_thread_named_like_a_worker_still_shares_its_batch_among_threads():
+def test_a_user_thread_with_the_name_of_a_worker_uses_all_threads():
     game = Game(num_threads=2)
     state = game.new(2000)
     calls: list[Any] = []
@@ -298,7 +298,7 @@ def test_a_user_thread_named_like_a_worker_still_shares_its_batch_among_threads(
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_no_game_goes_on_after_a_call_has_failed(error):
+def test_a_failed_call_waits_for_the_other_threads(error):
     game = Game(num_threads=2)
     state = game.new(2000)
     both_at_work = threading.Barrier(2)
@@ -318,7 +318,7 @@ def test_no_game_goes_on_after_a_call_has_failed(error):
 
 
 @pytest.mark.parametrize("action", [32.5, 32.0, True, "32", None, np.array([32]), -1, 60])
-def test_only_numbers_of_actions_have_words(action):
+def test_describe_action_rejects_anything_but_actions(action):
     with pytest.raises(ValueError, match="action must be an integer from 0 to 59 for 2 players, got "):
         describe_action(action)
     number: Any = np.int8(32)

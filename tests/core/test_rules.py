@@ -112,7 +112,7 @@ def test_R01_most_dragons_start(players: int) -> None:
     ],
     ids=str,
 )
-def test_R01_the_roll_off_of_a_seed_is_what_decided_who_starts(rules: Rules) -> None:
+def test_R01_roll_off_determines_the_starting_player(rules: Rules) -> None:
     game, n = Game(rules), rules.players
     starters = game.reset(1000, seed=7)["player"]
     ties = 0
@@ -138,7 +138,7 @@ def test_R01_the_dice_of_the_roll_off_are_fair() -> None:
     assert stats.chisquare(np.bincount(first.ravel(), minlength=6)).pvalue > 1e-3
 
 
-def test_R01_there_is_no_roll_off_where_the_rules_name_who_starts() -> None:
+def test_R01_there_is_no_roll_off_if_the_rules_name_the_starting_player() -> None:
     assert Game(Rules(players=3, start=2)).roll_off(0).shape == (0, 3, 5)
     with pytest.raises(ValueError, match="seed must be"):
         Game().roll_off(-1)
@@ -408,7 +408,7 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
 
 
 def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
-    """Seat to move, its pieces on numbers but for that on water; all others are off the board, but for a 5 on fire."""
+    """Return a position of a seat with four numbered pieces and one on water; one other piece is on number 5 of fire."""
     state = board(rules, player=seat)
     state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
     state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
@@ -462,7 +462,7 @@ def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> Non
 
 
 def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
-    """Moves to be made at random by seats with up to four pieces on numbers, with dice that allow swaps and more."""
+    """Return random positions before a move, with up to four numbered pieces per seat and rare dice."""
     state = np.repeat(board(rules, phase=Phase.MOVE), games)
     for record in state:
         for path in ELEMENTS:
@@ -478,8 +478,8 @@ def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_R10_at_most_one_seat_has_all_pieces_on_numbers_so_that_it_shares_with_nobody(players: int) -> None:
-    """A swap leaves as many numbered pieces to both seats together, and a move changes one seat's."""
+def test_R10_at_most_one_seat_has_all_pieces_on_numbers(players: int) -> None:
+    """A swap keeps the sum of both seats' numbered pieces, and a move changes only one seat."""
     rules = Rules(players=players, spaces=1, powers="any")
     game, rng = game_of(rules), np.random.default_rng(players)
     before = made_up(rules, 3000, rng)

@@ -55,12 +55,12 @@ POWER_ACTIONS = {
 }
 
 
-def test_R11_without_powers_there_are_none() -> None:
+def test_R11_basic_game_has_no_powers() -> None:
     assert legal(game_of(BASIC), board(BASIC, **FOR_ALL_POWERS)) == [MOVE_ON + WATER]
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-def test_R11_own_powers_follow_the_colour(element: int) -> None:
+def test_R11_own_powers_follow_the_color(element: int) -> None:
     rules = Rules(powers="own")
     game = game_of(rules)
     color = [element] + [e for e in ELEMENTS if e != element]

@@ -187,7 +187,7 @@ def test_an_unknown_option_gets_a_warning():
 
 
 @pytest.mark.parametrize("opponents", ["greedy", "random", First()])
-def test_threads_change_nothing(opponents):
+def test_results_do_not_depend_on_the_threads(opponents):
     one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
     two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser", num_threads=2)
     for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):

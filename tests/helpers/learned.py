@@ -1,4 +1,4 @@
-"""Values that have learnt nothing, for the tests."""
+"""Untrained value networks for the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wotd_env.planning.learned import LearnedValue, Network, shapes
 
 
 def some_value(rules: Rules, width: int = 32, seed: int = 0) -> LearnedValue:
-    """A value whose weights are drawn at random."""
+    """Return a value with random weights."""
     rng = np.random.default_rng(seed)
     weights = (rng.normal(scale=0.3, size=shape) for shape in shapes(rules, width).values())
     return LearnedValue(rules, Network(*(weight.astype(np.float32) for weight in weights)))

@@ -54,7 +54,7 @@ def test_the_value_is_what_the_formula_says(rules: Rules, width: int):
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-def test_exchanging_paths_or_seats_changes_nothing(rules: Rules):
+def test_values_do_not_depend_on_the_order_of_paths_or_seats(rules: Rules):
     game, state, n = Game(rules), positions(rules), rules.players
     if isinstance(rules.colors, tuple):
         game = Game(Rules(**asdict(rules) | {"colors": "random"}))
@@ -91,7 +91,7 @@ def test_exchanging_paths_or_seats_changes_nothing(rules: Rules):
     ],
     ids=str,
 )
-def test_all_that_matters_is_seen(rules: Rules, change: dict[str, Any]):
+def test_features_change_with_everything_that_matters(rules: Rules, change: dict[str, Any]):
     game = Game(rules)
     state = game.reset(1, roll=False, starting_player=0)
     state["pieces"][0, :2, 1] = 2, 1
@@ -118,7 +118,7 @@ def test_values_do_not_depend_on_the_batch():
 # --------------------------------------------------------------------------------------------------------------- rules
 
 
-def test_other_rules_are_refused_at_the_start(tmp_path: Path):
+def test_other_rules_are_rejected_before_play(tmp_path: Path):
     (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=1))))
     name = f"td:{tmp_path}"
     words = r"made for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
@@ -128,11 +128,11 @@ def test_other_rules_are_refused_at_the_start(tmp_path: Path):
         )
     with pytest.raises(ValueError, match=words):
         run(Tournament(("random", name), Rules(spaces=2), games=2), workers=0)
-    for entry in ("WayOfTheDragon-v0",):
-        with pytest.raises(ValueError, match=words):
-            gymnasium.make(f"wotd_env:wotd_env/{entry}", opponents=name, spaces=2)
-        with pytest.raises(ValueError, match=words):
-            gymnasium.make_vec(f"wotd_env:wotd_env/{entry}", num_envs=2, opponents=name, spaces=2)
+    entry = "wotd_env:wotd_env/WayOfTheDragon-v0"
+    with pytest.raises(ValueError, match=words):
+        gymnasium.make(entry, opponents=name, spaces=2)
+    with pytest.raises(ValueError, match=words):
+        gymnasium.make_vec(entry, num_envs=2, opponents=name, spaces=2)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_other_rules_are_refused_at_the_start(tmp_path: Path):
         ({"powers": "own", "colors": "random"}, {"powers": "own", "colors": ("fire", "water")}, True),
     ],
 )
-def test_what_is_not_seen_may_differ(own: dict[str, Any], other: dict[str, Any], fits: bool):
+def test_only_rules_without_effect_may_differ(own: dict[str, Any], other: dict[str, Any], fits: bool):
     value = some_value(Rules(**own))
     if fits:
         value.check_rules(Rules(**other))
@@ -163,7 +163,7 @@ def test_what_is_not_seen_may_differ(own: dict[str, Any], other: dict[str, Any],
 # ------------------------------------------------------------------------------------------------------------ the file
 
 
-def test_a_file_keeps_the_value(tmp_path: Path):
+def test_files_preserve_the_value(tmp_path: Path):
     rules = Rules(players=3, powers="own", colors=("metal", "earth", "wood"))
     value = some_value(rules)
     file = tmp_path / "value.npz"
@@ -210,7 +210,7 @@ def archive(**changes: Any) -> bytes:
         (archive(rows=np.array([print], object)), "allow_pickle=False"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, words: str):
+def test_unusable_files_are_rejected(tmp_path: Path, content: bytes, words: str):
     file = tmp_path / "value.npz"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=words) as error:
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, wor
         make_policy(f"td:{tmp_path / 'nowhere'}")
 
 
-def test_a_file_that_takes_more_memory_than_networks_do_is_refused_before_it_is_unpacked(
+def test_files_that_unpack_to_too_much_memory_are_rejected_before_unpacking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     file = tmp_path / "value.npz"
@@ -240,7 +240,7 @@ def test_a_file_that_takes_more_memory_than_networks_do_is_refused_before_it_is_
         learned.load(file)
 
 
-def test_damage_never_goes_unnoticed(tmp_path: Path):
+def test_damage_is_always_detected(tmp_path: Path):
     file, rng = tmp_path / "value.npz", np.random.default_rng(0)
     whole = archive()
     file.write_bytes(whole)
@@ -269,7 +269,7 @@ def test_damage_never_goes_unnoticed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-def test_a_turn_is_played_as_the_planner_plays_it(rules: Rules):
+def test_play_turns_equals_the_planner(rules: Rules):
     game = Game(rules, skip_forced=False)
     value = some_value(rules)
     player, rng = Planner(value), np.random.default_rng(0)
@@ -304,7 +304,7 @@ def test_a_turn_is_played_as_the_planner_plays_it(rules: Rules):
     ],
     ids=str,
 )
-def test_what_a_turn_is_worth_to_the_others_is_the_mean_over_all_rolls(rules: Rules):
+def test_values_before_a_turn_are_the_mean_over_all_rolls_for_every_seat(rules: Rules):
     game, value, n, each = Game(rules), some_value(rules), rules.players, 4000
     starts = game.reset(3, seed=8, roll=False)
     for _ in range(n + 1):
@@ -335,7 +335,7 @@ def test_turns_do_not_depend_on_the_number_of_threads():
         np.testing.assert_array_equal(one, other)
 
 
-def test_moves_at_random_are_legal_and_all_equally_likely():
+def test_random_moves_are_legal_and_equally_likely():
     game = Game(Rules(spaces=2), skip_forced=False)
     state, rng = game.reset(3000, seed=3, roll=False), np.random.default_rng(0)
     for _ in range(8):
@@ -366,7 +366,7 @@ def test_moves_at_random_are_legal_and_all_equally_likely():
         assert abs(counted.mean() - 1 / choices) < 4 * 0.5 / np.sqrt(len(counted))
 
 
-def test_wrong_arguments_of_play_turns_are_named():
+def test_play_turns_rejects_invalid_arguments():
     game = Game()
     with pytest.raises(ValueError, match="before the first roll of a turn"):
         play_turns(game, game.reset(3), arbitrary)

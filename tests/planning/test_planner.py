@@ -20,7 +20,7 @@ from wotd_env.policies.planner import Planner
 
 
 def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarray:
-    """What states in one and the same turn of a seat are worth to it, found by going through all that may happen."""
+    """Return the values of states in one turn of a seat for this seat, by expectimax over all continuations."""
     _, where, back = np.unique(state.view(f"V{STATE.itemsize}"), return_index=True, return_inverse=True)
     state = state[where]
     value = np.full(len(state), np.nan)
@@ -30,8 +30,8 @@ def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarr
     value[ended] = arbitrary(game, state[ended])[:, seat]
 
     families, chances = [], {}
-    going_on = np.flatnonzero(~over & ~ended)
-    for i in going_on:
+    running = np.flatnonzero(~over & ~ended)
+    for i in running:
         one = state[i : i + 1]
         if one["phase"][0] == Phase.CHANCE:
             kept = one["dice"][0][one["dice"][0] >= 0]
@@ -46,13 +46,13 @@ def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarr
     if families:
         later = brute_force(game, np.concatenate(families), turn, seat)
         borders = np.cumsum([len(children) for children in families])[:-1]
-        for i, values in zip(going_on, np.split(later, borders), strict=True):
+        for i, values in zip(running, np.split(later, borders), strict=True):
             value[i] = values @ chances[i] if i in chances else values.max()
     return value[back]
 
 
 def samples(rules: Rules) -> np.ndarray:
-    """Positions of random play: decisions of all kinds, and what is left of them once the dice are to be rolled."""
+    """Return positions of random play: decisions of all kinds, and the holds among them before the next roll."""
     game = Game(rules, skip_forced=False)
     met = positions(rules, games=40, decisions=80)
     rng = np.random.default_rng(3)
@@ -73,7 +73,7 @@ def samples(rules: Rules) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_every_action_is_worth_what_brute_force_finds(rules):
+def test_action_values_equal_brute_force(rules):
     game = Game(rules, skip_forced=False)
     state = samples(rules)
     action_values, values = plan(game, state, arbitrary)
@@ -108,7 +108,7 @@ def test_plans_do_not_depend_on_the_batch():
         assert (np.concatenate([part[i] for part in parts]) == whole[i]).all()
 
 
-def test_a_value_of_a_wrong_shape_is_an_error():
+def test_values_of_a_wrong_shape_are_rejected():
     game = Game()
     with pytest.raises(ValueError, match=r"value must return an array \(\d+, 2\), got \(\d+,\)"):
         plan(game, game.reset(3), lambda game, afterstates: np.zeros(len(afterstates)))
@@ -116,7 +116,7 @@ def test_a_value_of_a_wrong_shape_is_an_error():
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("roll", [True, False])
-def test_a_value_that_is_no_finite_number_is_an_error(wrong, roll):
+def test_non_finite_values_are_rejected(wrong, roll):
     game = Game()
     state = game.reset(3, roll=roll)
     before = state.copy()
@@ -135,7 +135,7 @@ def test_a_value_that_is_no_finite_number_is_an_error(wrong, roll):
     assert (state == before).all()
 
 
-def test_a_learnt_value_whose_sums_overflow_is_an_error():
+def test_learned_values_with_overflows_are_rejected():
     network = some_value(Rules()).network
     value = LearnedValue(Rules(), network._replace(rows=np.full_like(network.rows, 3e38)))
     game = Game()
@@ -144,7 +144,7 @@ def test_a_learnt_value_whose_sums_overflow_is_an_error():
             Planner(value).act(game, state, np.random.default_rng(0))
 
 
-def test_values_of_ended_games_are_not_used_whatever_they_are():
+def test_values_of_ended_games_are_ignored():
     game = Game(Rules(spaces=0))
     state = positions(game.rules)[-40:]
     begun = game.reset(40, seed=1, roll=False)
@@ -170,7 +170,7 @@ def test_values_of_ended_games_are_not_used_whatever_they_are():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", ">f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_values_may_be_of_any_type_of_number(dtype, order):
+def test_values_may_have_any_numeric_dtype(dtype, order):
     game = Game()
     state = game.reset(4, seed=2)
 
@@ -184,7 +184,7 @@ def test_values_may_be_of_any_type_of_number(dtype, order):
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_the_hand_made_value_is_a_reward_expected(rules):
+def test_the_hand_made_value_is_an_expected_reward(rules):
     game = Game(rules)
     state = positions(rules)
     value = hand_made(game, state)

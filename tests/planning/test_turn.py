@@ -45,7 +45,7 @@ def filled(rolls, dtype=np.float64):
 
 
 @pytest.mark.parametrize("rerolls", [0, 1, 2, 3])
-def test_value_of_a_turn_is_that_of_expectimax(rolls, rerolls):
+def test_turn_values_equal_expectimax(rolls, rerolls):
     values = filled(rolls)
     for _ in range(rerolls):
         turn.reroll(values)
@@ -55,7 +55,7 @@ def test_value_of_a_turn_is_that_of_expectimax(rolls, rerolls):
         assert values[turn.NOTHING, lane] == pytest.approx(expected, abs=1e-12)
 
 
-def test_value_of_every_hold_is_that_of_expectimax(rolls):
+def test_hold_values_equal_expectimax(rolls):
     values = filled(rolls)
     turn.reroll(values)
     turn.expect(values)

@@ -29,7 +29,7 @@ def interrupted(file: Path) -> bytes:
     return file.with_name(file.name + ".part").read_bytes()
 
 
-def test_a_run_that_is_interrupted_goes_on_where_it_was(whole, tmp_path, caplog):
+def test_interrupted_solving_continues(whole, tmp_path, caplog):
     file = tmp_path / "interrupted.wotd"
     interrupted(file)
     assert not file.exists()
@@ -51,7 +51,7 @@ def half(folder):
     return interrupted(folder / "half.wotd")
 
 
-def test_a_killed_run_goes_on_where_it_was(whole, tmp_path):
+def test_killed_solving_continues(whole, tmp_path):
     file = tmp_path / "killed.wotd"
     program = (
         "import os, signal, sys\n"
@@ -116,7 +116,7 @@ def test_an_unfinished_file_may_be_empty_or_too_long(whole, half, tmp_path, cont
         (lambda half: without(half, "seconds"), "seconds must be a float, got None.*: remove it"),
     ],
 )
-def test_an_unfinished_file_of_something_else_is_left_alone(half, tmp_path, spoil, message):
+def test_other_unfinished_files_are_not_changed(half, tmp_path, spoil, message):
     part = tmp_path / "0.wotd.part"
     part.write_bytes(spoil(half))
     with pytest.raises(solver.TableError, match=message) as error:
@@ -127,7 +127,7 @@ def test_an_unfinished_file_of_something_else_is_left_alone(half, tmp_path, spoi
 
 
 @pytest.mark.parametrize("room", [100, 5000, 600_000])
-def test_a_full_disk_is_said_and_the_same_call_goes_on(whole, tmp_path, room):
+def test_solving_continues_after_a_full_disk(whole, tmp_path, room):
     resource = pytest.importorskip("resource")
     file = tmp_path / "0.wotd"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -249,7 +249,7 @@ def test_four_oracles_at_once_make_one_table(whole, tmp_path):
     assert same(tmp_path / "0.wotd", whole.file)
 
 
-def test_who_waits_says_so_and_takes_over_when_the_other_one_is_killed(whole, tmp_path):
+def test_a_waiting_process_logs_it_and_continues_if_the_other_is_killed(whole, tmp_path):
     file = tmp_path / "0.wotd"
     program = (
         "def stop(done, total):\n"

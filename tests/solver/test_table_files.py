@@ -42,7 +42,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_wrong_with_a_file_is_said(whole, tmp_path, damage):
+def test_damaged_files_are_rejected(whole, tmp_path, damage):
     spoil, message = DAMAGE[damage]
     file = tmp_path / "broken.wotd"
     file.write_bytes(spoil(whole.file.read_bytes()))

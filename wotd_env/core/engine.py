@@ -291,12 +291,6 @@ def standing(s: Record, rules: Config, seat: Any) -> Any:
     return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
 
 
-@inlined
-def next_seat(seat: Any, players: Any) -> Any:
-    """Return the next seat in turn order; a division would cost more than the rest of a loop."""
-    return seat + 1 if seat + 1 < players else 0
-
-
 @kernel
 def loss(rules: Config) -> Any:
     """Return the reward of a seat that has lost."""

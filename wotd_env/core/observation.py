@@ -13,7 +13,7 @@ from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
-from wotd_env.core.engine import BIT, has_dead_pieces, next_seat, powers_of
+from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
 from wotd_env.core.lanes import PIECES_AT, copy_16, put_bits, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
@@ -314,6 +314,12 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Roll, row: An
         at += n + PATHS
     if rules.immunity:
         row[at + s.color[observer]] = 1
+
+
+@inlined
+def next_seat(seat: Any, players: Any) -> Any:
+    """Return the next seat in turn order; a division would cost more than the rest of a loop."""
+    return seat + 1 if seat + 1 < players else 0
 
 
 @inlined

@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
-from wotd_env.core.engine import next_seat
 from wotd_env.core.game import Game
+from wotd_env.core.observation import next_seat
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import Record, Records, States
+from wotd_env.planning.values import CheckedValue
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
 
@@ -109,8 +110,8 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-class LearnedValue:
-    """The value of a network, a `CheckedValue`. Raises ValueError if the weights do not fit the rules."""
+class LearnedValue(CheckedValue):
+    """The value of a network. Raises ValueError if the weights do not fit the rules."""
 
     def __init__(self, rules: Rules, network: Network) -> None:
         width = network.rows.shape[-1] if network.rows.ndim else 0
@@ -123,18 +124,8 @@ class LearnedValue:
         self.rules, self.features = rules, Features.of(rules)
         self.network = Network(*map(np.ascontiguousarray, network))
 
-    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
-
-        Raises:
-            ValueError: if the network is for other rules, or for an invalid record.
-        """
-        self.check_rules(game.rules)
-        game.check(afterstates)
-        return self.unchecked(game, afterstates)
-
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check of the records."""
+        """Return the values without the check of the records; raise ValueError for other rules."""
         self.check_rules(game.rules)
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         _value(afterstates, game.config, self.features, self.network, values)

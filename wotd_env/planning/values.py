@@ -57,20 +57,16 @@ class CheckedValue(Protocol):
         Raises:
             ValueError: for an invalid record.
         """
-        ...
-
-    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check of the records."""
-        ...
-
-
-class HandMade:
-    """The hand-made value; `hand_made` is its only instance."""
-
-    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, see `CheckedValue`."""
         game.check(afterstates)
         return self.unchecked(game, afterstates)
+
+    def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        """Return the same values without the check."""
+        ...
+
+
+class HandMade(CheckedValue):
+    """The hand-made value; `hand_made` is its only instance."""
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the same values without the check."""

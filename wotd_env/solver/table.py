@@ -288,14 +288,12 @@ def describe_missing(spaces: int, file: Path) -> str:
 
 def check_solvable(rules: Rules) -> None:
     """Raise ValueError unless games with these rules are solved, on any board."""
-    for field in ("players", "powers", "dead_pieces"):
+    for field in ("players", "powers", "dead_pieces", "immunity"):
         if getattr(rules, field) != getattr(Rules, field):  # the defaults
             raise ValueError(
                 f"only the two-player basic game is solved: {field} must be {getattr(Rules, field)!r}, "
                 f"got {getattr(rules, field)!r}"
             )
-    if rules.immunity:
-        raise ValueError("only the two-player basic game is solved: immunity must be False, got True")
 
 
 def check_table(table: object) -> None:
