@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from gymnasium.error import DependencyNotInstalled
 
-__all__ = ["MissingExtraError", "needed_for"]
-
 
 class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
     """A package of an extra is not installed. Gymnasium's tools expect DependencyNotInstalled."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PART", "replacing", "save_figure", "write"]
-
 PART = ".part-"
 """First characters of the names of temporary files. A killed process leaves its temporary file behind."""
 

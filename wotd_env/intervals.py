@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEVEL", "Z", "margin_of_error", "proportion_confint"]
-
 LEVEL = 0.95
 """The probability that an interval contains the true value."""
 

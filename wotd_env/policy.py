@@ -13,18 +13,6 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States
 
-__all__ = [
-    "Fingerprinted",
-    "HasEquity",
-    "Policy",
-    "RulesBound",
-    "ask",
-    "check_made_for",
-    "check_plays",
-    "play_out",
-    "seen_in",
-]
-
 
 @runtime_checkable
 class Policy(Protocol):

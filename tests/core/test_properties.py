@@ -10,19 +10,9 @@ from hypothesis import given
 
 from tests.helpers.strategies import BATCH, any_rules, decisions, seeds
 from wotd_env import Action, Game, Phase, Power, Rules
+from wotd_env.core.actions import power_of
 
 FIRST_SWAP = 55
-
-
-def power_of(action: int) -> Power | None:
-    """Return the power that an action uses (R12), except the tiger, which a hold uses."""
-    if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
-        return Power.DRAGON
-    if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
-        return Power.ANXIETY
-    if action == Action.NO_MOVE_BY_FEAR:
-        return Power.FEAR
-    return Power.REBIRTH if action == Action.REBIRTH_TURN else None
 
 
 def occupants(state: np.ndarray) -> np.ndarray:

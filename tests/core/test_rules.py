@@ -408,7 +408,7 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
 
 
 def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
-    """Return a position of a seat with four numbered pieces and one on water; one other piece is on number 5 of fire."""
+    """Return a position: the seat has four numbered pieces and one on water, another piece is on number 5 of fire."""
     state = board(rules, player=seat)
     state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
     state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.rules import MAX_PLAYERS, PATHS
+from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
 Bits = Any
 """A set of actions, swaps or powers in compiled code, uint64: bit i is set if i is in it."""
@@ -61,6 +61,17 @@ def num_actions(players: int) -> int:
 
 MOST_ACTIONS = num_actions(MAX_PLAYERS)
 """The size of the action space for five players."""
+
+
+def power_of(action: int) -> Power | None:
+    """Return the power that an action uses (R12), except the tiger, which a hold uses if no other re-roll is left."""
+    if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
+        return Power.DRAGON
+    if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
+        return Power.ANXIETY
+    if action == Action.NO_MOVE_BY_FEAR:
+        return Power.FEAR
+    return Power.REBIRTH if action == Action.REBIRTH_TURN else None
 
 
 def _pair_table() -> NDArray[np.int8]:

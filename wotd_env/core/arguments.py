@@ -11,17 +11,9 @@ import numpy as np
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
-    """Return `value` as an int if it is an integer (NumPy's included) in a range.
+    """Return `value` as an int if it is an integer from `low` to `high`; otherwise, also for True, raise ValueError.
 
-    Args:
-        name: name of the argument.
-        value: its value.
-        low: the smallest allowed value.
-        high: the largest allowed value, None for no limit.
-        why: words for the error: the reason of the limits.
-
-    Raises:
-        ValueError: for anything else, such as True.
+    `name` is the name of the argument, and `why` the reason of the limits, for the error.
     """
     try:
         number = None if np.ndim(value) else operator.index(value)
@@ -56,13 +48,7 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
 
 
 def check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise TypeError, in Python's wording, for the first unknown keyword argument.
-
-    Args:
-        function: the name for the error, as in `"Game.__init__()"`.
-        given: names of the keyword arguments of a call.
-        known: names of all arguments of the function.
-    """
+    """Raise TypeError, in Python's wording, for the first given keyword argument that a function does not have."""
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, DRAGON
 
+Keep = Any
+"""The index of a keep in compiled code, uint64."""
 Roll = Any
-"""The index of a roll or keep in compiled code, uint64."""
+"""The index of a keep without unrolled dice."""
 
 FACES = 6
 UNROLLED = 6
@@ -125,17 +127,7 @@ THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Return the outcomes of rolling some dice.
-
-    Args:
-        dice: the number of dice, 0 to 5.
-
-    Returns:
-        Sorted faces, int8 (M, dice), in lexicographic order, and their probabilities, float64 (M,).
-
-    Raises:
-        ValueError: for another number of dice.
-    """
+    """Return the outcomes of rolling 0 to 5 dice: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [

@@ -42,7 +42,7 @@ from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interf
 from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
     COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, INDEX_PARTS, LEGAL_HOLDS, MISSING, NUM_KEEPS,
-    THROW_ROLL, THROW_SIZE, THROW_START, Roll,
+    THROW_ROLL, THROW_SIZE, THROW_START, Keep, Roll,
 )  # fmt: skip
 from wotd_env.core.lanes import (
     DEAD_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, gather, set_five, trailing_zeros, word_at,
@@ -88,7 +88,7 @@ def below(s: Record, bound: Any) -> Any:
 
 
 @inlined
-def shown(s: Record) -> Roll:
+def shown(s: Record) -> Keep:
     """Return the index of the roll or keep that the dice of the record show."""
     return np.uint64(
         INDEX_PARTS[0, s.dice[0] & 7]
@@ -144,7 +144,7 @@ def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
 
 
 @inlined
-def legal(s: Record, rules: Config, keep: Roll) -> tuple[Bits, Bits]:
+def legal(s: Record, rules: Config, keep: Keep) -> tuple[Bits, Bits]:
     """Return the legal actions and the legal swaps, as bits."""
     if s.phase == Phase.KEEP:
         return LEGAL_HOLDS[keep], np.uint64(0)
@@ -435,13 +435,13 @@ def begin_turn(s: Record, seat: Any) -> None:
 
 
 @inlined
-def show(s: Record, keep: Roll) -> None:
+def show(s: Record, keep: Keep) -> None:
     """Set the dice of the record to a roll or keep."""
     set_five(s, DICE_AT, DICE_WORDS[keep])
 
 
 @inlined
-def throw(s: Record, keep: Roll) -> Roll:
+def throw(s: Record, keep: Keep) -> Roll:
     """Roll the unrolled dice of a keep from the game's own stream; return the index of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
@@ -455,7 +455,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 
 @inlined
-def decide(s: Record, rules: Config, action: Any) -> Roll:
+def decide(s: Record, rules: Config, action: Any) -> Keep:
     """Take a legal action without rolling; return the index of the roll or keep on the table afterwards."""
     keep = shown(s)
     if s.phase == Phase.KEEP:
@@ -468,13 +468,13 @@ def decide(s: Record, rules: Config, action: Any) -> Roll:
 
 
 @inlined
-def left(s: Record, keep: Roll) -> Roll:
+def left(s: Record, keep: Keep) -> Keep:
     """Return the index of the dice after a move or an extra turn: a new turn has unrolled dice (R2)."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
 @inlined
-def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Roll:
+def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
     """Take a legal action of phase KEEP; return the index of the keep that it leaves (R2, R12)."""
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
@@ -574,13 +574,13 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 
 
 @inlined
-def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Roll]:
+def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
     """Take a legal action and roll on to the next decision; return the result of `run`."""
     return run(s, rules, decide(s, rules, action), True)
 
 
 @inlined
-def run(s: Record, rules: Config, keep: Roll, chance: Any) -> tuple[Bits, Bits, Roll]:
+def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Continue to the next decision; without `chance`, stop at a roll.
 
     `keep` is the index of the dice on the table. Under `skip_forced` a move with one legal action is taken at once; no

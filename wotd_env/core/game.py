@@ -22,9 +22,6 @@ from wotd_env.core.words import describe_action, describe_decision, show_dice
 
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_SEATS = np.empty(0, np.int64)
-_NO_ROWS = np.empty((0, 0), np.int8)
-_NO_REWARDS = np.empty((0, 0), np.float32)
-_NO_DONE = np.empty(0, np.bool_)
 _ILLEGAL = 1 << 62
 _FIELDS = tuple(field.name for field in dataclasses.fields(Rules))
 
@@ -52,41 +49,32 @@ class GameSpec:
 
     Attributes:
         players: number of seats.
-        chance: whether there are chance events (rolls of the dice).
-        perfect_information: whether every seat sees the whole state.
-        zero_sum: whether the rewards of a game sum to 0.
         min_reward: lowest reward of a seat.
-        max_reward: highest reward of a seat.
         max_turns: turns of the longest game (R16).
         max_decisions: decisions of all seats in the longest game.
         max_decisions_per_turn: decisions of the longest turn.
+        chance: whether there are chance events (rolls of the dice).
+        perfect_information: whether every seat sees the whole state.
+        zero_sum: whether the rewards of a game sum to 0.
+        max_reward: highest reward of a seat.
     """
 
     players: int
-    chance: bool
-    perfect_information: bool
-    zero_sum: bool
     min_reward: float
-    max_reward: float
     max_turns: int
     max_decisions: int
     max_decisions_per_turn: int
+    chance: bool = True
+    perfect_information: bool = True
+    zero_sum: bool = True
+    max_reward: float = 1.0
 
 
 def _spec(rules: Rules) -> GameSpec:
     # The holds (one more with the tiger), the move, and the choice of an extra turn.
     most = REROLLS + (rules.powers != "none") + 2
-    return GameSpec(
-        players=rules.players,
-        chance=True,
-        perfect_information=True,
-        zero_sum=True,
-        min_reward=-1 / (rules.players - 1),
-        max_reward=1.0,
-        max_turns=rules.max_turns,
-        max_decisions=rules.max_turns * most,
-        max_decisions_per_turn=most,
-    )
+    turns = rules.max_turns
+    return GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
 
 
 class Game:
@@ -398,16 +386,13 @@ class Game:
             state,
             actions,
             validate,
-            _output("observation", observation, (n, self.observation_size), _INT8, _NO_ROWS),
-            _output("mask", mask, (n, self.num_actions), _INT8, _NO_ROWS),
-            _output("rewards", rewards, (n, self.rules.players), _FLOAT32, _NO_REWARDS),
-            _output("done", done, (n,), _BOOL, _NO_DONE),
+            _output("observation", observation, (n, self.observation_size), _INT8, optional=True),
+            _output("mask", mask, (n, self.num_actions), _INT8, optional=True),
+            _output("rewards", rewards, (n, self.rules.players), _FLOAT32, optional=True),
+            _output("done", done, (n,), _BOOL, optional=True),
         )
 
-    @staticmethod
-    def chance_outcomes(dice_to_roll: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-        """Return the outcomes of rolling 0 to 5 dice, sorted faces int8 (M, k), and their probabilities (M,)."""
-        return dice.chance_outcomes(dice_to_roll)
+    chance_outcomes = staticmethod(dice.chance_outcomes)
 
     # ------------------------------------------------------------------------------------------------ checks
 
@@ -561,10 +546,10 @@ def check_seed(seed: Any) -> np.uint64:
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
-def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, default: Any = None) -> Any:
-    """Return the array `out` after checking it; for None the default, or a new array."""
+def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
+    """Return the array `out` after checking it; for None a new array, which is empty if `optional`."""
     if out is None:
-        return np.empty(shape, dtype) if default is None else default
+        return np.empty((0,) * len(shape) if optional else shape, dtype)
     try:
         if out.dtype == dtype and out.shape == shape and out.flags.carray:
             return out

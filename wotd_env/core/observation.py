@@ -12,7 +12,7 @@ from wotd_env.core import engine
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
-from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Roll
+from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Keep
 from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
 from wotd_env.core.lanes import PIECES_AT, copy_16, put_bits, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
@@ -48,14 +48,9 @@ TOKEN_WIDTH = 6
 class Part(NamedTuple):
     """A part of an observation: an array, flattened into the vector."""
 
-    highest: NDArray[np.int8]
-    """the highest value of each entry, flattened, int8 (k,)"""
-
-    axes: dict[str, int]
-    """name and length of each axis; seats are relative to the observer: 0 = the observer, 1 = the next seat"""
-
-    names: dict[int, str]
-    """index on the last axis -> "path", "face" or "color", for entries that name one"""
+    highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
+    axes: dict[str, int]  # name and length of each axis; seat 0 is the observer
+    names: dict[int, str]  # index on the last axis -> "path", "face" or "color", if it names one
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
@@ -138,7 +133,7 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 
 
 @inlined
-def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), one-hot; `keep` is the result of `engine.shown`."""
     n = rules.players
     # Blocks are 16 or 32 entries wide and written in ascending order, so each one overwrites the excess of the last.
@@ -186,7 +181,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
 
 
 @kernel
-def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), in one of the other encodings."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
@@ -197,7 +192,7 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Roll, row: An
 
 
 @kernel
-def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the encoding "compact": one integer for each fact."""
     n = rules.players
     dead = n * PATHS
@@ -225,7 +220,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Roll, row: Any
 
 
 @kernel
-def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the encoding "tokens": tokens of equal width for the game, the dice, the paths and the pieces."""
     n = rules.players
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
@@ -261,7 +256,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Roll, row: Any)
 
 
 @kernel
-def encode_features(s: Record, rules: Config, observer: Any, keep: Roll, row: Any) -> None:
+def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the encoding "features": facts that a person would look at."""
     n = rules.players
     row[:] = 0

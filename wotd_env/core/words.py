@@ -59,11 +59,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
     """Return a legal action in words, with the kept dice and the destinations of the pieces.
 
-    Args:
-        rules: the rules of the game.
-        before: the game at the decision, a record of STATE.
-        after: the game after the decision, before any roll.
-        action: the action.
+    `before` and `after` are the records of the game at the decision, and after it but before any roll.
     """
     words = describe_action(action, rules)
     if before["phase"] == Phase.KEEP:

@@ -52,16 +52,11 @@ MOST_BYTES = 256_000_000
 class Features(NamedTuple):
     """The indices of the features for some rules: pairs of pieces come first."""
 
-    total: int
-    """R, the number of all features"""
-    active: int
-    """K, the number of features of a position"""
-    standing: int
-    """index of the first feature of a standing"""
-    power: int
-    """index of the first feature of a power"""
-    dead: int
-    """index of the first feature of dead pieces"""
+    total: int  # R, the number of all features
+    active: int  # K, the number of features of a position
+    standing: int  # index of the first feature of a standing
+    power: int  # index of the first feature of a power
+    dead: int  # index of the first feature of dead pieces
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
@@ -86,16 +81,11 @@ class Features(NamedTuple):
 class Network(NamedTuple):
     """The weights, all float32; R features, n players."""
 
-    rows: NDArray[np.float32]
-    """(R, width), where width is a multiple of 32"""
-    hidden: NDArray[np.float32]
-    """(width, HIDDEN)"""
-    hidden_bias: NDArray[np.float32]
-    """(HIDDEN,)"""
-    output: NDArray[np.float32]
-    """(n, width + HIDDEN)"""
-    output_bias: NDArray[np.float32]
-    """(n,)"""
+    rows: NDArray[np.float32]  # (R, width), where width is a multiple of 32
+    hidden: NDArray[np.float32]  # (width, HIDDEN)
+    hidden_bias: NDArray[np.float32]  # (HIDDEN,)
+    output: NDArray[np.float32]  # (n, width + HIDDEN)
+    output_bias: NDArray[np.float32]  # (n,)
 
 
 def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
@@ -135,9 +125,6 @@ class LearnedValue(CheckedValue):
         """Raise ValueError unless the network fits games with these rules, see `wotd_env.policy.check_made_for`."""
         if rules is not self.rules:
             check_made_for("the learned value", self.rules, rules)
-
-
-# ------------------------------------------------------------------------------------------------------------ the file
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
@@ -181,9 +168,6 @@ def load(file: str | Path) -> LearnedValue:
             return LearnedValue(rules, Network(*halved))
     except Exception as error:  # a damaged file raises almost anything
         raise ValueError(f"{file} contains no valid learned value: {error}") from error
-
-
-# ------------------------------------------------------------------------------------------------------------- kernels
 
 
 @inlined

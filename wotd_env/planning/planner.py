@@ -60,9 +60,9 @@ def _plan_part(
         if group.rolls == slots.ENDED:
             values[games] = game.rewards(batch)[np.arange(len(games)), batch["player"]]
         elif group.rolls == slots.LAST:
-            of_actions = slots.value_actions(game, value, batch).choice_values
-            action_values[games] = of_actions.T
-            values[games] = of_actions.max(0)
+            ends = slots.value_ends(game, value, batch, slots.write_actions, game.num_actions)
+            action_values[games] = ends.choice_values.T
+            values[games] = ends.choice_values.max(0)
         else:
             turn_plan = slots.plan_turns(game, value, batch, group, seats=1, keeps=False)
             _write_plan(turn_plan, batch, games, action_values, values)

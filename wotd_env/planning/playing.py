@@ -27,10 +27,8 @@ from wotd_env.planning.slots import TurnPlan, Value
 class Turns(NamedTuple):
     """The values of N turns to n seats."""
 
-    before: NDArray[np.float32]
-    """(N, n): the values before the first roll, as the mean over all rolls"""
-    after: NDArray[np.float32]
-    """(N, n): the values after the turn; the rewards if the game is over"""
+    before: NDArray[np.float32]  # (N, n): the values before the first roll, as the mean over all rolls
+    after: NDArray[np.float32]  # (N, n): the values after the turn; the rewards if the game is over
 
 
 def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bool_] | None = None) -> Turns:

@@ -48,18 +48,12 @@ MOST_ENDS = 3
 class Slots(NamedTuple):
     """The K slots: first PASSING, then the others, grouped by their representative rolls."""
 
-    action: NDArray[np.int64]
-    """(K,)"""
-    roll: NDArray[np.int64]
-    """(K,): a roll that offers the slot"""
-    free: NDArray[np.int64]
-    """the slots of the power-free moves, roll by roll"""
-    free_at: NDArray[np.int64]
-    """(253,): the slots of roll r are free[free_at[r]:free_at[r + 1]]"""
-    other: NDArray[np.int64]
-    """the slots of moves with powers and of swaps, roll by roll"""
-    other_at: NDArray[np.int64]
-    """(253,): the same for `other`"""
+    action: NDArray[np.int64]  # (K,)
+    roll: NDArray[np.int64]  # (K,): a roll that offers the slot
+    free: NDArray[np.int64]  # the slots of the power-free moves, roll by roll
+    free_at: NDArray[np.int64]  # (253,): the slots of roll r are free[free_at[r]:free_at[r + 1]]
+    other: NDArray[np.int64]  # the slots of moves with powers and of swaps, roll by roll
+    other_at: NDArray[np.int64]  # (253,): the same for `other`
 
 
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
@@ -141,12 +135,9 @@ ENDED, LAST = -1, 0
 class Group(NamedTuple):
     """States with the same number of rolls to come in their turns."""
 
-    games: NDArray[np.int64]
-    """indices of the states, at most CHUNK"""
-    rolls: int
-    """rolls to come, including the roll of the tiger"""
-    tiger: bool
-    """whether the last of these rolls uses the tiger (R12)"""
+    games: NDArray[np.int64]  # indices of the states, at most CHUNK
+    rolls: int  # rolls to come, including the roll of the tiger
+    tiger: bool  # whether the last of these rolls uses the tiger (R12)
 
 
 def group_states(states: Records, config: Configs) -> Iterator[Group]:
@@ -181,14 +172,10 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of the turns of N states: M afterstates after K choices (slots or actions), n players."""
 
-    afterstates: States
-    """STATE (M,)"""
-    values: NDArray[np.float32]
-    """(M, n): the values of the afterstates, or the rewards of ended games"""
-    choice_values: NDArray[np.float32]
-    """(K, N): the best value of a choice to the seat to act, -inf for an illegal choice"""
-    best: NDArray[np.int64]
-    """(K, N): the index of the afterstate with this value"""
+    afterstates: States  # STATE (M,)
+    values: NDArray[np.float32]  # (M, n): values of the afterstates, or rewards of ended games
+    choice_values: NDArray[np.float32]  # (K, N): best value to the seat to act, -inf if illegal
+    best: NDArray[np.int64]  # (K, N): index of the afterstate with this value
 
 
 class _Afterstates(NamedTuple):
@@ -199,12 +186,7 @@ class _Afterstates(NamedTuple):
     choice: NDArray[np.int64]
 
 
-def value_actions(game: Game, value: Value, states: States) -> Ends:
-    """Value the afterstates of all legal actions in phases MOVE and EXTRA; the choices are the A actions."""
-    return _value_ends(game, value, states, _write_actions, game.num_actions)
-
-
-def _value_ends(
+def value_ends(
     game: Game, value: Value, states: States, write: Callable[..., int], choices: int, *arguments: Any
 ) -> Ends:
     """Write afterstates with `write`, value them, and find the best one of each choice.
@@ -269,7 +251,7 @@ def _write_slots(
 
 
 @kernel
-def _write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
+def write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
     """Write the afterstates of every legal action of phases MOVE and EXTRA; return their number."""
     rules = config[0]
     after = scratch[0]
@@ -336,31 +318,22 @@ class TurnPlan(NamedTuple):
 
     slots: Slots
     ends: Ends
-    ends_after_tiger: Ends
-    """the ends after the tiger was used, if `tiger`"""
+    ends_after_tiger: Ends  # the ends after the tiger was used, if `tiger`
     rolls: int
     tiger: bool
-    rows: turn.Rows
-    """the rows of LANES states for each planned seat, from the seat to act on"""
-    expected: NDArray[np.float32]
-    """(rolls - 1, 462, LANES): the values of the keeps, by the number of re-rolls after the next roll; may be empty"""
+    rows: turn.Rows  # of LANES states for each planned seat, from the seat to act on
+    expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Value the afterstates of states before a roll, for `expect_rolls`.
+    """Value the afterstates of the states of a group, with at least one roll to come, for `expect_rolls`.
 
-    Args:
-        game: the rules.
-        value: the value of the afterstates.
-        states: the states of the group.
-        group: the group; at least one roll is to come.
-        seats: number of planned seats.
-        keeps: whether to store `TurnPlan.expected`.
+    `seats` is the number of planned seats. With `keeps` the plan stores `TurnPlan.expected`.
     """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
     def ends(tiger_used: bool) -> Ends:
-        return _value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
+        return value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
 
     untouched = ends(False)
     return TurnPlan(
@@ -384,7 +357,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Value every roll and keep for the LANES states from `first` on.
 
-    The values for the next roll are in `plan.rows` afterwards, and the values for later rolls in `plan.expected`.
+    Afterwards `plan.rows` has the values for the next roll, and `plan.expected` those for later rolls, by the number of
+    re-rolls after the next one.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:

@@ -22,19 +22,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from wotd_env.core import dice
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import (
-    COUNTS,
-    FACES,
-    HOLD_KEEP,
-    KEEPS,
-    LEGAL_HOLDS,
-    NUM_KEEPS,
-    NUM_ROLLS,
-    UNROLLED,
-    keep_index,
-)
+from wotd_env.core.dice import FACES, KEEPS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import DICE
 
 LANES = 16
@@ -53,7 +44,7 @@ def _more() -> np.ndarray:
     table = np.zeros((NUM_KEEPS - NUM_ROLLS, FACES), np.uint16)
     for i, keep in enumerate(KEEPS[NUM_ROLLS:].tolist()):
         for face in range(FACES):
-            table[i, face] = keep_index(sorted([*keep[:-1], face]))
+            table[i, face] = dice.keep_index(sorted([*keep[:-1], face]))
     return table
 
 
@@ -62,9 +53,9 @@ def _fewer() -> np.ndarray:
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
-            keep_index([*keep[:die], *keep[die + 1 :], UNROLLED])
+            dice.keep_index([*keep[:die], *keep[die + 1 :], dice.UNROLLED])
             for die in range(DICE)
-            if keep[die] != UNROLLED
+            if keep[die] != dice.UNROLLED
         }
         rows = sorted(less) or [i]
         table[i] = rows + [rows[-1]] * (DICE - len(rows))
@@ -73,7 +64,7 @@ def _fewer() -> np.ndarray:
 
 MORE = _more()
 FEWER = _fewer()
-FACES_SHOWN = (COUNTS > 0).sum(1).astype(np.uint8)
+FACES_SHOWN = (dice.COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
@@ -172,16 +163,13 @@ def reroll(rows: Rows) -> None:
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
     """Return the best keep of a roll, or the roll itself to stop rolling; ties go to the lowest action.
 
-    Args:
-        rows: the values of the rolls if the rolling stops, from row STOPS on.
-        expected: float (462 or more, LANES), the values of the keeps after `expect`.
-        roll: index of the roll.
-        lane: the position.
+    `rows` has the values of the rolls if the rolling stops, from row STOPS on. `expected`, float (462 or more, LANES),
+    has the values of the keeps after `expect`.
     """
     best, most = np.int64(roll), -np.inf
     for hold in range(Action.STOP_ROLLING):
-        if LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
-            keep = np.int64(HOLD_KEEP[roll, hold])
+        if dice.LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
+            keep = np.int64(dice.HOLD_KEEP[roll, hold])
             if expected[keep, lane] > most:
                 best, most = keep, expected[keep, lane]
     return np.int64(roll) if rows[STOPS + roll, lane] > most else best

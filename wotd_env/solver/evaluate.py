@@ -121,16 +121,11 @@ def evaluate(
 class _Layer(NamedTuple):
     """The reachable positions of a layer."""
 
-    indices: NDArray[np.int64]
-    """(N,): the indices of the positions in the table"""
-    codes: NDArray[np.uint64]
-    """(N, 5)"""
-    over: NDArray[np.bool_]
-    """(N,): whether the game has ended"""
-    result: NDArray[np.float64]
-    """(N,): the results of ended games, otherwise nan"""
-    after: NDArray[np.int64]
-    """(N, ENDS): the index of the position after each end of the turn, -1 for an impossible end"""
+    indices: NDArray[np.int64]  # (N,): indices in the table
+    codes: NDArray[np.uint64]  # (N, 5)
+    over: NDArray[np.bool_]  # (N,): whether the game has ended
+    result: NDArray[np.float64]  # (N,): results of ended games, otherwise nan
+    after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, or -1
 
 
 def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
@@ -274,19 +269,12 @@ def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return chances
 
 
-# -------------------------------------------------------------------------------------------------------------- kernels
-
-
 @kernel
 def write_ends(layers: Layers, total: Any, codes: Any, after: Any, result: Any) -> None:
     """Write the indices of the positions after each end, and the results of ended games.
 
-    Args:
-        layers: the board and the bases of its layers.
-        total: the layer of the positions.
-        codes: uint64 (n, 5), the codes of the positions.
-        after: int64 (n, ENDS), written; -1 for an impossible end.
-        result: float64 (n,), written; nan for running games.
+    `codes`, uint64 (n, 5), are positions of layer `total`. `after` is int64 (n, ENDS), with -1 for an impossible end.
+    `result` is float64 (n,), with nan for running games.
     """
     board, base = layers.board, layers.base
     n = codes.shape[0]

@@ -179,11 +179,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
 def solve_families(layers: Layers, block: Block, chunk: Chunk, tolerance: Any) -> Work:
     """Solve families of a layer and write their values. All later layers must be solved.
 
-    Args:
-        layers: the values.
-        block: the memory of the calling thread.
-        chunk: the families.
-        tolerance: the largest change of a value in the last iteration, in the dtype of the block.
+    `tolerance` is the largest change of a value in the last iteration, in the dtype of the block.
     """
     rows, value, swapped = block.rows, block.value, block.swapped
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0

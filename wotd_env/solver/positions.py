@@ -129,10 +129,8 @@ class Layers(NamedTuple):
     """The values of the positions of a board, layer by layer."""
 
     board: Board
-    base: NDArray[np.int64]
-    """(T,): the index of the first value of each layer"""
-    values: NDArray[Any]
-    """float or int16: a value of each position"""
+    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
+    values: NDArray[Any]  # float or int16: a value of each position
 
 
 @kernel
@@ -171,14 +169,9 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the five ascending items of a multiset, given its rank within its layer: the inverse of `rank_of`.
+    """Write the ascending items, uint64 (5,), of the multiset with a rank in layer `total`: the inverse of `rank_of`.
 
-    Args:
-        below: `Board.below` for codes, `Board.shapes_below` for shapes.
-        progress: the progress of each code or shape.
-        total: the layer.
-        rank: the rank of the multiset.
-        items: uint64 (5,), written.
+    `below` and `progress` are the tables of `Board` for codes or for shapes.
     """
     left = np.uint64(total)
     for i in range(PATHS):

@@ -61,12 +61,9 @@ class TableError(ValueError):
 class Layout(NamedTuple):
     """The offsets of T layers and B blocks in a file."""
 
-    base: NDArray[np.int64]
-    """(T,): the number of values before each layer"""
-    block: NDArray[np.int64]
-    """(T,): the number of blocks before each layer"""
-    cuts: NDArray[np.int64]
-    """(B + 1,): the number of values before each block, then of all values"""
+    base: NDArray[np.int64]  # (T,): the number of values before each layer
+    block: NDArray[np.int64]  # (T,): the number of blocks before each layer
+    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all values
 
     @property
     def blocks(self) -> int:

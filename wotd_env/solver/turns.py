@@ -86,9 +86,6 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
-# -------------------------------------------------------------------------------------------------------------- kernels
-
-
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
     """Return the largest row after the first; where all of these are impossible, return the first (R5)."""
     otherwise, *moves = rows
@@ -148,27 +145,18 @@ def best_end(values: Any, roll: Roll) -> Any:
 class Positions(NamedTuple):
     """Some positions of one layer before a turn."""
 
-    codes: NDArray[np.uint64]
-    """(N, 5), ascending"""
-    mirrors: NDArray[np.uint64]
-    """(N, 5), ascending: the codes of the mirrors"""
-    partners: NDArray[np.uint64]
-    """(N, 5): for each code, the index in the mirror of the code of the same path"""
-    over: NDArray[np.bool_]
-    """(N,): whether the game has ended"""
+    codes: NDArray[np.uint64]  # (N, 5), ascending
+    mirrors: NDArray[np.uint64]  # (N, 5), ascending: codes of the mirrors
+    partners: NDArray[np.uint64]  # (N, 5): for each code, the index in the mirror of the same path
+    over: NDArray[np.bool_]  # (N,): whether the game has ended
 
 
 @inlined
 def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any) -> None:
     """Write the indices of the positions after the ends that make progress.
 
-    The other player is to move next and sees the mirror, unless the player takes an extra turn.
-
-    Args:
-        layers: the board and the bases of its layers.
-        total: the layer of the positions.
-        positions: N positions before the turn.
-        indices: int64 (PROGRESS or more, N or more), written; -1 for an impossible end.
+    The other player is to move next and sees the mirror, unless the player takes an extra turn. `total` is the layer of
+    the positions. `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
     """
     board, base = layers.board, layers.base
     advanced = np.empty(PATHS, np.uint64)
