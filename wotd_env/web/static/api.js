@@ -22,21 +22,18 @@ export async function ask(path, { key = null, body } = {}) {
   /** @type {Record<string, string>} */
   const headers = {};
   if (key) headers.Authorization = `Bearer ${key}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  let response;
-  try {
-    response = await fetch(path, {
-      method: body === undefined ? "GET" : "POST",
-      headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-  } catch {
+  if (body) headers["Content-Type"] = "application/json";
+  const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
+  const response = await fetch(path, request).catch(() => {
     throw new Refusal("The server does not answer. Is it running?", 0);
-  }
+  });
   const answer = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
   if (!response.ok) throw new Refusal(answer.error, response.status);
   return answer;
 }
+
+/** Return the path of a table in the API. @param {string} table */
+export const pathOf = (table) => `/api/tables/${encodeURIComponent(table)}`;
 
 /**
  * Return all agents, and whether each plays some rules or the rules of a position.
@@ -87,24 +84,26 @@ export const keys = {
 };
 
 /**
- * Open the socket of a table, and open it again whenever the connection is lost.
+ * Open the socket of a table, and open it again whenever the connection is lost, until the signal.
  * @param {string} table
  * @param {string} key
+ * @param {AbortSignal} signal
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
  *   lost: (reason: string) => void, back: () => void, gone: (reason: string) => void}} hear
+ * @returns a function that sends a message, and returns whether it could be sent
  */
-export function follow(table, key, hear) {
+export function follow(table, key, signal, hear) {
   /** @type {WebSocket|null} */
   let socket = null;
   let wait = 500;
   let timer = 0;
-  let closed = false;
   let interrupted = ""; // the reason, while there is no connection
 
   function open() {
     clearTimeout(timer);
+    if (signal.aborted) return;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    socket = new WebSocket(`${scheme}//${location.host}/api/tables/${encodeURIComponent(table)}/socket`);
+    socket = new WebSocket(`${scheme}//${location.host}${pathOf(table)}/socket`);
     socket.onopen = () => socket?.send(JSON.stringify({ type: "hello", key }));
     socket.onmessage = ({ data }) => {
       const { type, ...message } = JSON.parse(data);
@@ -117,7 +116,7 @@ export function follow(table, key, hear) {
       else if (type === "error") hear.error(message.error, message.status);
     };
     socket.onclose = ({ code, reason }) => {
-      if (closed) return;
+      if (signal.aborted) return;
       if (code === 4403) return hear.gone("Your key does not open this table.");
       if (code === 4404) return hear.gone("This table is no longer there.");
       const why = (code === 1013 && reason) || "connection lost";
@@ -133,22 +132,13 @@ export function follow(table, key, hear) {
       open();
   }
 
-  window.addEventListener("online", hurry);
-  document.addEventListener("visibilitychange", hurry);
+  window.addEventListener("online", hurry, { signal });
+  document.addEventListener("visibilitychange", hurry, { signal });
+  signal.addEventListener("abort", () => socket?.close());
   open();
-  return {
-    /** @param {any} message @returns {boolean} whether it could be sent */
-    send(message) {
-      if (interrupted || socket?.readyState !== WebSocket.OPEN) return false;
-      socket.send(JSON.stringify(message));
-      return true;
-    },
-    close() {
-      closed = true;
-      clearTimeout(timer);
-      socket?.close();
-      window.removeEventListener("online", hurry);
-      document.removeEventListener("visibilitychange", hurry);
-    },
+  return (/** @type {object} */ message) => {
+    if (interrupted || socket?.readyState !== WebSocket.OPEN) return false;
+    socket.send(JSON.stringify(message));
+    return true;
   };
 }

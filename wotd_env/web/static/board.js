@@ -1,7 +1,7 @@
 /** The board as a grid of cells: paths are rows on a wide screen and columns on a phone, where pieces climb. */
 
 import { cellOf } from "./choosing.js";
-import { attribute, glyph, h } from "./dom.js";
+import { attribute, glyph, h, hasModifier } from "./dom.js";
 import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
@@ -30,12 +30,12 @@ export function makeBoard(spaces, pick) {
       "div",
       { role: "rowheader", class: `sign sign-${path}`, onclick: () => pick(path, null) },
       glyph(`element-${path}`),
-      h("span", { class: "unseen" }, element),
+      h("span.unseen", element),
     );
     return h("div", { role: "row", class: `path path-${path}` }, sign, ...cells[path]);
   });
-  const grid = h("div", { role: "grid", class: "board", "aria-label": "Board" }, ...rows);
-  const element = h("div", { class: "board-box" }, grid);
+  const grid = h("div.board", { role: "grid", "aria-label": "Board" }, ...rows);
+  const element = h("div.board-box", grid);
   element.style.setProperty("--spaces", String(spaces));
   walkWithArrows(grid, cells, pick);
 
@@ -83,7 +83,7 @@ function walkWithArrows(grid, cells, pick) {
 
   /** @param {KeyboardEvent} event */
   function walk(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (hasModifier(event)) return;
     const [path, space] = at;
     const climbs = getComputedStyle(grid).getPropertyValue("--climbs").trim() === "1";
     const [on, back, next, previous] = climbs
@@ -165,9 +165,9 @@ function drawCell(cell, content) {
   /** @type {Node[]} */
   const drawings = colors.map((color) => glyph(`piece-${color}`, "piece"));
   if (dead) drawings.push(glyph("dead", "piece"));
-  if (points) drawings.push(h("span", { class: "points" }, String(points)));
+  if (points) drawings.push(h("span.points", String(points)));
   if (mark?.color !== undefined) drawings.push(glyph(`piece-${mark.color}`, "piece ghost"));
-  if (locked) drawings.push(h("span", { class: "lock" }));
+  if (locked) drawings.push(h("span.lock"));
   cell.replaceChildren(...drawings);
   attribute(cell, "data-mark", mark ? mark.kind : null);
   attribute(cell, "aria-selected", mark ? String(mark.kind === "picked") : null);

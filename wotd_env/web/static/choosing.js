@@ -76,13 +76,7 @@ export function tap(view, chosen, path, space) {
   return { act: null, chosen: space ? tapForSwap(view, chosen, path, space) : NOTHING };
 }
 
-/**
- * @param {View} view
- * @param {Chosen} before
- * @param {number} path
- * @param {number} space
- * @returns {Chosen}
- */
+/** @param {View} view @param {Chosen} before @param {number} path @param {number} space @returns {Chosen} */
 function tapForSwap(view, before, path, space) {
   const seat = view.pieces.findIndex((spaces) => spaces[path] === space);
   const swaps = view.choices.filter(
@@ -100,10 +94,7 @@ function tapForSwap(view, before, path, space) {
   return { offered, picked: offered.length ? picked : [seat], path };
 }
 
-/**
- * Return the choices without a cell on the board, in the order of their buttons.
- * @param {View} view
- */
+/** Return the choices without a cell on the board, in the order of their buttons. @param {View} view */
 export function choicesBeside(view) {
   const beside = view.choices.filter(({ moves, kind }) => !moves.length || kind.includes("equilibrium"));
   return view.phase === "extra"
@@ -111,10 +102,7 @@ export function choicesBeside(view) {
     : beside;
 }
 
-/**
- * Return a tip for the board in words.
- * @param {Choice[]} choices
- */
+/** Return a tip for the board in words. @param {Choice[]} choices */
 export function tipOf(choices) {
   const moves = choices.some(({ kind }) => ["move", "wood", "jump"].includes(kind));
   const swaps = choices.some(({ kind }) => kind === "swap");

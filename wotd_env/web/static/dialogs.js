@@ -1,23 +1,21 @@
 /** The dialogs: the rules in four languages, the list of keys, and the explanation of a power. */
 
 import { kept } from "./api.js";
-import { glyph, h } from "./dom.js";
+import { byId, glyph, h } from "./dom.js";
 import { capital, explainPower, POWERS } from "./words.js";
 
 const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
 
 /** @param {string} id */
-const dialogOf = (id) => /** @type {HTMLDialogElement} */ (document.getElementById(id));
-/** @param {string} id */
-const elementOf = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const open = (id) => /** @type {HTMLDialogElement} */ (byId(id)).showModal();
 
 /** @param {string} language */
 async function showRules(language) {
   kept.set("wotd-language", language);
-  for (const button of elementOf("languages").children)
+  for (const button of byId("languages").children)
     button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
   const response = await fetch(`/rules/${language}`).catch(() => null);
-  const text = elementOf("rules-text");
+  const text = byId("rules-text");
   text.lang = language;
   if (response?.ok) text.innerHTML = await response.text();
   else text.textContent = "The rules could not be loaded. Is the server running?";
@@ -27,47 +25,39 @@ async function showRules(language) {
 function openRules() {
   const preferred = navigator.language.slice(0, 2);
   showRules(kept.get("wotd-language", preferred in LANGUAGES ? preferred : "en"));
-  dialogOf("rules").showModal();
+  open("rules");
 }
 
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   const typing = /** @type {HTMLElement} */ (event.target).closest("input, select, textarea");
-  if (event.key === "?" && !typing && !document.querySelector("dialog[open]")) dialogOf("keys").showModal();
+  if (event.key === "?" && !typing && !document.querySelector("dialog[open]")) open("keys");
 }
 
 /** Connect the dialogs with their buttons and keys. */
 export function connectDialogs() {
   for (const [lang, name] of Object.entries(LANGUAGES)) {
-    const properties = { type: "button", lang, "aria-pressed": "false", onclick: () => showRules(lang) };
-    elementOf("languages").append(h("button", properties, name));
+    const properties = { lang, "aria-pressed": "false", onclick: () => showRules(lang) };
+    byId("languages").append(h("button", properties, name));
   }
-  elementOf("open-rules").addEventListener("click", openRules);
-  elementOf("open-keys").addEventListener("click", () => dialogOf("keys").showModal());
+  byId("open-rules").addEventListener("click", openRules);
+  byId("open-keys").addEventListener("click", () => open("keys"));
   for (const dialog of document.querySelectorAll("dialog"))
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.addEventListener("keydown", onKey);
 }
 
-/**
- * Make the icon of a power, which explains the power when it is pressed.
- * @param {number} power
- * @param {boolean} used
- * @param {string} name of its seat
- */
+/** Make the icon of a power, which opens its explanation. @param {number} power @param {boolean} used @param {string} name */
 export function powerButton(power, used, name) {
   const words = `${POWERS[power].name}${used ? ", used" : ""}`;
   function explain() {
-    elementOf("power-title").textContent = capital(POWERS[power].name);
-    elementOf("power-text").replaceChildren(
-      ...explainPower(power, used, name).map((line) => h("p", {}, line)),
-    );
-    dialogOf("power").showModal();
+    byId("power-title").textContent = capital(POWERS[power].name);
+    byId("power-text").replaceChildren(...explainPower(power, used, name).map((line) => h("p", line)));
+    open("power");
   }
   return h(
     "button",
     {
-      type: "button",
       class: `power${used ? " used" : ""}`,
       title: words,
       "aria-label": words,

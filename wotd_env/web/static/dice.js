@@ -11,10 +11,8 @@ export function makeDice(changed) {
   /** @type {boolean[]} */
   let held = [];
   let open = false;
-  const buttons = Array.from({ length: 5 }, (_, place) =>
-    h("button", { type: "button", class: "die", onclick: () => toggle(place) }),
-  );
-  const element = h("div", { class: "dice", role: "group", "aria-label": "Dice" }, ...buttons);
+  const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => toggle(place) }));
+  const element = h("div.dice", { role: "group", "aria-label": "Dice" }, ...buttons);
 
   /** @param {number} place */
   function toggle(place) {
@@ -47,7 +45,7 @@ export function makeDice(changed) {
       attribute(button, "data-face", String(face));
       attribute(button, "aria-label", words);
       attribute(button, "aria-disabled", choosing ? null : "true");
-      button.replaceChildren(drawDie(face), h("span", { class: "keep", "aria-hidden": "true" }, "keep"));
+      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, "keep"));
       button.classList.remove("rolled");
       if (rolled[place]) {
         void button.offsetWidth; // restarts the animation
@@ -61,18 +59,14 @@ export function makeDice(changed) {
 }
 
 /** @param {number} face @param {string} [look] */
-const drawDie = (face, look = "") => (face < 0 ? h("span", { class: "blank" }) : glyph(`die-${face}`, look));
+const drawDie = (face, look = "") => (face < 0 ? h("span.blank") : glyph(`die-${face}`, look));
 
-/**
- * Draw a row of dice to read.
- * @param {number[]} faces
- * @param {boolean[]} [kept]
- */
+/** Draw a row of dice to read. @param {number[]} faces @param {boolean[]} [kept] */
 export function diceRow(faces, kept = []) {
   const words = faces.map((face) => (face < 0 ? "?" : FACES[face])).join(", ");
   return h(
-    "span",
-    { class: "dice-row", role: "img", "aria-label": words },
+    "span.dice-row",
+    { role: "img", "aria-label": words },
     ...faces.map((face, place) => drawDie(face, kept[place] ? "kept" : "")),
   );
 }

@@ -1,7 +1,7 @@
 /** The dock: the dice, and the buttons of the next decision. */
 
 import { choicesBeside, tipOf } from "./choosing.js";
-import { copyButton, glyph, h } from "./dom.js";
+import { copyButton, glyph, h, waitLine } from "./dom.js";
 import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
 
 /** @import {Chosen} from "./choosing.js" */
@@ -12,17 +12,9 @@ import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
  * @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts
  */
 
-/** @param {...string} words */
-const waits = (...words) =>
-  h("p", { class: "waits" }, h("span", { class: "dots", "aria-hidden": "true" }), ...words);
-
 /** @param {() => void} undo @param {string} [label] */
 const undoButton = (undo, label) =>
-  h(
-    "button",
-    { type: "button", class: "undo", "data-name": "undo", onclick: undo, "aria-label": label },
-    "Undo",
-  );
+  h("button.undo", { "data-name": "undo", onclick: undo, "aria-label": label }, "Undo");
 
 /**
  * Make the button of a choice.
@@ -33,21 +25,18 @@ const undoButton = (undo, label) =>
 export function choiceButton(choice, act, look = "") {
   return h(
     "button",
-    { type: "button", class: `choice ${look}`, onclick: () => act(choice), "data-action": choice.action },
+    { class: `choice ${look}`, onclick: () => act(choice), "data-action": choice.action },
     choice.power === null ? null : glyph(`power-${choice.power}`),
     choice.path === null ? null : glyph(`die-${choice.path}`),
-    h("span", {}, capital(choice.words)),
+    h("span", capital(choice.words)),
   );
 }
 
-/**
- * Return the content of the dock while another player is to act.
- * @param {View} view
- */
+/** Return the content of the dock while another player is to act. @param {View} view */
 export function otherActs(view) {
   const seat = view.seats[view.player];
   const does = seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
-  return [waits(`${seatName(seat)} ${does} …`)];
+  return [waitLine(`${seatName(seat)} ${does} …`, null)];
 }
 
 /**
@@ -63,20 +52,20 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
   const rest = held.filter((kept) => !kept).length;
   const tiger = asksForTiger(view);
   const words = rest === 5 ? "Re-roll all" : `Re-roll ${rest}`;
-  const roll = { type: "button", class: "primary", "data-name": "roll", onclick: () => hold && act(hold) };
+  const roll = { class: "primary", "data-name": "roll", onclick: () => hold && act(hold) };
   return [
     rest > 0 &&
       h(
         "button",
         roll,
         glyph(tiger ? "power-2" : "again"),
-        h("span", {}, tiger ? `${words} (eye of the tiger)` : words),
+        h("span", tiger ? `${words} (eye of the tiger)` : words),
       ),
     stop &&
       h(
         "button",
-        { type: "button", class: rest ? "" : "primary", "data-name": "stop", onclick: () => act(stop) },
-        h("span", {}, tiger ? "Do without it" : "Stop rolling"),
+        { class: rest ? "" : "primary", "data-name": "stop", onclick: () => act(stop) },
+        h("span", tiger ? "Do without it" : "Stop rolling"),
       ),
     changed && undoButton(undo, "Undo the choice of dice"),
   ];
@@ -91,24 +80,20 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
 export function moveButtons(view, { offered, picked }, { act, undo }) {
   if (offered.length)
     return [...offered.map((choice) => choiceButton(choice, act, "primary")), undoButton(undo)];
-  if (picked.length) return [h("p", { class: "tip" }, "Tap the piece to swap it with."), undoButton(undo)];
+  if (picked.length) return [h("p.tip", "Tap the piece to swap it with."), undoButton(undo)];
   const tip = tipOf(view.choices);
   const buttons = choicesBeside(view).map((choice, i) =>
     choiceButton(choice, act, i === 0 && !tip && choice.power === null ? "primary" : ""),
   );
-  return [tip && h("p", { class: "tip" }, tip), ...buttons];
+  return [tip && h("p.tip", tip), ...buttons];
 }
 
-/**
- * Return the content of the dock after the game.
- * @param {View} view
- * @param {Acts} acts
- */
+/** Return the content of the dock after the game. @param {View} view @param {Acts} acts */
 export function endButtons({ table, game, result, mine, host }, { next }) {
   return [
-    h("p", { class: "result" }, result?.words ?? "The game is over."),
-    h("a", { class: "button primary", href: `#/review/${table}/${game}` }, "Review the game"),
-    (mine.length > 0 || host) && h("button", { type: "button", onclick: next }, "Next game"),
+    h("p.result", result?.words ?? "The game is over."),
+    h("a.button.primary", { href: `#/review/${table}/${game}` }, "Review the game"),
+    (mine.length > 0 || host) && h("button", { onclick: next }, "Next game"),
   ];
 }
 
@@ -122,18 +107,17 @@ export function waitingParts(view, invitations) {
   const names = waiting.map((seat) => `seat ${LETTERS[seat]}`).join(", ");
   const links = invitations.filter(({ seat }) => waiting.includes(seat));
   return [
-    waits(`Waiting for ${names} …`),
+    waitLine(`Waiting for ${names} …`, null),
     ...links.map(({ seat, invitation }) => {
       const link = `${location.origin}${location.pathname}#/join/${table}/${invitation}`;
       const input = h("input", { readonly: true, value: link });
       return h(
-        "div",
-        { class: "invitation" },
-        h("label", {}, `Link for seat ${LETTERS[seat]}`, input),
+        "div.invitation",
+        h("label", `Link for seat ${LETTERS[seat]}`, input),
         copyButton("Copy", () => link),
       );
     }),
     waiting.some((seat) => seats[seat].kind === "open") &&
-      h("p", { class: "tip" }, "Open seats are in the list of open tables, for anyone on this server."),
+      h("p.tip", "Open seats are in the list of open tables, for anyone on this server."),
   ];
 }

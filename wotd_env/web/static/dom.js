@@ -1,78 +1,78 @@
 /** Elements and drawings of the page. */
 
+/** @typedef {Node|string|null|false|undefined} Child empty children are left out */
 /**
- * Make an element.
- * @template {keyof HTMLElementTagNameMap} Tag
- * @param {Tag} tag
- * @param {Record<string, any>} [properties] attributes; `onclick` and the like are listeners; null and false are left out
- * @param {...(Node|string|null|false|undefined)} children
- * @returns {HTMLElementTagNameMap[Tag]} the element
+ * @template {string} Tag
+ * @typedef {Tag extends `${infer Name}.${string}` ? ElementOf<Name>
+ *   : Tag extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag] : never} ElementOf
  */
-export function h(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const child of children)
+
+/**
+ * Make an element: `h("p.quiet", { title }, "text")` or `h("p.quiet", "text")`.
+ * @template {string} Tag
+ * @param {Tag} tag the tag, with classes after dots
+ * @param {Record<string, any>|Child} [first] attributes, or a child; `onclick` and the like are listeners; null and
+ *   false are left out
+ * @param {...Child} others children
+ * @returns {ElementOf<Tag>}
+ */
+export function h(tag, first, ...others) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  const isChild = !first || typeof first === "string" || first instanceof Node;
+  for (const child of isChild ? [/** @type {Child} */ (first), ...others] : others)
     if (child !== null && child !== undefined && child !== false) element.append(child);
-  for (const [name, value] of Object.entries(properties)) {
+  for (const [name, value] of isChild ? [] : Object.entries(first)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value")
       /** @type {any} */ (element).value = value; // after the children, which are the options of a select
     else element.setAttribute(name, value === true ? "" : value);
   }
+  return /** @type {any} */ (element);
+}
+
+/** Make an SVG element. @param {string} tag @param {Record<string, string>} attributes @param {...Node} children */
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
   return element;
 }
 
-/**
- * Draw one of the symbols of /drawings.svg.
- * @param {string} name such as "piece-2"
- * @param {string} [look] further classes
- * @returns {SVGSVGElement}
- */
-export function glyph(name, look = "") {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("class", `glyph ${look}`);
-  svg.setAttribute("viewBox", "0 0 48 48");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-  use.setAttribute("href", `#${name}`);
-  svg.append(use);
-  return svg;
-}
+/** Draw a symbol of /drawings.svg. @param {string} name such as "piece-2" @param {string} [look] further classes */
+export const glyph = (name, look = "") =>
+  svg(
+    "svg",
+    { class: `glyph ${look}`, viewBox: "0 0 48 48", "aria-hidden": "true" },
+    svg("use", { href: `#${name}` }),
+  );
 
-/**
- * Announce a sentence to screen readers.
- * @param {string} sentence
- */
+/** Return an element of index.html. @param {string} id */
+export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/** Announce a sentence to screen readers. @param {string} sentence */
 export function say(sentence) {
-  const news = document.getElementById("news");
-  if (news && sentence) news.textContent = sentence;
+  if (sentence) byId("news").textContent = sentence;
 }
 
-/**
- * Set an attribute, or remove it.
- * @param {Element} element
- * @param {string} name
- * @param {string|null} value
- */
+/** Set an attribute, or remove it. @param {Element} element @param {string} name @param {string|null} value */
 export function attribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Make a place for the message of an error. */
-export function errorLine() {
-  const element = h("p", { class: "error", role: "alert", hidden: true });
-  return {
-    element,
-    /** @param {unknown} error */
-    show(error) {
-      element.textContent = error instanceof Error ? error.message : String(error);
-      element.hidden = false;
-    },
-    hide() {
-      element.hidden = true;
-    },
-  };
+/** Make a place for the message of an error. @param {unknown} [shown] an error to show at once */
+export function errorLine(shown) {
+  const element = h("p.error", { role: "alert", hidden: true });
+  /** @param {unknown} error */
+  function show(error) {
+    element.textContent = error instanceof Error ? error.message : String(error);
+    element.hidden = false;
+  }
+  if (shown) show(shown);
+  return { element, show, hide: () => element.setAttribute("hidden", "") };
 }
 
 /**
@@ -82,7 +82,7 @@ export function errorLine() {
  */
 export function workButton(label, work) {
   const error = errorLine();
-  const button = h("button", { type: "button", onclick: run }, label);
+  const button = h("button", { onclick: run }, label);
   async function run() {
     error.hide();
     try {
@@ -91,14 +91,10 @@ export function workButton(label, work) {
       error.show(reason);
     }
   }
-  return h("span", { class: "work" }, button, error.element);
+  return h("span.work", button, error.element);
 }
 
-/**
- * Make a button that copies a text.
- * @param {string} label
- * @param {() => string|Promise<string>} text
- */
+/** Make a button that copies a text. @param {string} label @param {() => string|Promise<string>} text */
 export function copyButton(label, text) {
   return workButton(label, async (button) => {
     const copied = await text();
@@ -112,37 +108,27 @@ export function copyButton(label, text) {
   });
 }
 
-/**
- * Make a card with a message and a link.
- * @param {string} title
- * @param {string} words
- * @param {string} [href]
- * @param {string} [link]
- */
-export function noticeCard(title, words, href = "#/", link = "To the tables") {
-  return h(
-    "section",
-    { class: "card narrow" },
-    h("h1", {}, title),
-    words ? h("p", {}, words) : null,
-    h("a", { class: "button", href }, link),
+/** Make a card with a message and a link to the lobby. @param {string} title @param {string} words */
+export const noticeCard = (title, words) =>
+  h(
+    "section.card.narrow",
+    h("h1", title),
+    words && h("p", words),
+    h("a.button", { href: "#/" }, "To the tables"),
   );
-}
 
-/** Make a line about something that the page waits for. @param {string} words */
-export const waitLine = (words) =>
-  h("p", { class: "waits", role: "status" }, h("span", { class: "dots", "aria-hidden": "true" }), words);
+/** Make a line about something that the page waits for. @param {string} words @param {string|null} [role] */
+export const waitLine = (words, role = "status") =>
+  h("p.waits", { role }, h("span.dots", { "aria-hidden": "true" }), words);
 
-/**
- * Return whether a key press is meant for something else: a field, a dialog or the browser.
- * @param {KeyboardEvent} event
- */
+/** @param {KeyboardEvent} event */
+export const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey;
+
+/** Return whether a key press is for something else: a field, a dialog, the browser. @param {KeyboardEvent} event */
 export function isElsewhere(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   return (
-    event.ctrlKey ||
-    event.altKey ||
-    event.metaKey ||
+    hasModifier(event) ||
     event.defaultPrevented ||
     target.closest("input, select, textarea, dialog") !== null ||
     document.querySelector("dialog[open]") !== null

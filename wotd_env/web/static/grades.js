@@ -57,11 +57,7 @@ export function diceAt({ steps, last }, at) {
   };
 }
 
-/**
- * Return the last moves before a step.
- * @param {GradedStep[]} steps
- * @param {number} at
- */
+/** Return the last moves before a step. @param {GradedStep[]} steps @param {number} at */
 export const movedBefore = (steps, at) =>
   steps
     .slice(0, at)
@@ -118,10 +114,7 @@ export const worstOf = (steps) =>
     .sort((one, other) => (other.step.regret ?? 0) - (one.step.regret ?? 0))
     .slice(0, WORST);
 
-/**
- * Return the first step of a review: the first error, or the start.
- * @param {Review} review
- */
+/** Return the first step of a review: the first error, or the start. @param {Review} review */
 export const firstStep = ({ graded, steps }) =>
   graded
     ? Math.max(

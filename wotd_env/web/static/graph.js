@@ -1,27 +1,11 @@
 /** The graph of a review: every seat's chance to win, step by step. */
 
-import { h } from "./dom.js";
+import { h, svg } from "./dom.js";
 import { percent } from "./words.js";
 
 /** @import {Review} from "./types.js" */
 
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT, MARGIN] = [600, 150, 6];
-
-/** @param {SVGElement} svg @param {Record<string, string>} attributes */
-function drawPath(svg, attributes) {
-  const path = document.createElementNS(SVG, "path");
-  for (const [name, value] of Object.entries(attributes)) path.setAttribute(name, value);
-  svg.append(path);
-  return path;
-}
-
-/** @param {Record<string, string>} attributes */
-function makeSvg(attributes) {
-  const svg = document.createElementNS(SVG, "svg");
-  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
-  return svg;
-}
 
 /**
  * Draw the graph of a graded game.
@@ -36,51 +20,50 @@ export function makeGraph({ steps, last_chances: lastChances, last }, names, go)
   const x = (step) => MARGIN + ((WIDTH - 2 * MARGIN) * step) / count;
   /** @param {number} chance */
   const y = (chance) => HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * chance;
-  const svg = makeSvg({
-    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-    preserveAspectRatio: "none",
-    role: "img",
-    "aria-label": "Every player's chance to win, step by step. The slider goes through the steps.",
-  });
-  drawPath(svg, { d: `M0 ${y(0.5)}H${WIDTH}`, class: "middle" });
-  names.forEach((_, seat) => {
+  const lines = names.flatMap((_, seat) => {
     const points = chances.map((now, step) => `${x(step).toFixed(1)} ${y(now[seat]).toFixed(1)}`);
-    drawLine(svg, `M${points.join("L")}`, seat, last.color[seat]);
+    return linesOf(`M${points.join("L")}`, seat, last.color[seat]);
   });
-  steps.forEach((step, i) => {
-    if (step.class)
-      drawPath(svg, { d: `M${x(i)} ${y(step.chances[step.seat])}v.01`, class: `dot ${step.class}` });
-  });
-  const cursor = drawPath(svg, { class: "cursor" });
-  svg.addEventListener("click", (event) => {
-    const box = svg.getBoundingClientRect();
+  const dots = steps.flatMap((step, i) =>
+    step.class
+      ? [svg("path", { d: `M${x(i)} ${y(step.chances[step.seat])}v.01`, class: `dot ${step.class}` })]
+      : [],
+  );
+  const cursor = svg("path", { class: "cursor" });
+  const graph = svg(
+    "svg",
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": "Every player's chance to win, step by step. The slider goes through the steps.",
+    },
+    svg("path", { d: `M0 ${y(0.5)}H${WIDTH}`, class: "middle" }),
+    ...[...lines, ...dots, cursor],
+  );
+  graph.addEventListener("click", (event) => {
+    const box = graph.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * WIDTH;
     go(Math.round(((at - MARGIN) / (WIDTH - 2 * MARGIN)) * steps.length));
   });
-  const legend = h("p", { class: "legend" });
+  const legend = h("p.legend");
   return {
-    element: h("figure", { class: "graph" }, svg, h("figcaption", {}, legend)),
+    element: h("figure.graph", graph, h("figcaption", legend)),
     /** @param {number} step */
     mark(step) {
       cursor.setAttribute("d", `M${x(step)} 0V${HEIGHT}`);
-      legend.replaceChildren(
-        ...names.map((name, seat) =>
-          h("span", {}, sample(seat, last.color[seat]), `${name} ${percent(chances[step][seat])}`),
-        ),
-      );
+      const samples = names.map((name, seat) => {
+        const lines = linesOf("M1 5H29", seat, last.color[seat]);
+        const sample = svg("svg", { viewBox: "0 0 30 10", class: "sample", "aria-hidden": "true" }, ...lines);
+        return h("span", sample, `${name} ${percent(chances[step][seat])}`);
+      });
+      legend.replaceChildren(...samples);
     },
   };
 }
 
-/** @param {SVGElement} svg @param {string} d @param {number} seat @param {number} color */
-function drawLine(svg, d, seat, color) {
-  drawPath(svg, { d, class: `rim dash-${seat}` });
-  drawPath(svg, { d, class: `line line-${color} dash-${seat}` });
-}
-
-/** @param {number} seat @param {number} color */
-function sample(seat, color) {
-  const svg = makeSvg({ viewBox: "0 0 30 10", class: "sample", "aria-hidden": "true" });
-  drawLine(svg, "M1 5H29", seat, color);
-  return svg;
-}
+/** Draw the line of a seat and its dark rim. @param {string} d @param {number} seat @param {number} color */
+const linesOf = (d, seat, color) => [
+  svg("path", { d, class: `rim dash-${seat}` }),
+  svg("path", { d, class: `line color-${color} dash-${seat}` }),
+];

@@ -5,15 +5,12 @@ import { capital, percent } from "./words.js";
 
 /** @import {Help, View} from "./types.js" */
 
-/**
- * Make the card of hints.
- * @param {(action: number) => void} act
- */
+/** Make the card of hints. @param {(action: number) => void} act */
 export function makeHints(act) {
   let open = false;
-  const toggle = h("button", { type: "button", onclick: flip });
-  const list = h("div", { class: "hint-list" });
-  const element = h("section", { class: "card hints", hidden: true, "aria-label": "Hints" }, toggle, list);
+  const toggle = h("button", { onclick: flip });
+  const list = h("div.hint-list");
+  const element = h("section.card.hints", { hidden: true, "aria-label": "Hints" }, toggle, list);
   /** @type {() => void} */
   let again = () => {};
 
@@ -40,7 +37,7 @@ export function makeHints(act) {
 }
 
 /** @param {string} words */
-const quiet = (words) => h("p", { class: "quiet" }, words);
+const quiet = (words) => h("p.quiet", words);
 
 /** @param {{source: string, exact: boolean}} help */
 const sourceOf = ({ source, exact }) => `Source: ${source}${exact ? "" : ", an estimate"}.`;
@@ -50,10 +47,9 @@ function hintItems({ hints }, act) {
   const items = hints.map(({ words, loss, action }) =>
     h(
       "li",
-      {},
-      h("button", { type: "button", class: "choice", onclick: () => act(action) }, capital(words)),
-      h("span", { class: "loss" }, loss < 0.0005 ? "best" : `${percent(loss)} less`),
+      h("button.choice", { onclick: () => act(action) }, capital(words)),
+      h("span.loss", loss < 0.0005 ? "best" : `${percent(loss)} less`),
     ),
   );
-  return h("ol", {}, ...items);
+  return h("ol", ...items);
 }

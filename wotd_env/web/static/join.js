@@ -1,44 +1,28 @@
 /** Join a table, by an invitation or at an open seat. */
 
-import { ask, kept, keys } from "./api.js";
+import { ask, kept, keys, pathOf } from "./api.js";
 import { errorLine, h, say } from "./dom.js";
 import { capital, LETTERS, seatName } from "./words.js";
 
 /** @import {Entry} from "./types.js" */
 
-/**
- * Show the players of a table, and ask for a name.
- * @param {HTMLElement} main
- * @param {string} table
- * @param {string|null} invitation
- * @returns {() => void} closes it
- */
-export function joinPage(main, table, invitation) {
+/** Show a table, and ask for a name. @param {HTMLElement} main @param {string} table @param {string|null} invitation */
+export async function joinPage(main, table, invitation) {
   if (keys.of(table)) {
     location.replace(`#/table/${table}`);
-    return () => {};
+    return;
   }
-  const path = `/api/tables/${encodeURIComponent(table)}`;
-  const what = h("p", {}, "");
+  const what = h("p");
   const error = errorLine();
   const stored = kept.get("wotd-name", "");
   const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: stored });
   const form = h(
     "form",
     { onsubmit: join },
-    h("label", {}, "Your name", name),
-    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Take the seat")),
+    h("label", "Your name", name),
+    h("div.buttons", h("button.primary", "Take the seat")),
   );
-  main.append(h("section", { class: "card narrow" }, h("h1", {}, "Join a game"), what, form, error.element));
-
-  async function look() {
-    try {
-      what.textContent = invitationWords(await seatOf(table, path, invitation));
-    } catch (reason) {
-      error.show(reason);
-      form.hidden = true;
-    }
-  }
+  main.append(h("section.card.narrow", h("h1", "Join a game"), what, form, error.element));
 
   /** @param {Event} event */
   async function join(event) {
@@ -47,7 +31,7 @@ export function joinPage(main, table, invitation) {
     if (called) kept.set("wotd-name", called);
     try {
       const body = { name: called, ...(invitation ? { invitation } : {}) };
-      const { key } = await ask(`${path}/join`, { body });
+      const { key } = await ask(`${pathOf(table)}/join`, { body });
       keys.add(table, { key });
       say("You have taken the seat.");
       location.replace(`#/table/${table}`);
@@ -56,20 +40,23 @@ export function joinPage(main, table, invitation) {
     }
   }
 
-  look();
-  return () => {};
+  try {
+    what.textContent = invitationWords(await seatOf(table, invitation));
+  } catch (reason) {
+    error.show(reason);
+    form.hidden = true;
+  }
 }
 
 /**
  * Ask the server for the free seat.
  * @param {string} table
- * @param {string} path
  * @param {string|null} invitation
  * @returns {Promise<{seat: number|null, entry: Entry}>} seat: null for any open one
  */
-async function seatOf(table, path, invitation) {
+async function seatOf(table, invitation) {
   if (invitation) {
-    const answer = await ask(`${path}/invitation`, { body: { invitation } });
+    const answer = await ask(`${pathOf(table)}/invitation`, { body: { invitation } });
     return { seat: answer.seat, entry: answer.table };
   }
   const { tables } = await ask(`/api/tables?table=${encodeURIComponent(table)}`);

@@ -10,8 +10,8 @@ import { counted, DRAGON, seatName, withoutName } from "./words.js";
 /** Make the log. */
 export function makeLog() {
   const entries = h("ol");
-  const scroll = h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Log" }, entries);
-  const element = h("section", { class: "card log-card" }, h("h2", {}, "Log"), scroll);
+  const scroll = h("div.log", { tabindex: "0", role: "region", "aria-label": "Log" }, entries);
+  const element = h("section.card.log-card", h("h2", "Log"), scroll);
   let shown = { game: 0, count: -1 };
 
   /** @param {View} view */
@@ -21,7 +21,7 @@ export function makeLog() {
       entries.replaceChildren();
       shown = { game, count: 0 };
       if (view.roll_off) entries.append(rollOff(view.roll_off, view));
-      else if (!log.length) entries.append(h("li", { class: "quiet" }, "No decision so far."));
+      else if (!log.length) entries.append(h("li.quiet", "No decision so far."));
     }
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
     let turn = log[shown.count - 1]?.turn ?? -1;
@@ -40,11 +40,10 @@ export function makeLog() {
 /** @param {Step} step @param {View} view */
 function turnHead({ turn, seat }, view) {
   return h(
-    "li",
-    { class: "turn-head" },
+    "li.turn-head",
     glyph(`piece-${view.color[seat]}`, "piece"),
-    h("strong", {}, seatName(view.seats[seat])),
-    h("span", {}, `turn ${turn + 1}`),
+    h("strong", seatName(view.seats[seat])),
+    h("span", `turn ${turn + 1}`),
   );
 }
 
@@ -56,13 +55,7 @@ function logLine(log, ply, name) {
     "li",
     { class: step.forced ? "forced" : "" },
     step.dice.every((face) => face >= 0) ? diceRow(facesOf(order, step.dice)) : null,
-    h(
-      "span",
-      {},
-      withoutName(step.words, name),
-      step.note ? ` (${step.note})` : "",
-      h("code", {}, step.notation),
-    ),
+    h("span", withoutName(step.words, name), step.note ? ` (${step.note})` : "", h("code", step.notation)),
   );
 }
 
@@ -70,16 +63,15 @@ function logLine(log, ply, name) {
 function rollOff(rounds, view) {
   const parts = rounds.map((round, number) =>
     h(
-      "div",
-      { class: "round" },
-      number > 0 && h("p", { class: "quiet" }, "A tie: these players roll again."),
+      "div.round",
+      number > 0 && h("p.quiet", "A tie: these players roll again."),
       ...round.map((faces, seat) => {
         if (faces === null) return null;
         const dragons = faces.filter((face) => face === DRAGON).length;
-        const who = h("span", { class: "who" }, seatName(view.seats[seat]));
-        return h("div", {}, who, diceRow(faces), h("span", {}, counted(dragons, "dragon")));
+        const who = h("span.who", seatName(view.seats[seat]));
+        return h("div", who, diceRow(faces), h("span", counted(dragons, "dragon")));
       }),
     ),
   );
-  return h("li", { class: "roll-off" }, h("strong", {}, "Who starts: most dragons"), ...parts);
+  return h("li.roll-off", h("strong", "Who starts: most dragons"), ...parts);
 }

@@ -3,41 +3,38 @@
 import { readAddress } from "./address.js";
 import { keys } from "./api.js";
 import { connectDialogs } from "./dialogs.js";
-import { h, noticeCard } from "./dom.js";
+import { byId, h, noticeCard } from "./dom.js";
 import { joinPage } from "./join.js";
 import { lobbyPage } from "./lobby.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 
-const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-const nothing = () => {};
-/** @type {() => void} */
-let close = nothing;
+const main = byId("main");
+let closing = new AbortController();
 
-/** @type {Record<string, (...parts: string[]) => () => void>} each returns a function that closes it */
+/** @type {Record<string, (signal: AbortSignal, ...parts: string[]) => void>} the signal closes the shown part */
 const pages = {
-  "": () => lobbyPage(main),
-  new: (position, ...players) => lobbyPage(main, position, players),
-  table: (table) => tablePage(main, table),
-  join: (table, invitation) => joinPage(main, table, invitation),
-  open: (table) => joinPage(main, table, null),
-  watch(table, key) {
+  "": (signal) => lobbyPage(main, signal),
+  new: (signal, position, ...players) => lobbyPage(main, signal, position, players),
+  table: (signal, table) => tablePage(main, signal, table),
+  join: (_, table, invitation) => joinPage(main, table, invitation),
+  open: (_, table) => joinPage(main, table, null),
+  watch(_, table, key) {
     if (!keys.of(table)) keys.add(table, { key, watch: key });
     location.replace(`#/table/${encodeURIComponent(table)}`);
-    return nothing;
   },
-  review: (table, game) => reviewPage(main, table, game),
-  game: () => gamePage(main),
+  review: (signal, table, game) => reviewPage(main, signal, table, game),
+  game: (signal) => gamePage(main, signal),
 };
 
 /** @param {boolean} first whether the page has just been loaded */
 function route(first) {
-  close();
-  close = nothing;
+  closing.abort();
+  closing = new AbortController();
   main.replaceChildren();
   document.title = "Way of the Dragon";
   const address = readAddress(location.hash);
-  if (address && Object.hasOwn(pages, address.page)) close = pages[address.page](...address.parts);
+  if (address && Object.hasOwn(pages, address.page)) pages[address.page](closing.signal, ...address.parts);
   else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
   if (!first) {
     main.focus({ preventScroll: true });
@@ -54,5 +51,5 @@ async function drawings() {
 
 connectDialogs();
 window.addEventListener("hashchange", () => route(false));
-drawings().catch(nothing); // the page works without them
+drawings().catch(() => {}); // the page works without them
 route(true);

@@ -1,33 +1,27 @@
 /** The menu of a table: share the game, and give a seat to an agent. */
 
-import { agentsFor, ask } from "./api.js";
+import { agentsFor, ask, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
 import { seatName } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Agent, Seat, View} from "./types.js" */
 
-/**
- * Make the menu.
- * @param {string} table
- * @param {Keys} own
- * @param {() => View|null} viewNow
- */
+/** Make the menu. @param {string} table @param {Keys} own @param {() => View|null} viewNow */
 export function makeMenu(table, own, viewNow) {
-  const path = `/api/tables/${encodeURIComponent(table)}`;
+  const path = pathOf(table);
   const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
   const watch = `${location.origin}${location.pathname}#/watch/${table}/${own.watch}`;
   const share = h(
-    "div",
-    { class: "share" },
-    h("h3", {}, "Share"),
+    "div.share",
+    h("h3", "Share"),
     copyButton("Copy the position", () => viewNow()?.position ?? ""),
     copyButton("Copy the game", gameText),
     workButton("Save the game", async () => saveText(await gameText(), `wotd-${table}.txt`)),
     own.watch ? copyButton("Copy a link to watch", () => watch) : null,
   );
   const people = h("div");
-  const element = h("details", { class: "card menu" }, h("summary", {}, "Share, seats"), share, people);
+  const element = h("details.card.menu", h("summary", "Share, seats"), share, people);
   let shown = "";
 
   /** @param {View} view */
@@ -39,7 +33,7 @@ export function makeMenu(table, own, viewNow) {
     if (now === shown) return;
     shown = now;
     people.replaceChildren(
-      seats.length ? h("h3", {}, "Give a seat to an agent") : "",
+      seats.length ? h("h3", "Give a seat to an agent") : "",
       ...seats.map((seat) => handOver(seat, view, `${path}/seat`, own.key)),
     );
   }
@@ -62,20 +56,14 @@ function handOver(seat, view, path, key) {
     select.append(...found.map(agentOption));
   }, error.show);
   return h(
-    "div",
-    { class: "hand-over" },
-    h("span", { class: "name" }, seatName(seat)),
+    "div.hand-over",
+    h("span.name", seatName(seat)),
     select,
-    workButton("Hand over", async () => {
-      await ask(path, { key, body: { seat: seat.seat, agent: select.value } });
-    }),
+    workButton("Hand over", () => ask(path, { key, body: { seat: seat.seat, agent: select.value } })),
     error.element,
   );
 }
 
-/**
- * Make the option of an agent. It is disabled and shows the reason if the agent does not play the rules.
- * @param {Agent} agent
- */
+/** Make the option of an agent. If the agent cannot play the rules, it shows the reason. @param {Agent} agent */
 export const agentOption = ({ name, words, plays, why }) =>
   h("option", { value: name, title: words, disabled: !plays }, why || name);

@@ -1,10 +1,10 @@
 /** Step through a finished or recorded game: errors, their costs, and luck. */
 
 import { continueAddress } from "./address.js";
-import { ask, keys } from "./api.js";
+import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
-import { copyButton, errorLine, glyph, h, isElsewhere, say, waitLine } from "./dom.js";
+import { copyButton, errorLine, glyph, h, hasModifier, isElsewhere, say, waitLine } from "./dom.js";
 import { diceAt, firstStep, marksOfStep, movedBefore, verdictOf } from "./grades.js";
 import { makeGraph } from "./graph.js";
 import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
@@ -15,79 +15,60 @@ import { playerNames } from "./words.js";
 /**
  * Review a game of a table.
  * @param {HTMLElement} main
+ * @param {AbortSignal} signal closes the review
  * @param {string} table
  * @param {string} [game] its number at the table
  */
-export function reviewPage(main, table, game) {
+export function reviewPage(main, signal, table, game) {
   const which = game ? `?game=${encodeURIComponent(game)}` : "";
-  const path = `/api/tables/${encodeURIComponent(table)}/review${which}`;
-  return show(main, ask(path, { key: keys.of(table)?.key }), `#/table/${table}`);
+  show(
+    main,
+    signal,
+    ask(`${pathOf(table)}/review${which}`, { key: keys.of(table)?.key }),
+    `#/table/${table}`,
+  );
 }
 
-/**
- * Step through the game whose text was pasted.
- * @param {HTMLElement} main
- */
-export function gamePage(main) {
+/** Step through the game whose text was pasted. @param {HTMLElement} main @param {AbortSignal} signal */
+export function gamePage(main, signal) {
   const pasted = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
   const none = () => Promise.reject(new Error("No game has been pasted."));
-  return show(main, pasted ? ask("/api/games", { body: pasted }) : none(), "#/");
+  show(main, signal, pasted ? ask("/api/games", { body: pasted }) : none(), "#/");
 }
 
 /**
  * Show a review when it arrives.
  * @param {HTMLElement} main
+ * @param {AbortSignal} signal closes the review
  * @param {Promise<Review>} coming
  * @param {string} back
- * @returns {() => void} closes it
  */
-function show(main, coming, back) {
-  let closed = false;
-  /** @type {() => void} */
-  let close = () => {};
-  const card = h(
-    "section",
-    { class: "card narrow" },
-    h("h1", {}, "Review"),
-    waitLine("The game is being reviewed …"),
-  );
+async function show(main, signal, coming, back) {
+  const card = h("section.card.narrow", h("h1", "Review"), waitLine("The game is being reviewed …"));
   main.append(card);
-  coming
-    .then((review) => {
-      if (closed) return;
-      card.remove();
-      const viewer = new Viewer(main, review, back);
-      close = () => viewer.close();
-    })
-    .catch((reason) => {
-      if (closed) return;
-      const error = errorLine();
-      error.show(reason);
-      card.replaceChildren(
-        h("h1", {}, "Review"),
-        error.element,
-        h("a", { class: "button", href: back }, "Back"),
-      );
-    });
-  return () => {
-    closed = true;
-    close();
-  };
+  try {
+    const review = await coming;
+    if (signal.aborted) return;
+    card.remove();
+    new Viewer(main, signal, review, back);
+  } catch (reason) {
+    card.replaceChildren(h("h1", "Review"), errorLine(reason).element, h("a.button", { href: back }, "Back"));
+  }
 }
 
 class Viewer {
-  /** @param {HTMLElement} main @param {Review} review @param {string} back */
-  constructor(main, review, back) {
+  /** @param {HTMLElement} main @param {AbortSignal} signal @param {Review} review @param {string} back */
+  constructor(main, signal, review, back) {
     this.review = review;
     this.last = review.steps.length;
     this.at = this.last;
     this.names = playerNames(review.players);
     this.board = makeBoard(review.rules.spaces, () => {});
     this.graph = review.graded ? makeGraph(review, this.names, (step) => this.go(step)) : null;
-    this.turn = h("p", { class: "sub" });
-    this.dicePlace = h("div", { class: "review-dice" });
-    this.caption = h("p", { class: "caption", "aria-live": "polite" });
-    this.verdict = h("div", { class: "verdict" });
+    this.turn = h("p.sub");
+    this.dicePlace = h("div.review-dice");
+    this.caption = h("p.caption", { "aria-live": "polite" });
+    this.verdict = h("div.verdict");
     this.slider = h("input", {
       type: "range",
       min: "0",
@@ -95,40 +76,29 @@ class Viewer {
       "aria-label": "step",
       oninput: () => this.go(Number(this.slider.value)),
     });
-    this.again = h("a", { class: "button" }, "Play on from here");
-    main.append(h("div", { class: "table review" }, this.playPart(), this.sidePart(back)));
-    this.onKey = this.onKey.bind(this);
-    document.addEventListener("keydown", this.onKey);
+    this.again = h("a.button", "Play on from here");
+    main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     this.go(firstStep(review));
-  }
-
-  close() {
-    document.removeEventListener("keydown", this.onKey);
   }
 
   playPart() {
     const title = this.review.result?.words ?? "This game is not finished";
     const controls = h(
-      "div",
-      { class: "controls" },
+      "div.controls",
       stepButton("«", "to the start", "Home", () => this.go(0)),
       stepButton("‹", "a step back", "left arrow", () => this.go(this.at - 1)),
       this.slider,
       stepButton("›", "a step forward", "right arrow", () => this.go(this.at + 1)),
       stepButton("»", "to the end", "End", () => this.go(this.last)),
     );
-    const told = h("div", { class: "told" }, this.caption, this.verdict);
+    const told = h("div.told", this.caption, this.verdict);
     return h(
-      "section",
-      { class: "play", "aria-labelledby": "review-title" },
-      h(
-        "header",
-        { class: "turn" },
-        h("h1", { id: "review-title", tabindex: "-1", title }, title),
-        this.turn,
-      ),
-      h("div", { class: "board-place" }, this.board.element),
-      h("div", { class: "review-step", tabindex: "0" }, this.dicePlace, told),
+      "section.play",
+      { "aria-labelledby": "review-title" },
+      h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn),
+      h("div.board-place", this.board.element),
+      h("div.review-step", { tabindex: "0" }, this.dicePlace, told),
       controls,
       this.graph?.element,
     );
@@ -138,12 +108,11 @@ class Viewer {
   sidePart(back) {
     const { review, names } = this;
     const buttons = h(
-      "div",
-      { class: "buttons" },
+      "div.buttons",
       this.again,
       copyButton("Copy the position", () => this.state.position),
       copyButton("Copy the game", () => review.text),
-      h("a", { class: "button", href: back }, "Back"),
+      h("a.button", { href: back }, "Back"),
     );
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
@@ -151,11 +120,11 @@ class Viewer {
     };
     const cards = review.graded
       ? [
-          h("section", { class: "card" }, h("h2", {}, "Skill and luck"), gradeTable(review, names)),
-          h("section", { class: "card worst" }, h("h2", {}, "Greatest errors"), worstList(review, goTo)),
+          h("section.card", h("h2", "Skill and luck"), gradeTable(review, names)),
+          h("section.card.worst", h("h2", "Greatest errors"), worstList(review, goTo)),
         ]
-      : [h("section", { class: "card" }, h("h2", {}, "Points"), pointsList(review, names))];
-    return h("div", { class: "side" }, ...cards, h("section", { class: "card" }, buttons));
+      : [h("section.card", h("h2", "Points"), pointsList(review, names))];
+    return h("div.side", ...cards, h("section.card", buttons));
   }
 
   get state() {
@@ -198,8 +167,8 @@ class Viewer {
     if (!review.graded || at === last) return [];
     const { grade, decision, luck } = verdictOf(review.steps[at], review.rules.players);
     const parts = [];
-    if (decision) parts.push(h("p", {}, grade ? gradeMark(grade) : null, decision));
-    if (luck) parts.push(h("p", { class: "quiet" }, luck));
+    if (decision) parts.push(h("p", grade ? gradeMark(grade) : null, decision));
+    if (luck) parts.push(h("p.quiet", luck));
     return parts;
   }
 
@@ -210,7 +179,7 @@ class Viewer {
     if (target.closest("[role=gridcell], [role=region]")) return;
     /** @type {Record<string, number>} */
     const steps = { ArrowLeft: this.at - 1, ArrowRight: this.at + 1, Home: 0, End: this.last };
-    if (steps[event.key] === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (steps[event.key] === undefined || hasModifier(event)) return;
     event.preventDefault();
     this.go(steps[event.key]);
   }
@@ -220,7 +189,7 @@ class Viewer {
 function stepButton(sign, words, key, act) {
   return h(
     "button",
-    { type: "button", "aria-label": words, title: `${words} (${key})`, onclick: act },
+    { "aria-label": words, title: `${words} (${key})`, onclick: act },
     h("span", { "aria-hidden": "true" }, sign),
   );
 }

@@ -19,11 +19,10 @@ export function gradeTable(review, names) {
     "Errors: decisions that cost something, of all with a choice. Cost: the chance to win lost by errors. " +
     "Luck: the chance gained by dice. Without luck: the share of the win that the decisions earned.";
   return h(
-    "div",
-    { class: "grades" },
-    h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
-    h("p", { class: "quiet" }, explanation),
-    h("p", { class: "quiet" }, `Source: ${review.source}${review.exact ? "" : ", an estimate"}.`),
+    "div.grades",
+    h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)),
+    h("p.quiet", explanation),
+    h("p.quiet", `Source: ${review.source}${review.exact ? "" : ", an estimate"}.`),
   );
 }
 
@@ -39,14 +38,13 @@ function gradeRow(grade, name, { rules: { players }, last }) {
   ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
   return h(
     "tr",
-    {},
     h(
       "th",
       { scope: "row", title: name },
       glyph(`piece-${last.color[grade.seat]}`, "piece"),
-      h("span", {}, name),
+      h("span", name),
     ),
-    ...cells.map((cell) => h("td", {}, cell)),
+    ...cells.map((cell) => h("td", cell)),
   );
 }
 
@@ -55,12 +53,11 @@ export function pointsList({ last }, names) {
   const items = names.map((name, seat) =>
     h(
       "li",
-      {},
-      h("span", {}, glyph(`piece-${last.color[seat]}`, "piece"), ` ${name}`),
-      h("span", {}, String(last.scores[seat])),
+      h("span", glyph(`piece-${last.color[seat]}`, "piece"), ` ${name}`),
+      h("span", String(last.scores[seat])),
     ),
   );
-  return h("ul", { class: "tables" }, ...items);
+  return h("ul.tables", ...items);
 }
 
 /** @param {Review} review @param {(step: number) => void} go */
@@ -68,17 +65,14 @@ export function worstList({ steps, rules }, go) {
   const items = worstOf(steps).map(({ step, number }) =>
     h(
       "li",
-      {},
       h(
         "button",
-        { type: "button", onclick: () => go(number) },
+        { onclick: () => go(number) },
         gradeMark(step.class),
-        h("span", {}, `Turn ${step.turn + 1}: ${step.words}`),
-        h("span", { class: "loss" }, costOf(step.regret ?? 0, rules.players)),
+        h("span", `Turn ${step.turn + 1}: ${step.words}`),
+        h("span.loss", costOf(step.regret ?? 0, rules.players)),
       ),
     ),
   );
-  return items.length
-    ? h("ol", { class: "worst-list" }, ...items)
-    : h("p", { class: "quiet" }, "None: no decision cost much.");
+  return items.length ? h("ol.worst-list", ...items) : h("p.quiet", "None: no decision cost much.");
 }

@@ -8,9 +8,9 @@ import { colorsOpen, percent, seatName, stateOf } from "./words.js";
 
 /** Make the list of seats. */
 export function makeSeats() {
-  const list = h("ul", { class: "seats", "aria-label": "Seats" });
-  const bar = h("div", { class: "bar", role: "img", "aria-label": "Chances to win", hidden: true });
-  const element = h("div", { class: "seats-box" }, list, bar);
+  const list = h("ul.seats", { "aria-label": "Seats" });
+  const bar = h("div.bar", { role: "img", "aria-label": "Chances to win", hidden: true });
+  const element = h("div.seats-box", list, bar);
 
   /** @param {View} view @param {Help|null} help */
   function show(view, help) {
@@ -39,15 +39,13 @@ function seatItem(seat, view, chance) {
   return h(
     "li",
     { class: `seat${acts ? " acts" : ""}${won ? " won" : ""}`, "aria-current": acts ? "true" : null },
-    open
-      ? h("span", { class: "piece unknown", "aria-hidden": "true" }, "?")
-      : glyph(`piece-${seat.color}`, "piece"),
-    h("span", { class: "unseen" }, `seat ${seat.letter}, ${open ? "color to be drawn" : seat.animal}: `),
-    h("span", { class: "name", title: name }, name),
-    h("span", { class: "score" }, String(seat.score), h("span", { class: "unseen" }, " points")),
+    open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${seat.color}`, "piece"),
+    h("span.unseen", `seat ${seat.letter}, ${open ? "color to be drawn" : seat.animal}: `),
+    h("span.name", { title: name }, name),
+    h("span.score", String(seat.score), h("span.unseen", " points")),
     seat.power === null || open ? null : powerButton(seat.power, seat.used, name),
-    h("span", { class: "state" }, stateOf(seat, view)),
-    chance === null ? null : h("span", { class: "chance", title: "chance to win" }, percent(chance)),
+    h("span.state", stateOf(seat, view)),
+    chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
   );
 }
 

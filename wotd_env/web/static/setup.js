@@ -41,9 +41,8 @@ export function setUpForm(setup, position, players) {
   const watch = h("button", { type: "button" }, "Watch agents play");
   const form = h(
     "form",
-    {},
     ...[count.element, seats.element, powers, moreRules, error.element],
-    h("div", { class: "buttons" }, h("button", { class: "primary" }, "Start the game"), watch),
+    h("div.buttons", h("button.primary", "Start the game"), watch),
   );
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   let asked = 0;
@@ -122,9 +121,9 @@ function playersField({ least, most, default: usual }, wanted) {
       checked: count === (wanted ?? usual),
     }),
   );
-  const labels = buttons.map((button) => h("label", {}, button, h("span", {}, button.value)));
+  const labels = buttons.map((button) => h("label", button, h("span", button.value)));
   return {
-    element: h("fieldset", { class: "segments" }, h("legend", {}, "Players"), ...labels),
+    element: h("fieldset.segments", h("legend", "Players"), ...labels),
     value: () => Number(buttons.find((button) => button.checked)?.value ?? usual),
   };
 }
@@ -135,8 +134,8 @@ function playersField({ least, most, default: usual }, wanted) {
  * @param {string[]} players names of the players of a game to continue
  */
 function makeSeatRows(setup, players) {
-  const list = h("ol", { class: "seat-list" });
-  const note = h("p", { class: "quiet", hidden: true });
+  const list = h("ol.seat-list");
+  const note = h("p.quiet", { hidden: true });
   /** @type {ReturnType<typeof seatRow>[]} */
   const rows = [];
   let many = 0;
@@ -162,7 +161,7 @@ function makeSeatRows(setup, players) {
   }
 
   const wanted = () => rows.slice(0, many).map((row) => row.wanted());
-  return { element: h("div", { class: "seat-box" }, list, note), show, offer, wanted };
+  return { element: h("div.seat-box", list, note), show, offer, wanted };
 }
 
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
@@ -182,7 +181,7 @@ function seatRow(seat, first, setup) {
     value: first.name,
   });
   const agent = h("select", { "aria-label": `agent of seat ${letter}` });
-  const number = h("span", { class: "number" }, `Seat ${letter}`);
+  const number = h("span.number", `Seat ${letter}`);
 
   function fit() {
     name.hidden = kind.value !== "here";
@@ -199,7 +198,7 @@ function seatRow(seat, first, setup) {
   /** @returns {WantedSeat} */
   const wanted = () => ({ kind: kind.value, name: name.value.trim(), agent: agent.value });
   fit();
-  return { element: h("li", {}, number, kind, name, agent), offer, wanted };
+  return { element: h("li", number, kind, name, agent), offer, wanted };
 }
 
 /** @param {Options} options @param {string} name @param {string} label */
@@ -207,20 +206,19 @@ function selectField({ values, default: usual }, name, label) {
   const options = values.map((value) =>
     h("option", { value: String(value) }, RULE_WORDS[String(value)] ?? String(value)),
   );
-  return h("label", {}, label, h("select", { name, value: String(usual) }, ...options));
+  return h("label", label, h("select", { name, value: String(usual) }, ...options));
 }
 
 /** @param {Range} range @param {string} name @param {string} label */
 function numberField({ least, most, default: usual }, name, label) {
   const properties = { type: "number", name, min: least, max: most, value: String(usual), required: true };
-  return h("label", {}, label, h("input", properties));
+  return h("label", label, h("input", properties));
 }
 
 /** @param {Setup} setup @param {string} position */
 function rulesFields({ rules, pace }, position) {
   const immunity = h(
-    "label",
-    { class: "tick" },
+    "label.tick",
     h("input", { type: "checkbox", name: "immunity" }),
     "Animals on the path of their own color cannot be swapped",
   );
@@ -245,18 +243,17 @@ function rulesFields({ rules, pace }, position) {
   return h(
     "details",
     { open: Boolean(position) || roomy },
-    h("summary", {}, "More rules"),
+    h("summary", "More rules"),
     h(
-      "div",
-      { class: "fields" },
+      "div.fields",
       numberField(rules.spaces, "spaces", "Plain spaces of a path"),
       numberField(rules.dead_pieces, "dead_pieces", "Dead pieces"),
       selectField(rules.colors, "colors", "Colors"),
       selectField(rules.start, "start", "Starting player"),
       immunity,
-      h("label", { class: "wide" }, "Win chances and hints", help),
-      h("label", {}, "Speed of agents", h("select", { name: "pace", value: usual }, ...options)),
-      h("label", { class: "wide" }, "Start from a position (with its own rules)", line),
+      h("label.wide", "Win chances and hints", help),
+      h("label", "Speed of agents", h("select", { name: "pace", value: usual }, ...options)),
+      h("label.wide", "Start from a position (with its own rules)", line),
     ),
   );
 }

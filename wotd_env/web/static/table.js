@@ -5,7 +5,7 @@ import { makeBoard } from "./board.js";
 import { marksOf, NOTHING, tap } from "./choosing.js";
 import { makeDice } from "./dice.js";
 import { choiceButton, endButtons, holdButtons, moveButtons, otherActs, waitingParts } from "./dock.js";
-import { errorLine, h, isElsewhere, noticeCard, say } from "./dom.js";
+import { byId, errorLine, h, isElsewhere, noticeCard, say } from "./dom.js";
 import { makeHints } from "./help.js";
 import { makeLog } from "./log.js";
 import { makeMenu } from "./menu.js";
@@ -18,21 +18,12 @@ import { capital, colorsOpen, ELEMENTS, FACES, factsOf, seatName, titleOf } from
 /** @import {Places} from "./places.js" */
 /** @import {Choice, Help, Step, View} from "./types.js" */
 
-/**
- * Show a table.
- * @param {HTMLElement} main
- * @param {string} id
- * @returns {() => void} closes it
- */
-export function tablePage(main, id) {
+/** Show a table. @param {HTMLElement} main @param {AbortSignal} signal closes it @param {string} id */
+export function tablePage(main, signal, id) {
   const own = keys.of(id);
-  if (own) {
-    const page = new TablePage(main, id, own);
-    return () => page.close();
-  }
   const how = "You take a seat at a table by an invitation link, or from the list of open tables.";
-  main.append(noticeCard("This table is not yours", how));
-  return () => {};
+  if (own) new TablePage(main, signal, id, own);
+  else main.append(noticeCard("This table is not yours", how));
 }
 
 class TablePage {
@@ -51,51 +42,40 @@ class TablePage {
   /** @type {ReturnType<typeof makeBoard>|null} */
   board = null;
 
-  /** @param {HTMLElement} main @param {string} id @param {Keys} own */
-  constructor(main, id, own) {
+  /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} id @param {Keys} own */
+  constructor(main, signal, id, own) {
     this.main = main;
     this.own = own;
     this.title = h("h1", { id: "whose", tabindex: "-1" }, "The table opens …");
-    this.facts = h("p", { class: "sub" });
+    this.facts = h("p.sub");
     this.seats = makeSeats();
-    this.boardPlace = h("div", { class: "board-place" });
+    this.boardPlace = h("div.board-place");
     this.dice = makeDice(() => this.showActions());
-    this.actions = h("div", { class: "actions" });
-    this.dock = h("div", { class: "dock" }, this.dice.element, this.actions);
+    this.actions = h("div.actions");
+    this.dock = h("div.dock", this.dice.element, this.actions);
     this.error = errorLine();
     this.hints = makeHints((action) => this.act(action));
-    this.choiceList = h("div", {
-      class: "choice-list",
-      tabindex: "0",
-      role: "region",
-      "aria-label": "Choices",
-    });
-    this.choices = h("section", { class: "card choices" }, h("h2", {}, "Choices"), this.choiceList);
+    this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": "Choices" });
+    this.choices = h("section.card.choices", h("h2", "Choices"), this.choiceList);
     this.log = makeLog();
     this.menu = makeMenu(id, own, () => this.view);
-    const head = h("header", { class: "turn" }, this.title, this.facts);
+    const head = h("header.turn", this.title, this.facts);
     this.play = h(
-      "section",
-      { class: "play", "aria-labelledby": "whose" },
+      "section.play",
+      { "aria-labelledby": "whose" },
       ...[head, this.error.element, this.seats.element, this.boardPlace, this.dock],
     );
     const cards = [this.hints.element, this.choices, this.log.element, this.menu.element];
-    this.side = h("div", { class: "side" }, ...cards);
-    main.append(h("div", { class: "table" }, this.play, this.side));
-    this.onKey = this.onKey.bind(this);
-    document.addEventListener("keydown", this.onKey);
-    this.connection = this.connect(id);
+    this.side = h("div.side", ...cards);
+    main.append(h("div.table", this.play, this.side));
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    signal.addEventListener("abort", () => this.showBanner(""));
+    this.send = this.connect(id, signal);
   }
 
-  close() {
-    document.removeEventListener("keydown", this.onKey);
-    this.connection.close();
-    this.showBanner("");
-  }
-
-  /** @param {string} id */
-  connect(id) {
-    return follow(id, this.own.key, {
+  /** @param {string} id @param {AbortSignal} signal */
+  connect(id, signal) {
+    return follow(id, this.own.key, signal, {
       view: (view) => this.showView(view),
       help: (help) => {
         this.help = help;
@@ -120,9 +100,8 @@ class TablePage {
 
   /** @param {string} words */
   showBanner(words) {
-    const offline = /** @type {HTMLElement} */ (document.getElementById("offline"));
-    offline.textContent = words;
-    offline.hidden = !words;
+    byId("offline").textContent = words;
+    byId("offline").hidden = !words;
     this.dock.classList.toggle("cut-off", Boolean(words));
   }
 
@@ -231,7 +210,7 @@ class TablePage {
     const acts = {
       act: (/** @type {Choice} */ choice) => this.act(choice.action),
       undo: () => this.undo(),
-      next: () => this.connection.send({ type: "next", game: view.game }),
+      next: () => this.send({ type: "next", game: view.game }),
     };
     if (view.status === "waiting") return waitingParts(view, this.own.invitations ?? []);
     if (view.status === "over") return endButtons(view, acts);
@@ -258,9 +237,7 @@ class TablePage {
     this.choices.hidden = this.view.status !== "playing" || !this.view.mine.length;
     const focused = this.choiceList.querySelector(":focus") !== null;
     const buttons = this.view.choices.map((choice) => choiceButton(choice, () => this.act(choice.action)));
-    this.choiceList.replaceChildren(
-      ...(buttons.length ? buttons : [h("p", { class: "quiet" }, "It is not your turn.")]),
-    );
+    this.choiceList.replaceChildren(...(buttons.length ? buttons : [h("p.quiet", "It is not your turn.")]));
     if (focused) this.focusOnChoice();
   }
 
@@ -277,7 +254,7 @@ class TablePage {
     if (!this.view || this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
     if (phase === "keep") this.pressed.set(ply, [...this.dice.held()]);
-    if (this.connection.send({ type: "act", ply, action })) this.acted = ply;
+    if (this.send({ type: "act", ply, action })) this.acted = ply;
   }
 
   /** @param {number} path @param {number|null} space */

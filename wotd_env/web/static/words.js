@@ -33,10 +33,7 @@ export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 /** @param {number} count @param {string} noun */
 export const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/**
- * Return a chance in per cent, with a decimal below 10 %.
- * @param {number} chance 0 to 1
- */
+/** Return a chance in per cent, with a decimal below 10 %. @param {number} chance 0 to 1 */
 export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
 
 /** @param {{seat: number, name?: string}} seat */
@@ -92,10 +89,7 @@ export function titleOf(view) {
   return `${several ? name : "Your turn"}: ${question}`;
 }
 
-/**
- * Return the facts below the title.
- * @param {View} view
- */
+/** Return the facts below the title. @param {View} view */
 export function factsOf(view) {
   const playing = view.status === "playing";
   return [
@@ -110,11 +104,7 @@ export function factsOf(view) {
     .join(" · ");
 }
 
-/**
- * Return the state of a seat in words.
- * @param {Seat} seat
- * @param {View} view
- */
+/** Return the state of a seat in words. @param {Seat} seat @param {View} view */
 export function stateOf(seat, { status, player, result }) {
   if (!seat.taken) return "free";
   if (result && !result.truncated && result.winners.includes(seat.seat)) return "won";
@@ -123,18 +113,10 @@ export function stateOf(seat, { status, player, result }) {
   return !seat.connected && seat.kind !== "agent" ? "away" : "";
 }
 
-/**
- * Return whether the colors of a table are still to be drawn.
- * @param {View} view
- */
+/** Return whether the colors of a table are still to be drawn. @param {View} view */
 export const colorsOpen = ({ status, rules }) => status === "waiting" && rules.colors === "random";
 
-/**
- * Explain a power.
- * @param {number} power
- * @param {boolean} used
- * @param {string} name of its seat
- */
+/** Explain a power. @param {number} power @param {boolean} used @param {string} name of its seat */
 export function explainPower(power, used, name) {
   const which =
     power === ANY_POWER
