@@ -1,9 +1,8 @@
 /** The part of an address after its #, which selects the shown part of the page. */
 
 /**
- * Split an address; its parts are percent-encoded because a position contains slashes.
+ * Split an address, or return null if it is malformed. Parts are percent-encoded: a position contains slashes.
  * @param {string} hash such as "#/table/abc"
- * @returns {{page: string, parts: string[]}|null} null for a malformed address
  */
 export function readAddress(hash) {
   const [page, ...parts] = hash.replace(/^#\/?/, "").split("/");
@@ -14,10 +13,12 @@ export function readAddress(hash) {
   }
 }
 
+/** Return the whole address of a page, to be shared. @param {string} page such as "join/TABLE/INVITATION" */
+export const linkTo = (page) => `${location.origin}${location.pathname}#/${page}`;
+
 /**
  * Return the address that continues a game from a position.
- * @param {string} position
- * @param {string[]} players names of the seats
+ * @param {string} position @param {string[]} players
  */
 export const continueAddress = (position, players) =>
   `#/${["new", position, ...players].map(encodeURIComponent).join("/")}`;

@@ -12,13 +12,12 @@ export class Refusal extends Error {
 }
 
 /**
- * Send a request: GET, or POST if there is a body.
+ * Send a request, GET, or POST if there is a body; return the answer or throw a `Refusal`.
  * @param {string} path
- * @param {{key?: string|null, body?: any}} [options]
- * @returns {Promise<any>} the answer
- * @throws {Refusal}
+ * @param {{key?: string, body?: object}} [options]
+ * @returns {Promise<any>}
  */
-export async function ask(path, { key = null, body } = {}) {
+export async function ask(path, { key, body } = {}) {
   /** @type {Record<string, string>} */
   const headers = {};
   if (key) headers.Authorization = `Bearer ${key}`;
@@ -35,12 +34,8 @@ export async function ask(path, { key = null, body } = {}) {
 /** Return the path of a table in the API. @param {string} table */
 export const pathOf = (table) => `/api/tables/${encodeURIComponent(table)}`;
 
-/**
- * Return all agents, and whether each plays some rules or the rules of a position.
- * @param {{rules?: object, position?: string}} wanted
- * @returns {Promise<Agent[]>}
- */
-export const agentsFor = async (wanted) => (await ask("/api/agents", { body: wanted })).agents;
+/** @param {{rules?: object, position?: string}} body @returns {Promise<Agent[]>} all, and whether each plays the rules */
+export const agentsFor = async (body) => (await ask("/api/agents", { body })).agents;
 
 const memory = new Map(); // used until the next reload if the browser refuses to store anything
 
@@ -48,11 +43,11 @@ const memory = new Map(); // used until the next reload if the browser refuses t
 export const kept = {
   /** @param {string} name @param {any} otherwise */
   get(name, otherwise) {
+    let stored = null;
     try {
-      return JSON.parse(localStorage.getItem(name) ?? "null") ?? memory.get(name) ?? otherwise;
-    } catch {
-      return memory.get(name) ?? otherwise;
-    }
+      stored = JSON.parse(localStorage.getItem(name) ?? "null");
+    } catch {} // unreadable or refused
+    return stored ?? memory.get(name) ?? otherwise;
   },
   /** @param {string} name @param {any} value */
   set(name, value) {

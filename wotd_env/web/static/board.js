@@ -9,18 +9,13 @@ import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 const NUMBERED = 5;
 
 /**
- * The content of a board.
+ * The content of a board: the position, the last moves, and the marks by `cellOf`.
  * @typedef {{state: State, names: string[], moved: Move[], marks: Map<string, CellMark>, immunity: boolean,
- *   hidden?: boolean}} Shown `moved` are the last moves; `immunity`: pieces at home cannot be swapped (R14); `hidden`:
- *   no pieces are drawn
+ *   hidden?: boolean}} Shown with `immunity`, pieces at home cannot be swapped (R14); `hidden` hides all pieces
+ * @typedef {(path: number, space: number|null) => void} Pick takes the tapped cell; null for the sign of a path
  */
 
-/**
- * Make a board.
- * @param {number} spaces plain spaces of a path
- * @param {(path: number, space: number|null) => void} pick called with the cell that is tapped; null for the sign of a
- *   path
- */
+/** Make a board. @param {number} spaces plain spaces of a path @param {Pick} pick */
 export function makeBoard(spaces, pick) {
   const cells = ELEMENTS.map((_, path) =>
     Array.from({ length: spaces + NUMBERED + 1 }, (_, space) => makeCell(path, space, spaces)),
@@ -28,29 +23,24 @@ export function makeBoard(spaces, pick) {
   const rows = ELEMENTS.map((element, path) => {
     const sign = h(
       "div",
-      { role: "rowheader", class: `sign sign-${path}`, onclick: () => pick(path, null) },
+      { role: "rowheader", class: `sign color-${path}`, onclick: () => pick(path, null) },
       glyph(`element-${path}`),
       h("span.unseen", element),
     );
-    return h("div", { role: "row", class: `path path-${path}` }, sign, ...cells[path]);
+    return h("div", { role: "row", class: `path color-${path}` }, sign, ...cells[path]);
   });
   const grid = h("div.board", { role: "grid", "aria-label": "Board" }, ...rows);
   const element = h("div.board-box", grid);
   element.style.setProperty("--spaces", String(spaces));
   walkWithArrows(grid, cells, pick);
-
-  /** @param {Shown} shown */
-  function show(shown) {
-    const arrived = new Set(shown.moved.map(({ path, to }) => cellOf(path, to)));
-    const left = new Set(shown.moved.map(({ path, from }) => cellOf(path, from)));
-    cells.forEach((line, path) => {
-      line.forEach((cell, space) => {
-        drawCell(cell, contentOf(path, space, spaces, shown, arrived, left));
-      });
-    });
-  }
-
-  return { element, show };
+  return {
+    element,
+    /** @param {Shown} shown */
+    show(shown) {
+      for (const [path, line] of cells.entries())
+        for (const [space, cell] of line.entries()) drawCell(cell, contentOf(path, space, spaces, shown));
+    },
+  };
 }
 
 /** @param {number} path @param {number} space @param {number} spaces */
@@ -64,10 +54,8 @@ function makeCell(path, space, spaces) {
 }
 
 /**
- * Choose cells by taps and arrow keys. One cell at a time is in the Tab order.
- * @param {HTMLElement} grid
- * @param {HTMLElement[][]} cells
- * @param {(path: number, space: number|null) => void} pick
+ * Pick cells by taps and arrow keys. One cell at a time is in the Tab order.
+ * @param {HTMLElement} grid @param {HTMLElement[][]} cells @param {Pick} pick
  */
 function walkWithArrows(grid, cells, pick) {
   const last = cells[0].length - 1;
@@ -107,32 +95,25 @@ function walkWithArrows(grid, cells, pick) {
   }
 
   grid.addEventListener("keydown", walk);
-  cells.forEach((line, path) => {
-    line.forEach((cell, space) => {
+  for (const [path, line] of cells.entries())
+    for (const [space, cell] of line.entries())
       cell.addEventListener("click", () => {
         go(path, space, false);
         pick(path, space);
       });
-    });
-  });
 }
 
 /**
  * Return the drawings and the words of a cell.
- * @param {number} path
- * @param {number} space
- * @param {number} spaces
- * @param {Shown} shown
- * @param {Set<string>} arrived
- * @param {Set<string>} left
+ * @param {number} path @param {number} space @param {number} spaces @param {Shown} shown
  */
-function contentOf(path, space, spaces, shown, arrived, left) {
-  const { state, names, moved, marks, immunity, hidden = false } = shown;
+function contentOf(path, space, spaces, { state, names, moved, marks, immunity, hidden = false }) {
   const name = cellOf(path, space);
+  const own = moved.filter((move) => move.path === path);
   const here = hidden ? [] : state.pieces.flatMap((places, seat) => (places[path] === space ? [seat] : []));
   const dead = space > 0 && state.dead[path].includes(space);
   const mark = marks.get(name);
-  const fresh = space > 0 && arrived.has(name);
+  const fresh = space > 0 && own.some(({ to }) => to === space);
   const locked = immunity && space > 0 && here.some((seat) => state.color[seat] === path);
   const words = [
     `${ELEMENTS[path]} ${spaceName(space, spaces)}`,
@@ -149,8 +130,8 @@ function contentOf(path, space, spaces, shown, arrived, left) {
     mark,
     fresh,
     swapped: moved.length === 2 && moved[0].from === moved[1].to,
-    start: left.has(name) && !arrived.has(name),
-    way: moved.some((move) => move.path === path && isBetween(move, space)),
+    start: own.some(({ from }) => from === space) && !own.some(({ to }) => to === space),
+    way: own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to)),
     locked,
     words: words.filter(Boolean).join(", "),
   };
@@ -172,13 +153,6 @@ function drawCell(cell, content) {
   attribute(cell, "data-mark", mark ? mark.kind : null);
   attribute(cell, "aria-selected", mark ? String(mark.kind === "picked") : null);
   attribute(cell, "aria-label", words);
-  cell.classList.toggle("fresh", fresh && !swapped);
-  cell.classList.toggle("swapped", fresh && swapped);
-  cell.classList.toggle("start", start);
-  cell.classList.toggle("way", way);
-}
-
-/** @param {Move} move @param {number} space */
-function isBetween(move, space) {
-  return Math.min(move.from, move.to) < space && space < Math.max(move.from, move.to);
+  const classes = { fresh: fresh && !swapped, swapped: fresh && swapped, start, way };
+  for (const [name, on] of Object.entries(classes)) cell.classList.toggle(name, on);
 }

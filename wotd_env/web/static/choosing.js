@@ -8,7 +8,6 @@ import { POWERS } from "./words.js";
  * An unconfirmed choice: choices to confirm, or the seats of one or two pieces on a path for a swap.
  * @typedef {{offered: Choice[], picked: number[], path: number}} Chosen
  */
-
 /** @type {Chosen} */
 export const NOTHING = { offered: [], picked: [], path: -1 };
 
@@ -16,10 +15,8 @@ export const NOTHING = { offered: [], picked: [], path: -1 };
 export const cellOf = (path, space) => `${path}:${space}`;
 
 /**
- * Return the cells that can be tapped.
- * @param {View} view of a decision that is not about dice
- * @param {Chosen} chosen
- * @returns {Map<string, CellMark>} by `cellOf`
+ * Return the cells that can be tapped, by `cellOf`, in a decision about moves.
+ * @param {View} view @param {Chosen} chosen
  */
 export function marksOf(view, chosen) {
   /** @type {Map<string, CellMark>} */
@@ -56,12 +53,12 @@ function markMoves(marks, choice, { offered }, colors) {
 }
 
 /**
- * Return the effect of a tap.
+ * Return the effect of a tap: the choice to make at once, or what is chosen after the tap.
  * @param {View} view
  * @param {Chosen} chosen before the tap
  * @param {number} path
  * @param {number|null} space null for the sign of the path
- * @returns {{act: Choice|null, chosen: Chosen}} the choice to make at once, or what is chosen after the tap
+ * @returns {{act: Choice|null, chosen: Chosen}}
  */
 export function tap(view, chosen, path, space) {
   const there = view.choices.filter(

@@ -5,7 +5,7 @@ import { FACES } from "./words.js";
 
 /**
  * Make five dice as toggle buttons: pressed ones are kept.
- * @param {() => void} changed called when a die is pressed
+ * @param {() => void} changed called after a press
  */
 export function makeDice(changed) {
   /** @type {boolean[]} */

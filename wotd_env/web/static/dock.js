@@ -1,27 +1,21 @@
 /** The dock: the dice, and the buttons of the next decision. */
 
+import { linkTo } from "./address.js";
 import { choicesBeside, tipOf } from "./choosing.js";
 import { copyButton, glyph, h, waitLine } from "./dom.js";
 import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
 
+/** @import {Keys} from "./api.js" */
 /** @import {Chosen} from "./choosing.js" */
 /** @import {Choice, View} from "./types.js" */
 
-/**
- * The acts of the dock at a table.
- * @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts
- */
+/** @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts */
 
 /** @param {() => void} undo @param {string} [label] */
 const undoButton = (undo, label) =>
   h("button.undo", { "data-name": "undo", onclick: undo, "aria-label": label }, "Undo");
 
-/**
- * Make the button of a choice.
- * @param {Choice} choice
- * @param {(choice: Choice) => void} act
- * @param {string} [look]
- */
+/** Make the button of a choice. @param {Choice} choice @param {Acts["act"]} act @param {string} [look] */
 export function choiceButton(choice, act, look = "") {
   return h(
     "button",
@@ -51,31 +45,19 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
   const stop = view.choices.find(({ kind }) => kind === "stop");
   const rest = held.filter((kept) => !kept).length;
   const tiger = asksForTiger(view);
-  const words = rest === 5 ? "Re-roll all" : `Re-roll ${rest}`;
-  const roll = { class: "primary", "data-name": "roll", onclick: () => hold && act(hold) };
+  const words = `Re-roll ${rest === 5 ? "all" : rest}${tiger ? " (eye of the tiger)" : ""}`;
+  const rolling = { "data-name": "roll", onclick: () => hold && act(hold) };
+  const stopping = { class: rest ? "" : "primary", "data-name": "stop", onclick: () => stop && act(stop) };
   return [
-    rest > 0 &&
-      h(
-        "button",
-        roll,
-        glyph(tiger ? "power-2" : "again"),
-        h("span", tiger ? `${words} (eye of the tiger)` : words),
-      ),
-    stop &&
-      h(
-        "button",
-        { class: rest ? "" : "primary", "data-name": "stop", onclick: () => act(stop) },
-        h("span", tiger ? "Do without it" : "Stop rolling"),
-      ),
+    rest > 0 && h("button.primary", rolling, glyph(tiger ? "power-2" : "again"), h("span", words)),
+    stop && h("button", stopping, h("span", tiger ? "Do without it" : "Stop rolling")),
     changed && undoButton(undo, "Undo the choice of dice"),
   ];
 }
 
 /**
  * Return the buttons of a decision about moves.
- * @param {View} view
- * @param {Chosen} chosen
- * @param {Acts} acts
+ * @param {View} view @param {Chosen} chosen @param {Acts} acts
  */
 export function moveButtons(view, { offered, picked }, { act, undo }) {
   if (offered.length)
@@ -98,24 +80,18 @@ export function endButtons({ table, game, result, mine, host }, { next }) {
 }
 
 /**
- * Return the content of the dock before the game: the free seats, and the links of the invitations.
- * @param {View} view
- * @param {{seat: number, invitation: string}[]} invitations
+ * Return the content of the dock before the game: free seats and invitations.
+ * @param {View} view @param {Keys} own
  */
-export function waitingParts(view, invitations) {
-  const { table, waiting_for: waiting, seats } = view;
+export function waitingParts({ table, waiting_for: waiting, seats }, { invitations = [] }) {
   const names = waiting.map((seat) => `seat ${LETTERS[seat]}`).join(", ");
   const links = invitations.filter(({ seat }) => waiting.includes(seat));
   return [
     waitLine(`Waiting for ${names} …`, null),
     ...links.map(({ seat, invitation }) => {
-      const link = `${location.origin}${location.pathname}#/join/${table}/${invitation}`;
-      const input = h("input", { readonly: true, value: link });
-      return h(
-        "div.invitation",
-        h("label", `Link for seat ${LETTERS[seat]}`, input),
-        copyButton("Copy", () => link),
-      );
+      const link = linkTo(`join/${table}/${invitation}`);
+      const label = h("label", `Link for seat ${LETTERS[seat]}`, h("input", { readonly: true, value: link }));
+      return h("div.invitation", label, copyButton("Copy", link));
     }),
     waiting.some((seat) => seats[seat].kind === "open") &&
       h("p.tip", "Open seats are in the list of open tables, for anyone on this server."),

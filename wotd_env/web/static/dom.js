@@ -33,7 +33,10 @@ export function h(tag, first, ...others) {
   return /** @type {any} */ (element);
 }
 
-/** Make an SVG element. @param {string} tag @param {Record<string, string>} attributes @param {...Node} children */
+/**
+ * Make an SVG element.
+ * @param {string} tag @param {Record<string, string>} attributes @param {...Node} children
+ */
 export function svg(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -41,7 +44,10 @@ export function svg(tag, attributes, ...children) {
   return element;
 }
 
-/** Draw a symbol of /drawings.svg. @param {string} name such as "piece-2" @param {string} [look] further classes */
+/**
+ * Draw a symbol of /drawings.svg.
+ * @param {string} name such as "piece-2" @param {string} [look] further classes
+ */
 export const glyph = (name, look = "") =>
   svg(
     "svg",
@@ -57,7 +63,10 @@ export function say(sentence) {
   if (sentence) byId("news").textContent = sentence;
 }
 
-/** Set an attribute, or remove it. @param {Element} element @param {string} name @param {string|null} value */
+/**
+ * Set an attribute, or remove it.
+ * @param {Element} element @param {string} name @param {string|null} value
+ */
 export function attribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
@@ -77,8 +86,7 @@ export function errorLine(shown) {
 
 /**
  * Make a button. If its work fails, the error appears below it.
- * @param {string} label
- * @param {(button: HTMLButtonElement) => Promise<void>} work
+ * @param {string} label @param {(button: HTMLButtonElement) => Promise<void>} work
  */
 export function workButton(label, work) {
   const error = errorLine();
@@ -94,10 +102,13 @@ export function workButton(label, work) {
   return h("span.work", button, error.element);
 }
 
-/** Make a button that copies a text. @param {string} label @param {() => string|Promise<string>} text */
+/**
+ * Make a button that copies a text.
+ * @param {string} label @param {string|(() => string|Promise<string>)} text
+ */
 export function copyButton(label, text) {
   return workButton(label, async (button) => {
-    const copied = await text();
+    const copied = typeof text === "string" ? text : await text();
     try {
       await navigator.clipboard.writeText(copied);
       button.textContent = "Copied";
@@ -124,7 +135,10 @@ export const waitLine = (words, role = "status") =>
 /** @param {KeyboardEvent} event */
 export const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey;
 
-/** Return whether a key press is for something else: a field, a dialog, the browser. @param {KeyboardEvent} event */
+/**
+ * Return whether a key press is for something else: a field, a dialog, the browser.
+ * @param {KeyboardEvent} event
+ */
 export function isElsewhere(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   return (

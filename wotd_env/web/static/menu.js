@@ -1,5 +1,6 @@
 /** The menu of a table: share the game, and give a seat to an agent. */
 
+import { linkTo } from "./address.js";
 import { agentsFor, ask, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
 import { seatName } from "./words.js";
@@ -11,14 +12,13 @@ import { seatName } from "./words.js";
 export function makeMenu(table, own, viewNow) {
   const path = pathOf(table);
   const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
-  const watch = `${location.origin}${location.pathname}#/watch/${table}/${own.watch}`;
   const share = h(
     "div.share",
     h("h3", "Share"),
     copyButton("Copy the position", () => viewNow()?.position ?? ""),
     copyButton("Copy the game", gameText),
     workButton("Save the game", async () => saveText(await gameText(), `wotd-${table}.txt`)),
-    own.watch ? copyButton("Copy a link to watch", () => watch) : null,
+    own.watch && copyButton("Copy a link to watch", linkTo(`watch/${table}/${own.watch}`)),
   );
   const people = h("div");
   const element = h("details.card.menu", h("summary", "Share, seats"), share, people);
@@ -64,6 +64,9 @@ function handOver(seat, view, path, key) {
   );
 }
 
-/** Make the option of an agent. If the agent cannot play the rules, it shows the reason. @param {Agent} agent */
+/**
+ * Make the option of an agent. If the agent cannot play the rules, it shows the reason.
+ * @param {Agent} agent
+ */
 export const agentOption = ({ name, words, plays, why }) =>
   h("option", { value: name, title: words, disabled: !plays }, why || name);

@@ -5,7 +5,6 @@ import { LETTERS } from "./words.js";
 /** @import {Agent} from "./types.js" */
 
 /**
- * The fields of a set-up form.
  * @typedef {{players: number, powers: string, spaces: number, dead_pieces: number, immunity: boolean, start: string,
  *   colors?: string}} WantedRules
  * @typedef {{kind: string, name: string, agent: string}} WantedSeat
@@ -14,9 +13,8 @@ import { LETTERS } from "./words.js";
 const USUAL_AGENT = "planner";
 
 /**
- * Return the agent to select: the wanted one, the usual one, or the first one that plays the rules.
- * @param {Agent[]} agents
- * @param {string} wanted
+ * Return the wanted agent, the usual one or the first one that plays the rules.
+ * @param {Agent[]} agents @param {string} wanted
  */
 export function ableAgent(agents, wanted) {
   const able = agents.filter(({ plays }) => plays).map(({ name }) => name);
@@ -29,7 +27,6 @@ export function ableAgent(agents, wanted) {
  * @param {string[]} players names of the players of a game to continue
  * @param {Agent[]} agents
  * @param {string} own name of the person at this screen
- * @returns {WantedSeat}
  */
 export function firstSeat(seat, players, agents, own) {
   const name = players[seat];

@@ -1,9 +1,8 @@
 /** Places of the dice on the screen. The engine sorts the dice after each roll; on the screen a die keeps its place. */
 
 /**
- * `order` holds, for each place on the screen, the index of its die among the engine's sorted dice.
- * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places `kept` and `rolled` are by place, and true
- *   for the dice that the last roll left alone and for those that it rolled
+ * By place on the screen: the index of the die among the engine's sorted dice, and whether the last roll kept it.
+ * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places
  */
 
 const STOP_ROLLING = 31; // smaller actions keep die i if bit i is set
@@ -15,22 +14,19 @@ const all = (value) => Array.from({ length: 5 }, () => value);
 export const sortedPlaces = () => ({ order: [0, 1, 2, 3, 4], kept: all(false), rolled: all(false) });
 
 /**
- * Return the faces of dice in the order of their places.
- * @param {number[]} order
- * @param {number[]} dice sorted
+ * Return the faces of sorted dice in the order of their places.
+ * @param {number[]} order @param {number[]} dice
  */
 export const facesOf = (order, dice) => order.map((die) => dice[die]);
 
 /**
- * Return the sorted faces of the kept dice as one word. Equal words are the same choice.
- * @param {number[]} faces
- * @param {boolean[]} held
+ * Return the sorted faces of the held dice; equal texts are the same choice.
+ * @param {number[]} faces @param {boolean[]} held
  */
-export const heldFaces = (faces, held) =>
-  faces
-    .filter((_, i) => held[i])
-    .sort()
-    .join("");
+export function heldFaces(faces, held) {
+  const chosen = faces.filter((_, i) => held[i]);
+  return chosen.sort().join("");
+}
 
 /**
  * Return which places an action keeps.

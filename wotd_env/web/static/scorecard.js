@@ -2,6 +2,7 @@
 
 import { glyph, h } from "./dom.js";
 import { costOf, shareOf, signedCost, worstOf } from "./grades.js";
+import { sourceOf } from "./words.js";
 
 /** @import {Review, SeatGrade} from "./types.js" */
 
@@ -22,7 +23,7 @@ export function gradeTable(review, names) {
     "div.grades",
     h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)),
     h("p.quiet", explanation),
-    h("p.quiet", `Source: ${review.source}${review.exact ? "" : ", an estimate"}.`),
+    h("p.quiet", sourceOf(review)),
   );
 }
 
@@ -36,27 +37,17 @@ function gradeRow(grade, name, { rules: { players }, last }) {
     luck === null ? "" : signedCost(luck, players),
     adjusted === null ? "" : shareOf(adjusted, players),
   ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
-  return h(
-    "tr",
-    h(
-      "th",
-      { scope: "row", title: name },
-      glyph(`piece-${last.color[grade.seat]}`, "piece"),
-      h("span", name),
-    ),
-    ...cells.map((cell) => h("td", cell)),
-  );
+  const piece = glyph(`piece-${last.color[grade.seat]}`, "piece");
+  const head = h("th", { scope: "row", title: name }, piece, h("span", name));
+  return h("tr", head, ...cells.map((cell) => h("td", cell)));
 }
 
 /** @param {Review} review @param {string[]} names */
 export function pointsList({ last }, names) {
-  const items = names.map((name, seat) =>
-    h(
-      "li",
-      h("span", glyph(`piece-${last.color[seat]}`, "piece"), ` ${name}`),
-      h("span", String(last.scores[seat])),
-    ),
-  );
+  const items = names.map((name, seat) => {
+    const piece = glyph(`piece-${last.color[seat]}`, "piece");
+    return h("li", h("span", piece, ` ${name}`), h("span", String(last.scores[seat])));
+  });
   return h("ul.tables", ...items);
 }
 

@@ -19,10 +19,7 @@ export function makeSeats() {
     list.replaceChildren(...view.seats.map((seat) => seatItem(seat, view, chances?.[seat.seat] ?? null)));
     bar.hidden = !view.help; // its room is kept before the first chances come
     const words = view.seats.map((seat) => `${seatName(seat)} ${percent(chances?.[seat.seat] ?? 0)}`);
-    bar.setAttribute(
-      "aria-label",
-      chances ? `Chances to win: ${words.join(", ")}` : "Chances to win: not known yet",
-    );
+    bar.setAttribute("aria-label", `Chances to win: ${chances ? words.join(", ") : "not known yet"}`);
     bar.replaceChildren(...(chances ?? []).map((chance, seat) => barPart(chance, view.color[seat])));
   }
 
@@ -31,27 +28,29 @@ export function makeSeats() {
 
 /** @param {Seat} seat @param {View} view @param {number|null} chance */
 function seatItem(seat, view, chance) {
-  const { status, player, result } = view;
-  const acts = status === "playing" && seat.seat === player;
-  const won = result !== null && !result.truncated && result.winners.includes(seat.seat);
+  const acts = view.status === "playing" && seat.seat === view.player;
+  const state = stateOf(seat, view);
   const open = colorsOpen(view);
   const name = seatName(seat);
   return h(
     "li",
-    { class: `seat${acts ? " acts" : ""}${won ? " won" : ""}`, "aria-current": acts ? "true" : null },
+    {
+      class: `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`,
+      "aria-current": acts ? "true" : null,
+    },
     open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${seat.color}`, "piece"),
     h("span.unseen", `seat ${seat.letter}, ${open ? "color to be drawn" : seat.animal}: `),
     h("span.name", { title: name }, name),
     h("span.score", String(seat.score), h("span.unseen", " points")),
     seat.power === null || open ? null : powerButton(seat.power, seat.used, name),
-    h("span.state", stateOf(seat, view)),
+    h("span.state", state),
     chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
   );
 }
 
 /** @param {number} chance @param {number} color */
 function barPart(chance, color) {
-  const part = h("span", { class: `share-${color}` });
+  const part = h("span", { class: `color-${color}` });
   part.style.flexGrow = String(Math.max(chance, 0.004));
   return part;
 }

@@ -128,11 +128,7 @@ function playersField({ least, most, default: usual }, wanted) {
   };
 }
 
-/**
- * Make the rows of the seats.
- * @param {Setup} setup
- * @param {string[]} players names of the players of a game to continue
- */
+/** Make the rows of the seats. @param {Setup} setup @param {string[]} players of a game to continue */
 function makeSeatRows(setup, players) {
   const list = h("ol.seat-list");
   const note = h("p.quiet", { hidden: true });

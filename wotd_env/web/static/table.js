@@ -212,7 +212,7 @@ class TablePage {
       undo: () => this.undo(),
       next: () => this.send({ type: "next", game: view.game }),
     };
-    if (view.status === "waiting") return waitingParts(view, this.own.invitations ?? []);
+    if (view.status === "waiting") return waitingParts(view, this.own);
     if (view.status === "over") return endButtons(view, acts);
     if (!this.myTurn) return otherActs(view);
     if (view.phase !== "keep") return moveButtons(view, this.chosen, acts);
@@ -293,11 +293,8 @@ class TablePage {
   }
 
   /**
-   * Do the act of a key.
-   * @param {string} key
-   * @param {View} view
-   * @param {HTMLElement} target
-   * @returns {boolean} whether the key has an act
+   * Act on a key; return whether it has a meaning.
+   * @param {string} key @param {View} view @param {HTMLElement} target
    */
   doKey(key, view, target) {
     const keeping = this.myTurn && view.phase === "keep";

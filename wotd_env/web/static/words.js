@@ -40,15 +40,14 @@ export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && 
 export const seatName = ({ seat, name }) => name || `Seat ${LETTERS[seat]}`;
 
 /**
- * Return the words of a decision without the name before them, which the log shows once per turn.
- * @param {string} words
- * @param {string} name
+ * Return a decision without the player's name, which the log shows once a turn.
+ * @param {string} words @param {string} name
  */
 export const withoutName = (words, name) =>
   words.startsWith(`${name}: `) ? capital(words.slice(name.length + 2)) : words;
 
 /**
- * Return the names of a game's players; equal names get the letter of their seat.
+ * Return the names of a game's players. Equal names get the letter of their seat.
  * @param {string[]} players
  */
 export function playerNames(players) {
@@ -72,11 +71,11 @@ const QUESTIONS = {
   chance: "roll",
 };
 
-/**
- * Return whether a decision is about the eye of the tiger.
- * @param {{phase: string, rolls_left: number}} state
- */
+/** Return whether a decision is about the eye of the tiger. @param {View} view */
 export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" && left === 0;
+
+/** Return the source of win chances in words. @param {{source: string, exact: boolean}} help */
+export const sourceOf = ({ source, exact }) => `Source: ${source}${exact ? "" : ", an estimate"}.`;
 
 /** @param {View} view */
 export function titleOf(view) {
