@@ -14,10 +14,7 @@ export const NOTHING = { offered: [], picked: [], path: -1 };
 /** The name of a cell. @param {number} path @param {number} space */
 export const cellOf = (path, space) => `${path}:${space}`;
 
-/**
- * Return the cells that can be tapped, by `cellOf`, in a decision about moves.
- * @param {View} view @param {Chosen} chosen
- */
+/** Return the cells to tap in a move decision, by `cellOf`. @param {View} view @param {Chosen} chosen */
 export function marksOf(view, chosen) {
   /** @type {Map<string, CellMark>} */
   const marks = new Map();

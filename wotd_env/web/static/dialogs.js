@@ -47,10 +47,7 @@ export function connectDialogs() {
   document.addEventListener("keydown", onKey);
 }
 
-/**
- * Make the icon of a power, which opens its explanation.
- * @param {number} power @param {boolean} used @param {string} name
- */
+/** Make the button that explains a power. @param {number} power @param {boolean} used @param {string} name */
 export function powerButton(power, used, name) {
   const words = `${POWERS[power].name}${used ? ", used" : ""}`;
   function explain() {

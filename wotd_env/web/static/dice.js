@@ -3,10 +3,7 @@
 import { attribute, glyph, h } from "./dom.js";
 import { FACES } from "./words.js";
 
-/**
- * Make five dice as toggle buttons: pressed ones are kept.
- * @param {() => void} changed called after a press
- */
+/** Make five dice as toggle buttons. @param {() => void} changed called after a press */
 export function makeDice(changed) {
   /** @type {boolean[]} */
   let held = [];

@@ -55,10 +55,7 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
   ];
 }
 
-/**
- * Return the buttons of a decision about moves.
- * @param {View} view @param {Chosen} chosen @param {Acts} acts
- */
+/** Return the buttons of a move decision. @param {View} view @param {Chosen} chosen @param {Acts} acts */
 export function moveButtons(view, { offered, picked }, { act, undo }) {
   if (offered.length)
     return [...offered.map((choice) => choiceButton(choice, act, "primary")), undoButton(undo)];
@@ -79,10 +76,7 @@ export function endButtons({ table, game, result, mine, host }, { next }) {
   ];
 }
 
-/**
- * Return the content of the dock before the game: free seats and invitations.
- * @param {View} view @param {Keys} own
- */
+/** Return the content of the dock before the game. @param {View} view @param {Keys} own */
 export function waitingParts({ table, waiting_for: waiting, seats }, { invitations = [] }) {
   const names = waiting.map((seat) => `seat ${LETTERS[seat]}`).join(", ");
   const links = invitations.filter(({ seat }) => waiting.includes(seat));

@@ -33,21 +33,15 @@ export function h(tag, first, ...others) {
   return /** @type {any} */ (element);
 }
 
-/**
- * Make an SVG element.
- * @param {string} tag @param {Record<string, string>} attributes @param {...Node} children
- */
-export function svg(tag, attributes, ...children) {
+/** Make an SVG node. @param {string} tag @param {Record<string, string>} values @param {...Node} children */
+export function svg(tag, values, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(values)) element.setAttribute(name, value);
   element.append(...children);
   return element;
 }
 
-/**
- * Draw a symbol of /drawings.svg.
- * @param {string} name such as "piece-2" @param {string} [look] further classes
- */
+/** Draw a symbol of /drawings.svg. @param {string} name @param {string} [look] further classes */
 export const glyph = (name, look = "") =>
   svg(
     "svg",
@@ -63,10 +57,7 @@ export function say(sentence) {
   if (sentence) byId("news").textContent = sentence;
 }
 
-/**
- * Set an attribute, or remove it.
- * @param {Element} element @param {string} name @param {string|null} value
- */
+/** Set or remove an attribute. @param {Element} element @param {string} name @param {string|null} value */
 export function attribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
@@ -135,10 +126,7 @@ export const waitLine = (words, role = "status") =>
 /** @param {KeyboardEvent} event */
 export const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey;
 
-/**
- * Return whether a key press is for something else: a field, a dialog, the browser.
- * @param {KeyboardEvent} event
- */
+/** Return whether a key press is for a field, a dialog or the browser. @param {KeyboardEvent} event */
 export function isElsewhere(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   return (

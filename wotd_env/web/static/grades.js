@@ -11,16 +11,10 @@ const WORST = 8;
 
 // Equity goes from -1/(n-1) to 1, the chance to win from 0 to 1.
 
-/**
- * Return a difference of equity in per cent of a win, without a sign.
- * @param {number} equity @param {number} players
- */
+/** Return equity in per cent of a win, without a sign. @param {number} equity @param {number} players */
 export const costOf = (equity, players) => signedCost(equity, players).replace(/[+−]/, "");
 
-/**
- * Return a difference of equity in per cent of a win, with a sign.
- * @param {number} equity @param {number} players
- */
+/** Return equity in per cent of a win, with a sign. @param {number} equity @param {number} players */
 export function signedCost(equity, players) {
   const points = (100 * equity * (players - 1)) / players;
   const sign = points >= 0.05 ? "+" : points <= -0.05 ? "−" : "";
@@ -61,10 +55,7 @@ export function marksOfStep({ moves }, colors) {
   return marks;
 }
 
-/**
- * Return the verdict about a decision and its roll, in words or empty.
- * @param {GradedStep} step @param {number} players
- */
+/** Return grade, verdict and luck in words, or empty. @param {GradedStep} step @param {number} players */
 export function verdictOf(step, players) {
   let decision = "";
   if (step.regret !== null && !step.forced) {

@@ -6,10 +6,7 @@ import { capital, LETTERS, seatName } from "./words.js";
 
 /** @import {Entry} from "./types.js" */
 
-/**
- * Show a table, and ask for a name.
- * @param {HTMLElement} main @param {string} table @param {string|null} invitation
- */
+/** Join a table. @param {HTMLElement} main @param {string} table @param {string|null} invitation */
 export async function joinPage(main, table, invitation) {
   if (keys.of(table)) {
     location.replace(`#/table/${table}`);

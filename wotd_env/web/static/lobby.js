@@ -84,10 +84,7 @@ async function showOwnTables(section) {
   section.replaceChildren(h("h2", { id: "own-title" }, "Your tables"), h("ul.tables", ...items));
 }
 
-/**
- * Make the entry of a table of this browser, or forget a table that no longer exists.
- * @param {string} table
- */
+/** Make the entry of a table of this browser; forget a deleted table. @param {string} table */
 async function ownTable(table) {
   try {
     /** @type {View} */

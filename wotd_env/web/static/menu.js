@@ -64,9 +64,6 @@ function handOver(seat, view, path, key) {
   );
 }
 
-/**
- * Make the option of an agent. If the agent cannot play the rules, it shows the reason.
- * @param {Agent} agent
- */
+/** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */
 export const agentOption = ({ name, words, plays, why }) =>
   h("option", { value: name, title: words, disabled: !plays }, why || name);

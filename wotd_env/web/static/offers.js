@@ -12,10 +12,7 @@ import { LETTERS } from "./words.js";
 
 const USUAL_AGENT = "planner";
 
-/**
- * Return the wanted agent, the usual one or the first one that plays the rules.
- * @param {Agent[]} agents @param {string} wanted
- */
+/** Return an agent that can play, preferably `wanted`. @param {Agent[]} agents @param {string} wanted */
 export function ableAgent(agents, wanted) {
   const able = agents.filter(({ plays }) => plays).map(({ name }) => name);
   return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;

@@ -13,16 +13,10 @@ const all = (value) => Array.from({ length: 5 }, () => value);
 /** The places at the start of a turn. @returns {Places} */
 export const sortedPlaces = () => ({ order: [0, 1, 2, 3, 4], kept: all(false), rolled: all(false) });
 
-/**
- * Return the faces of sorted dice in the order of their places.
- * @param {number[]} order @param {number[]} dice
- */
+/** Return the faces of dice in the order of places. @param {number[]} order @param {number[]} dice sorted */
 export const facesOf = (order, dice) => order.map((die) => dice[die]);
 
-/**
- * Return the sorted faces of the held dice; equal texts are the same choice.
- * @param {number[]} faces @param {boolean[]} held
- */
+/** Return the sorted faces of the held dice as text. @param {number[]} faces @param {boolean[]} held */
 export function heldFaces(faces, held) {
   const chosen = faces.filter((_, i) => held[i]);
   return chosen.sort().join("");

@@ -39,17 +39,11 @@ export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && 
 /** @param {{seat: number, name?: string}} seat */
 export const seatName = ({ seat, name }) => name || `Seat ${LETTERS[seat]}`;
 
-/**
- * Return a decision without the player's name, which the log shows once a turn.
- * @param {string} words @param {string} name
- */
+/** Return the words of a decision without the name. @param {string} words @param {string} name */
 export const withoutName = (words, name) =>
   words.startsWith(`${name}: `) ? capital(words.slice(name.length + 2)) : words;
 
-/**
- * Return the names of a game's players. Equal names get the letter of their seat.
- * @param {string[]} players
- */
+/** Return the names; equal names get the letter of their seat. @param {string[]} players */
 export function playerNames(players) {
   const names = players.map((name, seat) => seatName({ seat, name: name === "?" ? "" : name }));
   return names.map((name, seat) =>
