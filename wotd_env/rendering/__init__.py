@@ -7,9 +7,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.rendering.notebook import Pictures, show
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.replay import Replay, replay_game
@@ -31,8 +31,6 @@ __all__ = [
     "roll_off_text",
     "show",
 ]
-
-States = NDArray[np.void]
 
 
 def _each(draw: Callable[[Game, States, States], Any]) -> Callable[[Game, States, States], Sequence[Any]]:

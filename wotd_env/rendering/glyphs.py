@@ -5,6 +5,8 @@ Pieces and elements differ in outline as well as in color: a hexagon, a disc, a 
 
 from __future__ import annotations
 
+import functools
+
 __all__ = ["BOX", "OUTLINES", "again", "dead", "die", "element", "face", "piece", "power"]
 
 BOX = 48
@@ -142,6 +144,7 @@ def face(number: int, ink: str, ground: str) -> str:
     return (*_ELEMENTS, _DRAGON)[number].format(ink=ink, ground=ground)
 
 
+@functools.lru_cache(maxsize=64)
 def die(number: int, fill: str, ink: str, edge: str) -> str:
     """Return a die."""
     return (
@@ -158,6 +161,7 @@ def _outlined(outline: str, fill: str, edge: str, rim: str) -> str:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def piece(color: int, fill: str, ink: str, edge: str, rim: str) -> str:
     """Return a piece: an animal in its outline."""
     return _outlined(OUTLINES[color], fill, edge, rim) + _ANIMALS[color].format(ink=ink, ground=fill)

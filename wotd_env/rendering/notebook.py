@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.rendering.svg import render_svg
 
 __all__ = ["Pictures", "show"]
@@ -36,8 +34,8 @@ class Pictures:
 
 def show(
     game: Game,
-    states: NDArray[np.void],
-    before: NDArray[np.void] | None = None,
+    states: States,
+    before: States | None = None,
     theme: str = "auto",
     most: int = 16,
 ) -> Pictures:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import place
@@ -22,16 +23,15 @@ __all__ = ["render_rgb"]
 class _Sprite(NamedTuple):
     """The pixels of a mark: color + ground * keep / 255."""
 
-    rows: slice
-    columns: slice
+    area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
     keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255, share of the ground
 
 
 def render_rgb(
     game: Game,
-    state: NDArray[np.void],
-    before: NDArray[np.void] | None = None,
+    state: States,
+    before: States | None = None,
     action: int | None = None,
     theme: str = "light",
     *,
@@ -56,7 +56,7 @@ def render_rgb(
     picture = _ground(board, width).copy()
     for mark in marks:
         sprite = _sprite(mark, width)
-        ground = picture[sprite.rows, sprite.columns]
+        ground = picture[sprite.area]
         blended = ground * sprite.keep
         blended += 127
         blended //= 255
@@ -80,12 +80,8 @@ def _sprite(mark: Mark, width: int) -> _Sprite:
     bottom = min(math.ceil((mark.y + mark.height * mark.scale) * unit), _height(width))
     pixels = _draw(mark, left, top, right - left, bottom - top, width).astype(np.uint16)
     opacity = pixels[..., 3:]
-    return _Sprite(
-        slice(top, bottom),
-        slice(left, right),
-        (pixels[..., :3] * opacity + 127) // 255,
-        255 - opacity,
-    )
+    area = slice(top, bottom), slice(left, right)
+    return _Sprite(area, (pixels[..., :3] * opacity + 127) // 255, 255 - opacity)
 
 
 def _height(width: int) -> int:

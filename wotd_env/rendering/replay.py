@@ -10,17 +10,19 @@ from fractions import Fraction
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.extras import needed_for
 from wotd_env.files import replacing
 from wotd_env.notation import RecordedGame
 from wotd_env.rendering.raster import render_rgb
-from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
+from wotd_env.rendering.scene import HEIGHT, WIDTH, scene
 from wotd_env.rendering.svg import style
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
@@ -44,7 +46,7 @@ class Replay:
     def __init__(
         self,
         game: Game,
-        states: NDArray[np.void],
+        states: States,
         actions: ArrayLike | None = None,
         *,
         roll_off: NDArray[np.int8] | None = None,
@@ -83,40 +85,41 @@ class Replay:
         Raises:
             ValueError: for an unknown theme.
         """
-        # The page contains each drawing and each place once, and for each position the indices of its places.
+        data = json.dumps(self._content(theme), separators=(",", ":")).replace("<", "\\u003c")
+        page, look, script = (
+            (files("wotd_env.rendering") / f"replay.{kind}").read_text("utf-8")
+            for kind in ("html", "css", "js")
+        )
+        look += style()
+        if theme != "auto":
+            look = look.replace("color-scheme: light dark", f"color-scheme: {theme}")
+        policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(look)}'"
+        for name, part in {"POLICY": policy, "STYLE": look, "DATA": data, "SCRIPT": script}.items():
+            page = page.replace(f"{{{{{name}}}}}", part)
+        return page
+
+    def _content(self, theme: str) -> dict[str, list[Any]]:
+        """Return each drawing and each place once, and a frame and a caption for every position."""
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
-        frames = []
-        for marks in self._scenes(theme):
+        frames, captions = [], []
+        for state, before, action, roll_off in self._steps():
             frame = []
-            for mark in marks:
+            for mark in scene(self.game, state, before, action, theme, roll_off=roll_off, names=self.names):
                 drawing = drawings.setdefault(mark.svg, len(drawings))
                 at = (drawing, f"{mark.x:.2f}", f"{mark.y:.2f}", f"{mark.scale:.5g}")
                 frame.append(places.setdefault(at, len(places)))
             frames.append(frame)
-        content = {
+            news = render_text(self.game, state, names=self.names).partition("\n")[0]
+            decided = "" if action is None else f": {describe_action(action, self.game.rules)}"
+            captions.append(". ".join([*roll_off_text(roll_off), news + decided]))
+        return {
             "drawings": list(drawings),
             "places": list(places),
             "frames": frames,
-            "captions": self._captions(),
+            "captions": captions,
             "turns": self.states["turn"].tolist(),
         }
-        data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-        folder = files("wotd_env.rendering")
-        script = (folder / "replay.js").read_text("utf-8")
-        look = (folder / "replay.css").read_text("utf-8") + style()
-        if theme != "auto":
-            look = look.replace("color-scheme: light dark", f"color-scheme: {theme}")
-        page = (folder / "replay.html").read_text("utf-8")
-        parts = {
-            "POLICY": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(look)}'",
-            "STYLE": look,
-            "DATA": data,
-            "SCRIPT": script,
-        }
-        for name, part in parts.items():
-            page = page.replace(f"{{{{{name}}}}}", part)
-        return page
 
     def save(self, file: str | Path, *, theme: str | None = None, width: int = 640, fps: float = 2) -> None:
         """Write the game to a file: `.html` to step through, `.gif` or `.mp4` to watch.
@@ -145,13 +148,7 @@ class Replay:
                 self.game, state, before, action, theme, width=width, roll_off=roll_off, names=self.names
             )
 
-    def _scenes(self, theme: str) -> Iterator[list[Mark]]:
-        for state, before, action, roll_off in self._steps():
-            yield scene(self.game, state, before, action, theme, roll_off=roll_off, names=self.names)
-
-    def _steps(
-        self,
-    ) -> Iterator[tuple[NDArray[np.void], NDArray[np.void], int | None, NDArray[np.int8] | None]]:
+    def _steps(self) -> Iterator[tuple[States, States, int | None, NDArray[np.int8] | None]]:
         """Yield each position, STATE (1,), the position before its last move, its decision, and its roll-off."""
         before = self.states[:1]
         for i, action in enumerate(self.actions):
@@ -159,15 +156,6 @@ class Replay:
             if (state["pieces"] != last["pieces"]).any():
                 before = last
             yield state, before, action, None if i else self.roll_off
-
-    def _captions(self) -> list[str]:
-        """Return a line for every position: the turn and the decision."""
-        captions = []
-        for state, _, action, roll_off in self._steps():
-            news = render_text(self.game, state, names=self.names).partition("\n")[0]
-            decided = "" if action is None else f": {describe_action(action, self.game.rules)}"
-            captions.append(". ".join([*roll_off_text(roll_off), news + decided]))
-        return captions
 
 
 def replay_game(recorded: RecordedGame) -> Replay:

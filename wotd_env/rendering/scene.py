@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
+from wotd_env.core.state import States
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
 from wotd_env.rendering.text import seat_names, winners
@@ -81,7 +82,6 @@ _FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left and right end of the spaces
 _GAP = 14  # between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
-_NO_ROUNDS = np.empty((0, 0, DICE), np.int8)
 _ANY = 5  # the sign of any one power
 
 
@@ -109,8 +109,8 @@ class _Board(NamedTuple):
 
 def scene(
     game: Game,
-    state: NDArray[np.void],
-    before: NDArray[np.void] | None = None,
+    state: States,
+    before: States | None = None,
     action: int | None = None,
     theme: str = "light",
     *,
@@ -126,7 +126,7 @@ def scene(
     """
     if theme not in PALETTES:
         raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
-    rounds = _NO_ROUNDS if roll_off is None else roll_off
+    rounds = roll_off if roll_off is not None and len(roll_off) else None
     both = state if before is None else np.concatenate([state, before])
     scores = game.scores(both)[0].tolist()  # checks the records
     moved = [] if before is None else _moved(state[0], before[0])
@@ -135,10 +135,10 @@ def scene(
     shown = seat_names(names, game.rules.players)
     return [
         _empty_board(game.rules.spaces, theme),
-        *_status(state[0], palette, focus, shown, rolled_off=len(rounds) > 0),
+        *_status(state[0], palette, focus, shown, rolled_off=rounds is not None),
         *_dice(state[0], palette, action),
         *_pieces(game.rules, state[0], palette, moved),
-        *_seats(game.rules, state[0], palette, shown, focus, rounds if len(rounds) else scores),
+        *_seats(game.rules, state[0], palette, shown, focus, scores if rounds is None else rounds),
     ]
 
 
@@ -248,7 +248,11 @@ def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Itera
         kept = (action or 0) >> i & 1 if chosen else phase == Phase.CHANCE and face >= 0
         x, y = first + _DIE_STEP * i, float(_DICE_Y)
         if face < 0 or (chosen and not kept):
-            yield Mark(_blank(palette), x, y, _DIE / glyphs.BOX)
+            blank = (
+                f'<rect x="3" y="3" width="42" height="42" rx="9" fill="none" stroke="{palette["faint"]}" '
+                'stroke-width="1.6" stroke-dasharray="4.5 3.6"/>'
+            )
+            yield Mark(blank, x, y, _DIE / glyphs.BOX)
         if face >= 0 and chosen and not kept:
             small = 0.62
             yield _die(face, palette, x + _DIE * (1 - small) / 2, y + _DIE * (1 - small) / 2, _DIE * small)
@@ -269,22 +273,9 @@ def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Itera
         yield Mark(glyphs.again(color, 6), end + 26 * i + 4, y - 18, 0.5)
 
 
-@functools.lru_cache(maxsize=64)
-def _drawn(kind: str, number: int, colors: tuple[str, ...]) -> str:
-    drawing: str = getattr(glyphs, kind)(number, *colors)
-    return drawing
-
-
 def _die(face: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
-    colors = (palette[f"fill{face}"], palette[f"ink{face}"], palette["frame"])
-    return Mark(_drawn("die", face, colors), x, y, size / glyphs.BOX)
-
-
-def _blank(palette: dict[str, str]) -> str:
-    return (
-        f'<rect x="3" y="3" width="42" height="42" rx="9" fill="none" stroke="{palette["faint"]}" stroke-width="1.6" '
-        'stroke-dasharray="4.5 3.6"/>'
-    )
+    drawing = glyphs.die(face, palette[f"fill{face}"], palette[f"ink{face}"], palette["frame"])
+    return Mark(drawing, x, y, size / glyphs.BOX)
 
 
 # ------------------------------------------------------------------------------------------------ pieces
@@ -292,8 +283,9 @@ def _blank(palette: dict[str, str]) -> str:
 
 def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
     """Return a piece around a point."""
-    colors = (palette[f"fill{color}"], palette[f"ink{color}"], palette["edge"], palette["rim"])
-    return Mark(_drawn("piece", color, colors), x - size / 2, y - size / 2, size / glyphs.BOX)
+    fill, ink = palette[f"fill{color}"], palette[f"ink{color}"]
+    drawing = glyphs.piece(color, fill, ink, palette["edge"], palette["rim"])
+    return Mark(drawing, x - size / 2, y - size / 2, size / glyphs.BOX)
 
 
 def _moved(record: np.void, before: np.void) -> list[tuple[int, int, int, int]]:
@@ -388,7 +380,12 @@ def _seats(
     for seat in range(n):
         x = _MARGIN + seat * (width + _CARD_GAP)
         color = int(record["color"][seat])
-        yield _card(width, palette, seat in focus, x)
+        line, weight = ("accent", 4) if seat in focus else ("line", 1.5)
+        card = (
+            f'<rect x="3" y="3" width="{_number(width)}" height="{_CARD}" rx="14" fill="{palette["card"]}" '
+            f'stroke="{palette[line]}" stroke-width="{weight:g}"/>'
+        )
+        yield Mark(card, x - 3, _CARD_Y - 3, 1, width + 6, _CARD + 6)
         yield _piece(color, palette, x + 34, _CARD_Y + 32, 46)
         yield _fitted(names[seat], x + 14, _CARD_Y + _CARD - 14, 14, width - 36 - _BADGE, palette["text"])
         if isinstance(shown, np.ndarray):
@@ -428,20 +425,6 @@ def _rolled_off(
                 y = top + step * size * (row * rows + i // across)
                 die = _die(face, palette, x, y, size)
                 yield die if face == DRAGON else die._replace(svg=f'<g opacity=".5">{die.svg}</g>')
-
-
-@functools.lru_cache(maxsize=256)
-def _card_drawing(width: float, fill: str, line: str, weight: float) -> str:
-    return (
-        f'<rect x="3" y="3" width="{_number(width)}" height="{_CARD}" rx="14" fill="{fill}" stroke="{line}" '
-        f'stroke-width="{weight:g}"/>'
-    )
-
-
-def _card(width: float, palette: dict[str, str], marked: bool, x: float) -> Mark:
-    line, weight = (palette["accent"], 4.0) if marked else (palette["line"], 1.5)
-    drawing = _card_drawing(width, palette["card"], line, weight)
-    return Mark(drawing, x - 3, _CARD_Y - 3, 1, width + 6, _CARD + 6)
 
 
 def _badge(number: int, spent: bool, palette: dict[str, str]) -> str:

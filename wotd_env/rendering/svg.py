@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, POWERS
+from wotd_env.core.state import States
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.text import render_text, roll_off_text
@@ -21,8 +22,8 @@ __all__ = ["place", "render_svg", "style", "symbols"]
 
 def render_svg(
     game: Game,
-    state: NDArray[np.void],
-    before: NDArray[np.void] | None = None,
+    state: States,
+    before: States | None = None,
     action: int | None = None,
     theme: str = "light",
     *,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
+from wotd_env.core.state import States
 
 __all__ = [
     "describe_due",
@@ -32,9 +33,7 @@ _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
 
-def render_text(
-    game: Game, state: NDArray[np.void], color: bool = False, names: Sequence[str] | None = None
-) -> str:
+def render_text(game: Game, state: States, color: bool = False, names: Sequence[str] | None = None) -> str:
     """Return a position as text: the phase, the dice, the board and the seats.
 
     Args:
@@ -72,7 +71,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     return shown
 
 
-def describe_due(state: NDArray[np.void]) -> str:
+def describe_due(state: States) -> str:
     """Return the next act of a running game, STATE (1,), in words that follow the name of the player."""
     left = int(state["rolls_left"][0])
     phase = Phase(state["phase"][0])
@@ -111,7 +110,7 @@ def paint(text: str, color: int) -> str:
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
-def _news(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
+def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
     """Return the lines of the turn and the dice, or of the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
@@ -126,14 +125,14 @@ def _news(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Pai
     return [f"Turn {record['turn'] + 1}: {actor} {describe_due(state)}{perfection}", f"Dice: {dice}"]
 
 
-def winners(game: Game, state: NDArray[np.void]) -> list[int]:
+def winners(game: Game, state: States) -> list[int]:
     """Return the seats that have won a finished game, STATE (1,). The turn limit leaves no winner."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
 
 
-def describe_result(game: Game, state: NDArray[np.void], names: Sequence[str]) -> str:
+def describe_result(game: Game, state: States, names: Sequence[str]) -> str:
     """Return the result of a finished game, STATE (1,), in words."""
     won = winners(game, state)
     if not won:
@@ -177,7 +176,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
     return f"{name} {' '.join(cells[:spaces])} | {' '.join(cells[spaces:])} |  {waiting}".rstrip()
 
 
-def _seats(game: Game, state: NDArray[np.void], names: Sequence[str], paint: _Paint) -> list[str]:
+def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
     """Return a line for every seat. The seat to act is marked."""
     record = state[0]
     lines = []

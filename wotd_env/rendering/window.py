@@ -6,10 +6,8 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wotd_env.core.game import Game
+from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
@@ -36,7 +34,7 @@ class _Window:
 _window = _Window()
 
 
-def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
+def show_in_window(game: Game, states: States, before: States) -> None:
     """Show games in a window, which the first call opens, and wait for the time of a picture.
 
     If the viewer shuts the window, it stays shut until `close_window` is called.
@@ -77,7 +75,7 @@ def show_in_window(game: Game, states: NDArray[np.void], before: NDArray[np.void
     _window.clock.tick(FPS)
 
 
-def _draw(surface: pygame.Surface, game: Game, states: NDArray[np.void], before: NDArray[np.void]) -> None:
+def _draw(surface: pygame.Surface, game: Game, states: States, before: States) -> None:
     """Draw games side by side, as large as possible."""
     import pygame
 
