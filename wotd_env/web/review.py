@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis import BLUNDER, ERROR, classify, review
 from wotd_env.core.game import Game
+from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, action_text
@@ -90,10 +91,10 @@ class Advised(NamedTuple):
 def advise(game: Game, states: States) -> list[Advised]:
     """Return the values of positions, STATE (N,)."""
     advisor = advisor_of(game.rules)
-    equity, actions, _ = advisor.analyze(states)
+    equities, actions, _ = advisor.analyze(states)
     return [
-        Advised(float(one), each, advisor.source, advisor.exact)
-        for one, each in zip(equity, actions, strict=True)
+        Advised(float(equity), each, advisor.source, advisor.exact)
+        for equity, each in zip(equities, actions, strict=True)
     ]
 
 
@@ -173,7 +174,7 @@ def _names(recorded: RecordedGame) -> list[str]:
     """Return the names of the players. Unprintable and missing ones become "Player A" and so on."""
     return [
         name if name.isprintable() and name.strip("? ") else f"Player {letter}"
-        for name, letter in zip(recorded.players, views.SEATS, strict=False)
+        for name, letter in zip(recorded.players, SEATS, strict=False)
     ]
 
 

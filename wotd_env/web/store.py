@@ -75,13 +75,13 @@ class Store:
                 self._db.close()
                 raise
         except sqlite3.DatabaseError as error:
-            if "locked" in str(error):
-                raise ValueError(
-                    f"{file} is open in another server; stop it, or name another --file"
-                ) from None
-            raise ValueError(
-                f"{file} is not a database of this server: {error}; name another --file"
-            ) from None
+            locked = "locked" in str(error)
+            what = (
+                "open in another server; stop it, or"
+                if locked
+                else f"not a database of this server: {error};"
+            )
+            raise ValueError(f"{file} is {what} name another --file") from None
 
     def _open(self, new: bool) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -135,9 +135,8 @@ class Store:
 
     def games(self, table: str) -> list[int]:
         """Return the numbers of the games of a table, ascending."""
-        return [
-            game for (game,) in self._db.execute("SELECT game FROM games WHERE id = ? ORDER BY 1", (table,))
-        ]
+        rows = self._db.execute("SELECT game FROM games WHERE id = ? ORDER BY 1", (table,))
+        return [game for (game,) in rows]
 
     def game(self, table: str, game: int) -> Played | None:
         """Return a game, or None if there is no such game.
@@ -145,15 +144,12 @@ class Store:
         Raises:
             ValueError: if decisions are missing or damaged.
         """
-        key = table, game
-        found = self._db.execute(
-            "SELECT state, roll_off FROM games WHERE id = ? AND game = ?", key
-        ).fetchone()
+        which = "WHERE id = ? AND game = ?"
+        found = self._db.execute(f"SELECT state, roll_off FROM games {which}", (table, game)).fetchone()
         if found is None:
             return None
-        rows = self._db.execute(
-            "SELECT ply, action, state, note FROM steps WHERE id = ? AND game = ? ORDER BY ply", key
-        ).fetchall()
+        sql = f"SELECT ply, action, state, note FROM steps {which} ORDER BY ply"
+        rows = self._db.execute(sql, (table, game)).fetchall()
         steps = []
         for number, (ply, action, state, note) in enumerate(rows):
             if ply != number:

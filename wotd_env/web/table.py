@@ -15,7 +15,7 @@ from wotd_env.core.position import SEATS, parse_position, position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
-from wotd_env.rendering.text import listed
+from wotd_env.rendering.text import ANIMALS, listed
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
 from wotd_env.web.review import Advised, even
@@ -109,6 +109,11 @@ class Table:
         return self.states[-1]
 
     @property
+    def player(self) -> int:
+        """The seat to act."""
+        return int(self.state["player"][0])
+
+    @property
     def legal(self) -> list[int]:
         """The legal actions."""
         found: list[int] = np.flatnonzero(self.game.legal_actions(self.state)[0]).tolist()
@@ -171,16 +176,16 @@ class Table:
         Raises:
             ValueError: if the game breaks the table's rules.
         """
-        self.number = number
         if played is None:
-            self.states = [_before_the_first(self)]
-            self.steps, self.roll_off = [], None
+            empty = Rules(players=self.rules.players, spaces=self.rules.spaces, start=0)
+            first = game_of(empty).new(1, roll=False) if self.begins is None else self.begins.copy()
+            played = Played(first, None, [])
         else:
-            self.states = [played.state, *(step.state for step in played.steps)]
-            states = np.concatenate(self.states)
+            states = np.concatenate([played.state, *(step.state for step in played.steps)])
             self.game.check(states)
             self.game.check(states[:-1], [step.action for step in played.steps])
-            self.steps, self.roll_off = played.steps, played.roll_off
+        self.number, self.steps, self.roll_off = number, played.steps, played.roll_off
+        self.states = [played.state, *(step.state for step in played.steps)]
         self._log, self.advice, self.stood = [], None, even(self.game)
 
     def changed(self) -> None:
@@ -193,7 +198,7 @@ class Table:
         game, names = self.game, self.names
         playing = self.status == "playing"
         # The server takes forced decisions.
-        mine = playing and int(self.state["player"][0]) in viewer.seats and len(self.legal) > 1
+        mine = playing and self.player in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
         shown = views.show(game, self.state, names)
         if self.status == "waiting":
@@ -265,7 +270,7 @@ class Table:
             "mine": number in viewer.seats,
             "thinking": to_act and seat.agent is not None,
             "color": color,
-            "animal": views.ANIMALS[color],
+            "animal": ANIMALS[color],
             "power": power,
             "used": shown["used"][number],
             "score": shown["scores"][number],
@@ -274,10 +279,3 @@ class Table:
     def here(self, seat: Seat) -> bool:
         """Return whether the person in a seat has a socket open."""
         return seat.key is not None and self.connected[seat.key] > 0
-
-
-def _before_the_first(table: Table) -> States:
-    if table.begins is not None:
-        return table.begins.copy()
-    plain = Rules(players=table.rules.players, spaces=table.rules.spaces, start=0)
-    return game_of(plain).new(1, roll=False)

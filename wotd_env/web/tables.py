@@ -57,9 +57,6 @@ class Tables:
         store: the database of tables.
         agents: the agents.
         limits: limits for clients.
-
-    Attributes:
-        agents: the agents.
     """
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
@@ -103,9 +100,13 @@ class Tables:
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key."""
         digest = _digest(key)
-        seats = [number for number, seat in enumerate(table.seats) if seat.key and _same(seat.key, digest)]
-        host = _same(table.host, digest)
-        if not (seats or host or _same(table.watch, digest)):
+        seats = [
+            number
+            for number, seat in enumerate(table.seats)
+            if seat.key and secrets.compare_digest(seat.key, digest)
+        ]
+        host = secrets.compare_digest(table.host, digest)
+        if not (seats or host or secrets.compare_digest(table.watch, digest)):
             raise Refused(403, "this key opens nothing at this table", "key")
         return Viewer(digest, host, seats)
 
@@ -131,18 +132,13 @@ class Tables:
         invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
         keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
         host = _digest(keys.host)
-        seats = [
-            Seat(
-                seat.kind,
-                seat.name,
-                seat.agent,
-                host if seat.kind == "here" else None,
-                _digest(keys.invitations[number]) if number in keys.invitations else None,
-            )
-            for number, seat in enumerate(wanted.seats)
-        ]
-        kinds = {seat.kind for seat in seats}
-        helped = not kinds & {"invited", "open"} if wanted.help is None else wanted.help
+        seats = []
+        for number, seat in enumerate(wanted.seats):
+            key = host if seat.kind == "here" else None
+            invitation = _digest(keys.invitations[number]) if seat.kind == "invited" else None
+            seats.append(Seat(seat.kind, seat.name, seat.agent, key, invitation))
+        private = not any(seat.kind in ("invited", "open") for seat in seats)
+        helped = private if wanted.help is None else wanted.help
         name, watch = _new_name(self._tables), _digest(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
@@ -161,18 +157,15 @@ class Tables:
             if not free or (seat is not None and seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if seat is None else seat
-        key = _new_key()
-        before = table.seats[number]
-        self._put_seat(
-            table, number, Seat(before.kind, name or f"Player {SEATS[number]}", None, _digest(key))
-        )
+        key, name = _new_key(), name or f"Player {SEATS[number]}"
+        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, _digest(key)))
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
         """Return the seat of an invitation."""
         digest = _digest(invitation)
         for number, seat in enumerate(table.seats):
-            if seat.invitation and _same(seat.invitation, digest):
+            if seat.invitation and secrets.compare_digest(seat.invitation, digest):
                 return number
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
@@ -183,11 +176,8 @@ class Tables:
         there = table.seats[seat]
         absent = there.agent is None and not table.here(there)
         if seat not in viewer.seats and not (viewer.host and absent):
-            raise Refused(
-                403,
-                "this seat is not yours to give away; a host can give away those of people who left",
-                "seat",
-            )
+            reason = "this seat is not yours to give away; a host can give away those of people who left"
+            raise Refused(403, reason, "seat")
         self._check_agent(agent, table.rules, "agent")
         self._put_seat(table, seat, Seat("agent", agent, agent))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
@@ -199,8 +189,8 @@ class Tables:
             raise Refused(409, f"there is no decision to take: {why}", "ply")
         if ply != table.ply:
             raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
-        if int(table.state["player"][0]) not in viewer.seats:
-            raise Refused(403, f"it is the turn of {table.names[table.state['player'][0]]}")
+        if table.player not in viewer.seats:
+            raise Refused(403, f"it is the turn of {table.names[table.player]}")
         if isinstance(action, str):
             try:
                 action = parse_action(table.game, table.state, action)
@@ -258,9 +248,8 @@ class Tables:
             recorded = other.recorded()
             str(recorded)  # checks every position
         except _DAMAGE as error:
-            _log.error(
-                "game %d of table %s is damaged: %s: %s", number, table.id, type(error).__name__, error
-            )
+            what = type(error).__name__
+            _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
             raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
         return recorded
 
@@ -334,9 +323,7 @@ class Tables:
                 self._begin(table)
             except Refused:  # the last seat stays taken
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
-        elif table.status == "playing" and (
-            len(table.legal) == 1 or table.seats[int(table.state["player"][0])].agent
-        ):
+        elif table.status == "playing" and (len(table.legal) == 1 or table.seats[table.player].agent):
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
@@ -352,7 +339,7 @@ class Tables:
     async def _decide(self, table: Table) -> None:
         """Take a forced decision or the decision of an agent."""
         which, legal = (table.number, table.ply), table.legal
-        agent = table.seats[int(table.state["player"][0])].agent
+        agent = table.seats[table.player].agent
         if len(legal) == 1:
             action, note = int(legal[0]), None
         elif agent:
@@ -418,10 +405,6 @@ def _digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def _same(one: str, other: str) -> bool:
-    return secrets.compare_digest(one, other)
-
-
 @contextmanager
 def _written() -> Iterator[None]:
     """Refuse a change if it cannot be written to disk."""
@@ -429,6 +412,5 @@ def _written() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         _log.error("the file of tables cannot be written: %s", error)
-        raise Refused(
-            503, "the server cannot store this at present; nothing has changed", wait=_AGAIN
-        ) from None
+        reason = "the server cannot store this at present; nothing has changed"
+        raise Refused(503, reason, wait=_AGAIN) from None

@@ -12,17 +12,14 @@ import numpy as np
 
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.game import Game
-from wotd_env.core.position import SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
-from wotd_env.rendering.text import ANIMALS, describe_due, describe_result, winners
+from wotd_env.rendering.text import describe_due, describe_result, winners
 
 __all__ = [
-    "ANIMALS",
     "ANY_POWER",
-    "SEATS",
     "action_in_words",
     "choices",
     "result",
@@ -51,14 +48,11 @@ _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
 def rules_in_words(rules: Rules) -> str:
     """Return rules in one line. Default values are left out, except players and powers."""
-    unusual = [
+    names = ["players", "powers"]
+    names += [
         name for name in ("spaces", "immunity", "dead_pieces") if getattr(rules, name) != getattr(Rules, name)
     ]
-    names = ["players", "powers", *unusual]
-    if rules.colors == "random":
-        names.append("colors")
-    if rules.start == "loser":
-        names.append("start")
+    names += ["colors"] * (rules.colors == "random") + ["start"] * (rules.start == "loser")
     return ", ".join(rule_in_words(rules, name) for name in names)
 
 
@@ -127,42 +121,39 @@ def _moves(before: States, after: States) -> list[dict[str, int]]:
 def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return all legal actions of a decision, STATE (1,)."""
     words = legal_words(game, state)
-    after = np.repeat(state, len(words))
-    game.decide(after, list(words.values()), validate=False)
-    return [
-        _choice(game.rules, state, after[i : i + 1], action, word, names)
-        for i, (word, action) in enumerate(words.items())
-    ]
-
-
-def _choice(
-    rules: Rules, state: States, after: States, action: int, word: str, names: Sequence[str]
-) -> dict[str, Any]:
-    kind, path, seats, power = _parts(rules, state[0], action)
-    moved = _moves(state, after)
-    alone = moved[0] if kind in ("move", "wood", "jump") else {}
-    return {
-        "action": action,
-        "kind": kind,
-        "words": _words(rules, state, after, action, names),
-        "notation": word,
-        "keep": [bool(action >> die & 1) for die in range(DICE)] if kind in ("keep", "stop") else None,
-        "path": path,
-        "from": alone.get("from"),
-        "to": alone.get("to"),
-        "seats": seats,
-        "moves": moved,
-        "power": power,
-    }
+    decided = np.repeat(state, len(words))
+    game.decide(decided, list(words.values()), validate=False)
+    found = []
+    for i, (word, action) in enumerate(words.items()):
+        after = decided[i : i + 1]
+        kind, path, seats, power = _parts(game.rules, state[0], action)
+        moved = _moves(state, after)
+        alone = moved[0] if kind in ("move", "wood", "jump") else {}
+        found.append(
+            {
+                "action": action,
+                "kind": kind,
+                "words": _words(game.rules, state, after, action, names),
+                "notation": word,
+                "keep": [bool(action >> die & 1) for die in range(DICE)]
+                if kind in ("keep", "stop")
+                else None,
+                "path": path,
+                "from": alone.get("from"),
+                "to": alone.get("to"),
+                "seats": seats,
+                "moves": moved,
+                "power": power,
+            }
+        )
+    return found
 
 
 def step(
     game: Game, before: States, action: int, after: States, names: Sequence[str], note: str | None = None
 ) -> dict[str, Any]:
     """Return a decision, given the positions, STATE (1,), before it and after its roll."""
-    record = before[0]
-    decided = before.copy()
-    game.decide(decided, [action], validate=False)
+    record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
     return {
         "turn": int(record["turn"]),
@@ -199,9 +190,14 @@ def _parts(
 
 def action_in_words(game: Game, state: States, action: int, names: Sequence[str]) -> str:
     """Return a legal action of a game, STATE (1,), in words."""
+    return _words(game.rules, state, _decided(game, state, action), action, names)
+
+
+def _decided(game: Game, state: States, action: int) -> States:
+    """Return the position after a legal action, before any roll."""
     after = state.copy()
     game.decide(after, [action], validate=False)
-    return _words(game.rules, state, after, action, names)
+    return after
 
 
 def _words(rules: Rules, state: States, after: States, action: int, names: Sequence[str]) -> str:
