@@ -10,11 +10,8 @@ import { ANIMALS, counted, seatName } from "./words.js";
 const OWN_TABLES = 8;
 
 /**
- * Show the lobby.
- * @param {HTMLElement} main
- * @param {AbortSignal} signal closes it
- * @param {string} [position] a line to start from
- * @param {string[]} [players] names of its players
+ * Show the lobby until the signal, with a position and its players to start from if they are given.
+ * @param {HTMLElement} main @param {AbortSignal} signal @param {string} [position] @param {string[]} [players]
  */
 export function lobbyPage(main, signal, position = "", players = []) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
@@ -122,17 +119,12 @@ function recordedGame() {
     location.hash = "#/game";
   }
 
+  const tick = h("label.tick", graded, "Find errors and luck");
+  const buttons = h("div.buttons", h("button", "Step through"));
   return h(
     "section.card",
     { "aria-labelledby": "recorded-title" },
     h("h2", { id: "recorded-title" }, "Recorded game"),
-    h(
-      "form",
-      { onsubmit: open },
-      text,
-      h("label.tick", graded, "Find errors and luck"),
-      error.element,
-      h("div.buttons", h("button", "Step through")),
-    ),
+    h("form", { onsubmit: open }, text, tick, error.element, buttons),
   );
 }

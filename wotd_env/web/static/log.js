@@ -12,12 +12,12 @@ export function makeLog() {
   const entries = h("ol");
   const scroll = h("div.log", { tabindex: "0", role: "region", "aria-label": "Log" }, entries);
   const element = h("section.card.log-card", h("h2", "Log"), scroll);
-  let shown = { game: 0, count: -1 };
+  let shown = { game: -1, count: 0 };
 
   /** @param {View} view */
   function show(view) {
     const { game, log } = view;
-    if (shown.game !== game || shown.count < 0 || shown.count > log.length || (!shown.count && log.length)) {
+    if (shown.game !== game || shown.count > log.length || (!shown.count && log.length)) {
       entries.replaceChildren();
       shown = { game, count: 0 };
       if (view.roll_off) entries.append(rollOff(view.roll_off, view));

@@ -13,11 +13,8 @@ import { playerNames } from "./words.js";
 /** @import {Review} from "./types.js" */
 
 /**
- * Review a game of a table.
- * @param {HTMLElement} main
- * @param {AbortSignal} signal closes the review
- * @param {string} table
- * @param {string} [game] its number at the table
+ * Review a game of a table, by default the present one.
+ * @param {HTMLElement} main @param {AbortSignal} signal @param {string} table @param {string} [game] its number
  */
 export function reviewPage(main, signal, table, game) {
   const which = game ? `?game=${encodeURIComponent(game)}` : "";
@@ -37,11 +34,8 @@ export function gamePage(main, signal) {
 }
 
 /**
- * Show a review when it arrives.
- * @param {HTMLElement} main
- * @param {AbortSignal} signal closes the review
- * @param {Promise<Review>} coming
- * @param {string} back
+ * Show a review when it arrives, until the signal.
+ * @param {HTMLElement} main @param {AbortSignal} signal @param {Promise<Review>} coming @param {string} back
  */
 async function show(main, signal, coming, back) {
   const card = h("section.card.narrow", h("h1", "Review"), waitLine("The game is being reviewed …"));
@@ -118,13 +112,11 @@ class Viewer {
       this.go(step);
       say(this.caption.textContent ?? "");
     };
-    const cards = review.graded
-      ? [
-          h("section.card", h("h2", "Skill and luck"), gradeTable(review, names)),
-          h("section.card.worst", h("h2", "Greatest errors"), worstList(review, goTo)),
-        ]
-      : [h("section.card", h("h2", "Points"), pointsList(review, names))];
-    return h("div.side", ...cards, h("section.card", buttons));
+    const points = h("section.card", h("h2", "Points"), pointsList(review, names));
+    if (!review.graded) return h("div.side", points, h("section.card", buttons));
+    const grades = h("section.card", h("h2", "Skill and luck"), gradeTable(review, names));
+    const worst = h("section.card", h("h2", "Greatest errors"), worstList(review, goTo));
+    return h("div.side", grades, worst, h("section.card", buttons));
   }
 
   get state() {
@@ -161,15 +153,12 @@ class Viewer {
     this.graph?.mark(at);
   }
 
-  /** @returns {Node[]} */
   verdictParts() {
     const { review, at, last } = this;
     if (!review.graded || at === last) return [];
     const { grade, decision, luck } = verdictOf(review.steps[at], review.rules.players);
-    const parts = [];
-    if (decision) parts.push(h("p", grade ? gradeMark(grade) : null, decision));
-    if (luck) parts.push(h("p.quiet", luck));
-    return parts;
+    const words = decision ? [h("p", grade ? gradeMark(grade) : null, decision)] : [];
+    return luck ? [...words, h("p.quiet", luck)] : words;
   }
 
   /** @param {KeyboardEvent} event */

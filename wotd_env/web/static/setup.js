@@ -27,10 +27,8 @@ const RULE_WORDS = {
 };
 
 /**
- * Make the form.
- * @param {Setup} setup
- * @param {string} position to start from, or empty
- * @param {string[]} players names of its players, or empty
+ * Make the form, to start from a position with its players if they are given.
+ * @param {Setup} setup @param {string} position @param {string[]} players
  */
 export function setUpForm(setup, position, players) {
   const error = errorLine();
@@ -56,9 +54,8 @@ export function setUpForm(setup, position, players) {
     const now = ++asked;
     const fields = new FormData(form);
     const position = textOf(fields, "position");
-    const found = await agentsFor(position ? { position } : { rules: rulesOf(fields, many) }).catch(
-      () => null,
-    );
+    const wanted = position ? { position } : { rules: rulesOf(fields, many) };
+    const found = await agentsFor(wanted).catch(() => null);
     if (found && now === asked) seats.offer(found);
   }
 
@@ -69,11 +66,8 @@ export function setUpForm(setup, position, players) {
     const here = wanted.find(({ kind, name }) => kind === "here" && name);
     if (here) kept.set("wotd-name", here.name);
     try {
-      const more = {
-        position: textOf(fields, "position"),
-        help: textOf(fields, "help"),
-        pace: Number(fields.get("pace")),
-      };
+      const [position, help] = [textOf(fields, "position"), textOf(fields, "help")];
+      const more = { position, help, pace: Number(fields.get("pace")) };
       const body = requestOf(wanted, rulesOf(fields, count.value()), more);
       const { table, key, watch: link, invitations } = await ask("/api/tables", { body });
       keys.add(table, { key, watch: link, invitations });
@@ -113,14 +107,10 @@ function rulesOf(fields, players) {
 /** @param {Range} range @param {number|null} wanted */
 function playersField({ least, most, default: usual }, wanted) {
   const counts = Array.from({ length: most - least + 1 }, (_, i) => least + i);
-  const buttons = counts.map((count) =>
-    h("input", {
-      type: "radio",
-      name: "players",
-      value: String(count),
-      checked: count === (wanted ?? usual),
-    }),
-  );
+  const buttons = counts.map((count) => {
+    const checked = count === (wanted ?? usual);
+    return h("input", { type: "radio", name: "players", value: String(count), checked });
+  });
   const labels = buttons.map((button) => h("label", button, h("span", button.value)));
   return {
     element: h("fieldset.segments", h("legend", "Players"), ...labels),
@@ -163,12 +153,7 @@ function makeSeatRows(setup, players) {
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
 function seatRow(seat, first, setup) {
   const letter = LETTERS[seat];
-  const kinds = Object.entries(KINDS).map(([value, words]) => h("option", { value }, words));
-  const kind = h(
-    "select",
-    { "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit },
-    ...kinds,
-  );
+  const kind = select({ "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit }, KINDS);
   const name = h("input", {
     "aria-label": `name of seat ${letter}`,
     placeholder: "name",
@@ -197,12 +182,14 @@ function seatRow(seat, first, setup) {
   return { element: h("li", number, kind, name, agent), offer, wanted };
 }
 
+/** @param {Record<string, any>} properties @param {Record<string, string>} options value -> words */
+const select = (properties, options) =>
+  h("select", properties, ...Object.entries(options).map(([value, words]) => h("option", { value }, words)));
+
 /** @param {Options} options @param {string} name @param {string} label */
 function selectField({ values, default: usual }, name, label) {
-  const options = values.map((value) =>
-    h("option", { value: String(value) }, RULE_WORDS[String(value)] ?? String(value)),
-  );
-  return h("label", label, h("select", { name, value: String(usual) }, ...options));
+  const options = Object.fromEntries(values.map((value) => [value, RULE_WORDS[String(value)]]));
+  return h("label", label, select({ name, value: String(usual) }, options));
 }
 
 /** @param {Range} range @param {string} name @param {string} label */
@@ -218,23 +205,14 @@ function rulesFields({ rules, pace }, position) {
     h("input", { type: "checkbox", name: "immunity" }),
     "Animals on the path of their own color cannot be swapped",
   );
-  const line = h("input", {
-    name: "position",
-    value: position,
-    spellcheck: "false",
-    autocomplete: "off",
-    placeholder: "..A....|B..../…",
-  });
-  const help = h(
-    "select",
+  const field = { name: "position", value: position, spellcheck: "false", autocomplete: "off" };
+  const line = h("input", { ...field, placeholder: "..A....|B..../…" });
+  const help = select(
     { name: "help", value: "" },
-    h("option", { value: "" }, "on if all seats are at this screen or agents"),
-    h("option", { value: "yes" }, "on"),
-    h("option", { value: "no" }, "off"),
+    { "": "on if all seats are at this screen or agents", yes: "on", no: "off" },
   );
   const usual = String(pace.default);
-  const paces = { 0.2: "fast", [usual]: "normal", 2: "slow" };
-  const options = Object.entries(paces).map(([value, words]) => h("option", { value }, words));
+  const speed = select({ name: "pace", value: usual }, { 0.2: "fast", [usual]: "normal", 2: "slow" });
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   return h(
     "details",
@@ -248,7 +226,7 @@ function rulesFields({ rules, pace }, position) {
       selectField(rules.start, "start", "Starting player"),
       immunity,
       h("label.wide", "Win chances and hints", help),
-      h("label", "Speed of agents", h("select", { name: "pace", value: usual }, ...options)),
+      h("label", "Speed of agents", speed),
       h("label.wide", "Start from a position (with its own rules)", line),
     ),
   );

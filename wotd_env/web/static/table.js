@@ -27,8 +27,8 @@ export function tablePage(main, signal, id) {
 }
 
 class TablePage {
-  /** @type {View|null} */
-  view = null;
+  /** The last view; null before the first one. @type {View} */
+  view = /** @type {any} */ (null);
   /** @type {Help|null} */
   help = null;
   /** @type {Chosen} */
@@ -65,9 +65,8 @@ class TablePage {
       { "aria-labelledby": "whose" },
       ...[head, this.error.element, this.seats.element, this.boardPlace, this.dock],
     );
-    const cards = [this.hints.element, this.choices, this.log.element, this.menu.element];
-    this.side = h("div.side", ...cards);
-    main.append(h("div.table", this.play, this.side));
+    const side = h("div.side", this.hints.element, this.choices, this.log.element, this.menu.element);
+    main.append(h("div.table", this.play, side));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     signal.addEventListener("abort", () => this.showBanner(""));
     this.send = this.connect(id, signal);
@@ -107,7 +106,7 @@ class TablePage {
 
   /** Whether this browser is to decide. */
   get myTurn() {
-    return this.view !== null && this.view.choices.length > 0;
+    return this.view.choices.length > 0;
   }
 
   // -------------------------------------------------------------------------------------------- show
@@ -137,8 +136,10 @@ class TablePage {
     this.log.show(view);
     this.menu.show(view);
     if (moved) this.announce(view, news);
+    /** @type {(Element|null)[]} */
+    const free = [document.body, this.main, this.title];
     if (!before && matchMedia("(max-height: 700px)").matches) this.play.scrollIntoView({ block: "start" });
-    else if (moved && this.myTurn && this.isFocusFree()) this.focusOnChoice();
+    else if (moved && this.myTurn && free.includes(document.activeElement)) this.focusOnChoice();
     this.play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
   }
 
@@ -147,11 +148,6 @@ class TablePage {
     const sentences = news.filter(({ seat }) => !view.mine.includes(seat)).map(({ words }) => `${words}.`);
     if (this.myTurn || view.status === "over") sentences.push(view.result?.words ?? view.words);
     say(sentences.join(" "));
-  }
-
-  isFocusFree() {
-    const free = [document.body, this.main, this.title];
-    return free.some((element) => element === document.activeElement);
   }
 
   focusOnChoice() {
@@ -172,7 +168,6 @@ class TablePage {
 
   /** @param {boolean} rolled whether the dice have just been rolled */
   showDice(rolled) {
-    if (!this.view) return;
     const { dice, phase } = this.view;
     const choosing = this.myTurn && phase === "keep";
     const none = Array.from({ length: 5 }, () => false);
@@ -182,7 +177,6 @@ class TablePage {
 
   showBoard() {
     const { view } = this;
-    if (!view) return;
     if (!this.board) {
       this.board = makeBoard(view.rules.spaces, (path, space) => this.pick(path, space));
       this.boardPlace.replaceChildren(this.board.element);
@@ -199,14 +193,13 @@ class TablePage {
 
   /** The choice that keeps the held dice. */
   holdChoice() {
-    if (!this.view) return undefined;
     const { dice, choices } = this.view;
     const wanted = heldFaces(facesOf(this.places.order, dice), this.dice.held());
     return choices.find(({ keep }) => keep !== null && heldFaces(dice, keep) === wanted);
   }
 
-  /** @param {View} view */
-  dockParts(view) {
+  dockParts() {
+    const { view } = this;
     const acts = {
       act: (/** @type {Choice} */ choice) => this.act(choice.action),
       undo: () => this.undo(),
@@ -222,18 +215,15 @@ class TablePage {
   }
 
   showActions() {
-    if (!this.view) return;
     this.dock.classList.toggle("mine", this.myTurn);
     this.dice.element.hidden = this.view.status !== "playing";
     const focused = this.actions.querySelector(":focus")?.getAttribute("data-name");
-    const parts = this.dockParts(this.view).filter((part) => part instanceof Node);
-    this.actions.replaceChildren(...parts);
+    this.actions.replaceChildren(...this.dockParts().filter((part) => part instanceof Node));
     if (focused)
       /** @type {HTMLElement|null} */ (this.actions.querySelector(`[data-name="${focused}"]`))?.focus();
   }
 
   showChoices() {
-    if (!this.view) return;
     this.choices.hidden = this.view.status !== "playing" || !this.view.mine.length;
     const focused = this.choiceList.querySelector(":focus") !== null;
     const buttons = this.view.choices.map((choice) => choiceButton(choice, () => this.act(choice.action)));
@@ -242,7 +232,6 @@ class TablePage {
   }
 
   showHelp() {
-    if (!this.view) return;
     this.seats.show(this.view, this.help);
     this.hints.show(this.view, this.help);
   }
@@ -251,7 +240,7 @@ class TablePage {
 
   /** @param {number} action */
   act(action) {
-    if (!this.view || this.acted === this.view.ply) return;
+    if (this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
     if (phase === "keep") this.pressed.set(ply, [...this.dice.held()]);
     if (this.send({ type: "act", ply, action })) this.acted = ply;
@@ -259,7 +248,7 @@ class TablePage {
 
   /** @param {number} path @param {number|null} space */
   pick(path, space) {
-    if (!this.view || !this.myTurn || this.view.phase === "keep") return;
+    if (!this.myTurn || this.view.phase === "keep") return;
     const { act, chosen } = tap(this.view, this.chosen, path, space);
     if (act) {
       this.act(act.action);
@@ -277,7 +266,6 @@ class TablePage {
   }
 
   undo() {
-    if (!this.view) return;
     this.chosen = NOTHING;
     if (this.view.phase === "keep") this.showDice(false);
     this.showBoard();
@@ -289,17 +277,14 @@ class TablePage {
   onKey(event) {
     if (!this.view || isElsewhere(event)) return;
     const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (this.doKey(key, this.view, /** @type {HTMLElement} */ (event.target))) event.preventDefault();
+    if (this.doKey(key, /** @type {HTMLElement} */ (event.target))) event.preventDefault();
   }
 
-  /**
-   * Act on a key; return whether it has a meaning.
-   * @param {string} key @param {View} view @param {HTMLElement} target
-   */
-  doKey(key, view, target) {
-    const keeping = this.myTurn && view.phase === "keep";
+  /** Act on a key; return whether it has a meaning. @param {string} key @param {HTMLElement} target */
+  doKey(key, target) {
+    const keeping = this.myTurn && this.view.phase === "keep";
     if (key === "U") this.undo();
-    else if (keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1, view);
+    else if (keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
     else if (keeping && key === "R") {
       const hold = this.holdChoice();
       if (hold && hold.kind !== "stop") this.act(hold.action);
@@ -309,10 +294,10 @@ class TablePage {
     return true;
   }
 
-  /** @param {number} place @param {View} view */
-  pressDie(place, view) {
+  /** @param {number} place */
+  pressDie(place) {
     this.dice.toggle(place);
-    const face = FACES[view.dice[this.places.order[place]]];
+    const face = FACES[this.view.dice[this.places.order[place]]];
     say(`${face} ${this.dice.held()[place] ? "kept" : "not kept"}`);
   }
 }
