@@ -54,21 +54,14 @@ PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
 class Mark(NamedTuple):
-    """A drawing and its place.
-
-    Attributes:
-        svg: the drawing, inside a box from 0, 0 to `width`, `height`.
-        x: left edge of the box in the scene.
-        y: top edge of the box in the scene.
-        scale: factor by which the box is enlarged.
-        width: of the box before scaling.
-        height: of the box before scaling.
-    """
+    """A drawing and its place. The upper left corner of its box is at x, y in the scene."""
 
     svg: str
+    """the drawing, inside a box from 0, 0 to `width`, `height`"""
     x: float
     y: float
     scale: float = 1
+    """factor by which the box is enlarged"""
     width: float = glyphs.BOX
     height: float = glyphs.BOX
 

@@ -45,7 +45,7 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
     Returns:
         Lines of at most 110 characters, plus names and escape sequences, without a line break at the end.
     """
-    how = paint if color else _plain
+    how: _Paint = paint if color else lambda text, color: text
     names = seat_names(names, game.rules.players)
     news, seats = _news(game, state, names, how), _seats(game, state, names, how)
     return "\n".join([*news, "", *_board(game, state[0], how), "", *seats])
@@ -99,10 +99,6 @@ def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
 
 
 _Paint = Callable[[str, int], str]
-
-
-def _plain(text: str, color: int) -> str:
-    return text
 
 
 def paint(text: str, color: int) -> str:
@@ -179,15 +175,12 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
     """Return a line for every seat. The seat to act is marked."""
     record = state[0]
-    lines = []
-    width = max(map(len, names))
+    lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):
         mark = ">" if record["phase"] != Phase.OVER and record["player"] == seat else " "
         color = record["color"][seat]
-        power = ""
-        if game.rules.powers != "none":
-            power = POWERS[color] if game.rules.powers == "own" else "any power"
-            power += " (used)" if record["used"] >> seat & 1 else ""
+        power = {"none": "", "own": POWERS[color], "any": "any power"}[game.rules.powers]
+        power += " (used)" * bool(power and record["used"] >> seat & 1)
         animal = f"{ELEMENTS[color]}, {ANIMALS[color]}"
         who = f"{paint(SEATS[seat], int(color))}  {names[seat]:<{width}}  {animal:<21}"
         points = f"{score:>2} point{' ' if score == 1 else 's'}"

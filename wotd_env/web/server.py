@@ -32,13 +32,7 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Server:
-    """The shared state of all requests.
-
-    Args:
-        store: the database of tables.
-        policies: name -> policy, agents of this server besides the standard ones.
-        limits: limits for clients.
-    """
+    """The shared state of all requests, with the arguments of `app.make_app`."""
 
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies

@@ -2,17 +2,11 @@
 
 /** @import {Agent, Help, View} from "./types.js" */
 
-/** An error that the server answers, in its words. */
-export class Refusal extends Error {
-  /** @param {string} message @param {number} status */
-  constructor(message, status) {
-    super(message);
-    this.status = status;
-  }
-}
+/** Make the error for a refused request, in the words of the server. @param {string} words @param {number} status */
+const refusal = (words, status) => Object.assign(new Error(words), { status });
 
 /**
- * Send a request, GET, or POST if there is a body; return the answer or throw a `Refusal`.
+ * Send a request, GET, or POST if there is a body; return the answer or throw the refusal.
  * @param {string} path
  * @param {{key?: string, body?: object}} [options]
  * @returns {Promise<any>}
@@ -24,10 +18,10 @@ export async function ask(path, { key, body } = {}) {
   if (body) headers["Content-Type"] = "application/json";
   const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
   const response = await fetch(path, request).catch(() => {
-    throw new Refusal("The server does not answer. Is it running?", 0);
+    throw refusal("The server does not answer. Is it running?", 0);
   });
   const answer = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
-  if (!response.ok) throw new Refusal(answer.error, response.status);
+  if (!response.ok) throw refusal(answer.error, response.status);
   return answer;
 }
 
