@@ -16,7 +16,7 @@ export const POWERS = [
   {
     name: "anxiety",
     words:
-      "If the space that you would reach is occupied, go on to the next empty space. " +
+      "If the space that you would reach is occupied, continue to the next empty space. " +
       "In an equilibrium, every blocked piece that can jump does so.",
   },
   {
