@@ -40,8 +40,8 @@ from tests.helpers.server import (
 from wotd_env import Game, Rules
 from wotd_env.cli import app
 from wotd_env.core.state import States
+from wotd_env.web.connections import concerns
 from wotd_env.web.limits import Limits
-from wotd_env.web.log import concerns
 
 Serve = Callable[..., "subprocess.Popen[str]"]
 

@@ -43,8 +43,7 @@ def command(
         import uvicorn
 
         from wotd_env.web.app import make_app
-        from wotd_env.web.connections import config_of
-    from wotd_env.web import log
+        from wotd_env.web.connections import config_of, set_up_log
     from wotd_env.web.limits import Limits
     from wotd_env.web.store import Store
 
@@ -73,7 +72,7 @@ def command(
             "Everybody who reaches this address can play here. The server has no encryption and no accounts: "
             "on the open internet, put a proxy with TLS in front of it."
         )
-    log.set_up()
+    set_up_log()
     # A name means a proxy on this machine, which knows the addresses of the clients.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:

@@ -97,13 +97,8 @@ class Asked:
         if not call.done():
             self._stuck.add(call)
             call.add_done_callback(self._returned)
-            _log.error(
-                "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)",
-                self._name,
-                self._patience,
-                len(self._stuck),
-                _MAX_STUCK,
-            )
+            what = "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)"
+            _log.error(what, self._name, self._patience, len(self._stuck), _MAX_STUCK)
             answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
         elif error := call.exception():
             if len(asked) > 1:  # ask again one by one: the other games may work

@@ -41,9 +41,8 @@ def error_body(refused: Refused) -> dict[str, Any]:
 
 def refusal(refused: Refused) -> Json:
     """Return the response for a refusal."""
-    return Json(
-        error_body(refused), refused.status, {"retry-after": str(refused.wait)} if refused.wait else None
-    )
+    headers = {"retry-after": str(refused.wait)} if refused.wait else None
+    return Json(error_body(refused), refused.status, headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -1,8 +1,9 @@
-"""How uvicorn serves the application: its settings, and connections with deadlines."""
+"""How uvicorn serves the application: its settings, its log, and connections with deadlines."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import h11
@@ -12,7 +13,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wotd_env.web.limits import Limits
 
-__all__ = ["config_of"]
+__all__ = ["concerns", "config_of", "set_up_log"]
+
+_CAUSED_BY_CLIENTS = (
+    "Invalid HTTP request received.",
+    "Invalid UTF-8 sequence received from client.",
+    "Unsupported upgrade request.",
+    "Exceeded concurrency limit.",
+    "ASGI callable returned without completing handshake.",  # uvicorn's message for a refused socket
+)
+"""uvicorn's messages about clients. Some come with a traceback."""
+
+_SECOND_INTERRUPT = "CancelledError"
+"""End of the traceback that uvicorn logs after a second Ctrl-C."""
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
@@ -32,6 +45,18 @@ def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
         "timeout_graceful_shutdown": 3,
     }
     return uvicorn.Config(app, **(usual | settings))
+
+
+def set_up_log() -> None:
+    """Write warnings and errors to standard error, except those caused by clients or Ctrl-C."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn.error").addFilter(concerns)
+
+
+def concerns(record: logging.LogRecord) -> bool:
+    """Return whether a message of uvicorn concerns the operator."""
+    message = record.getMessage()
+    return message not in _CAUSED_BY_CLIENTS and not message.rstrip().endswith(_SECOND_INTERRUPT)
 
 
 class _Connection(H11Protocol):

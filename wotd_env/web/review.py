@@ -149,7 +149,11 @@ def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
 
 def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
     """Return a recorded game step by step, with grades of its decisions if `graded`."""
-    game, names = game_of(recorded.rules), _names(recorded)
+    game = game_of(recorded.rules)
+    names = [
+        name if name.isprintable() and name.strip("? ") else f"Player {letter}"
+        for name, letter in zip(recorded.players, SEATS, strict=False)
+    ]
     steps = []
     for ply, action in enumerate(recorded.actions.tolist()):
         state, after = recorded.states[ply : ply + 1], recorded.states[ply + 1 : ply + 2]
@@ -168,14 +172,6 @@ def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
         "result": views.result(game, last, names),
     }
     return shown | _grades(game, recorded, names, steps) if graded else shown
-
-
-def _names(recorded: RecordedGame) -> list[str]:
-    """Return the names of the players. Unprintable and missing ones become "Player A" and so on."""
-    return [
-        name if name.isprintable() and name.strip("? ") else f"Player {letter}"
-        for name, letter in zip(recorded.players, SEATS, strict=False)
-    ]
 
 
 def _grades(

@@ -188,6 +188,12 @@ class Table:
         self.states = [played.state, *(step.state for step in played.steps)]
         self._log, self.advice, self.stood = [], None, even(self.game)
 
+    def stop_timer(self) -> None:
+        """Cancel the scheduled decision, if any."""
+        if self.timer:
+            self.timer.cancel()
+            self.timer = None
+
     def changed(self) -> None:
         """Notify all listeners."""
         for listener in self.listeners:

@@ -85,8 +85,7 @@ class Tables:
     async def close(self) -> None:
         """Stop all timers and tasks."""
         for table in self._tables.values():
-            if table.timer:
-                table.timer.cancel()
+            table.stop_timer()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -128,7 +127,10 @@ class Tables:
             if seat.agent:
                 self._check_agent(seat.agent, rules, f"seats[{number}]")
         if oldest:
-            self._remove(oldest)
+            oldest.stop_timer()
+            with _written():
+                self._store.forget(oldest.id)
+            del self._tables[oldest.id]
         invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
         keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
         host = _digest(keys.host)
@@ -315,9 +317,7 @@ class Tables:
 
     def _go_on(self, table: Table) -> None:
         """Start the first game if all seats are taken, or schedule the next decision if no person takes it."""
-        if table.timer:
-            table.timer.cancel()
-            table.timer = None
+        table.stop_timer()
         if table.status == "waiting" and not table.waiting_for:
             try:
                 self._begin(table)
@@ -377,13 +377,6 @@ class Tables:
         if full:
             raise Refused(503, f"this server has {self._limits.tables} tables, which is the most", wait=3600)
         return None
-
-    def _remove(self, table: Table) -> None:
-        if table.timer:
-            table.timer.cancel()
-        with _written():
-            self._store.forget(table.id)
-        del self._tables[table.id]
 
 
 def _log_failure(advice: asyncio.Task[Any]) -> None:

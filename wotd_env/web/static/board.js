@@ -18,7 +18,11 @@ const NUMBERED = 5;
 /** Make a board. @param {number} spaces plain spaces of a path @param {Pick} pick */
 export function makeBoard(spaces, pick) {
   const cells = ELEMENTS.map((_, path) =>
-    Array.from({ length: spaces + NUMBERED + 1 }, (_, space) => makeCell(path, space, spaces)),
+    Array.from({ length: spaces + NUMBERED + 1 }, (_, space) => {
+      const kind = space === 0 ? "away" : space > spaces ? "numbered" : "plain";
+      const look = `cell ${kind}${space === spaces + 1 ? " first" : ""}`;
+      return h("div", { role: "gridcell", class: look, tabindex: path || space ? "-1" : "0" });
+    }),
   );
   const rows = ELEMENTS.map((element, path) => {
     const sign = h(
@@ -41,16 +45,6 @@ export function makeBoard(spaces, pick) {
         for (const [space, cell] of line.entries()) drawCell(cell, contentOf(path, space, spaces, shown));
     },
   };
-}
-
-/** @param {number} path @param {number} space @param {number} spaces */
-function makeCell(path, space, spaces) {
-  const kind = space === 0 ? "away" : space > spaces ? "numbered" : "plain";
-  return h("div", {
-    role: "gridcell",
-    class: `cell ${kind}${space === spaces + 1 ? " first" : ""}`,
-    tabindex: path === 0 && space === 0 ? "0" : "-1",
-  });
 }
 
 /**

@@ -50,20 +50,11 @@ export function connectDialogs() {
 /** Make the button that explains a power. @param {number} power @param {boolean} used @param {string} name */
 export function powerButton(power, used, name) {
   const words = `${POWERS[power].name}${used ? ", used" : ""}`;
+  const look = { class: `power${used ? " used" : ""}`, title: words, "aria-label": words };
   function explain() {
     byId("power-title").textContent = capital(POWERS[power].name);
     byId("power-text").replaceChildren(...explainPower(power, used, name).map((line) => h("p", line)));
     open("power");
   }
-  return h(
-    "button",
-    {
-      class: `power${used ? " used" : ""}`,
-      title: words,
-      "aria-label": words,
-      "aria-haspopup": "dialog",
-      onclick: explain,
-    },
-    glyph(`power-${power}`),
-  );
+  return h("button", { ...look, "aria-haspopup": "dialog", onclick: explain }, glyph(`power-${power}`));
 }

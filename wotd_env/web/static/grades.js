@@ -39,10 +39,6 @@ export function diceAt({ steps, last }, at) {
   return { faces: facesOf(order, dice), kept };
 }
 
-/** Return the last moves before a step. @param {GradedStep[]} steps @param {number} at */
-export const movedBefore = (steps, at) =>
-  steps.slice(0, at).findLast(({ moves }) => moves.length)?.moves ?? [];
-
 /** Return the marks of the pieces that a step moves. @param {GradedStep} step @param {number[]} colors */
 export function marksOfStep({ moves }, colors) {
   const swap = moves.length === 2 && moves[0].path === moves[1].path;
@@ -79,10 +75,3 @@ export const worstOf = (steps) =>
     .filter(({ step }) => step.class)
     .sort((one, other) => (other.step.regret ?? 0) - (one.step.regret ?? 0))
     .slice(0, WORST);
-
-/** Return the first step of a review: the first error, or the start. @param {Review} review */
-export const firstStep = ({ steps }) =>
-  Math.max(
-    steps.findIndex((step) => step.class),
-    0,
-  ); // -1: no error

@@ -5,7 +5,7 @@ import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
 import { copyButton, errorLine, glyph, h, hasModifier, isElsewhere, say, waitLine } from "./dom.js";
-import { diceAt, firstStep, marksOfStep, movedBefore, verdictOf } from "./grades.js";
+import { diceAt, marksOfStep, verdictOf } from "./grades.js";
 import { makeGraph } from "./graph.js";
 import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
 import { playerNames } from "./words.js";
@@ -63,17 +63,17 @@ class Viewer {
     this.dicePlace = h("div.review-dice");
     this.caption = h("p.caption", { "aria-live": "polite" });
     this.verdict = h("div.verdict");
-    this.slider = h("input", {
-      type: "range",
-      min: "0",
-      max: String(this.last),
-      "aria-label": "step",
-      oninput: () => this.go(Number(this.slider.value)),
-    });
+    const range = { type: "range", min: "0", max: String(this.last), "aria-label": "step" };
+    this.slider = h("input", { ...range, oninput: () => this.go(Number(this.slider.value)) });
     this.again = h("a.button", "Play on from here");
     main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    this.go(firstStep(review));
+    this.go(
+      Math.max(
+        review.steps.findIndex((step) => step.class),
+        0,
+      ),
+    ); // the first error, or the start
   }
 
   playPart() {
@@ -132,7 +132,7 @@ class Viewer {
     this.board.show({
       state,
       names,
-      moved: movedBefore(review.steps, at),
+      moved: review.steps.slice(0, at).findLast(({ moves }) => moves.length)?.moves ?? [],
       marks: step ? marksOfStep(step, colors) : new Map(),
       immunity: review.rules.immunity,
     });

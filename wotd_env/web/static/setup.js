@@ -39,7 +39,7 @@ export function setUpForm(setup, position, players) {
   const watch = h("button", { type: "button" }, "Watch agents play");
   const form = h(
     "form",
-    ...[count.element, seats.element, powers, moreRules, error.element],
+    ...[count, seats.element, powers, moreRules, error.element],
     h("div.buttons", h("button.primary", "Start the game"), watch),
   );
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
@@ -47,14 +47,14 @@ export function setUpForm(setup, position, players) {
 
   /** Adapt the form to its number of players, and offer the agents that play the rules. */
   async function fit() {
-    const many = count.value();
-    dead.max = String(5 * (5 - many));
+    const { players } = rulesOf(new FormData(form));
+    dead.max = String(5 * (5 - players));
     dead.value = String(Math.min(Number(dead.value), Number(dead.max)));
-    seats.show(many);
+    seats.show(players);
     const now = ++asked;
     const fields = new FormData(form);
     const position = textOf(fields, "position");
-    const wanted = position ? { position } : { rules: rulesOf(fields, many) };
+    const wanted = position ? { position } : { rules: rulesOf(fields) };
     const found = await agentsFor(wanted).catch(() => null);
     if (found && now === asked) seats.offer(found);
   }
@@ -68,7 +68,7 @@ export function setUpForm(setup, position, players) {
     try {
       const [position, help] = [textOf(fields, "position"), textOf(fields, "help")];
       const more = { position, help, pace: Number(fields.get("pace")) };
-      const body = requestOf(wanted, rulesOf(fields, count.value()), more);
+      const body = requestOf(wanted, rulesOf(fields), more);
       const { table, key, watch: link, invitations } = await ask("/api/tables", { body });
       keys.add(table, { key, watch: link, invitations });
       location.hash = `#/table/${table}`;
@@ -90,11 +90,11 @@ export function setUpForm(setup, position, players) {
 /** @param {FormData} fields @param {string} name */
 const textOf = (fields, name) => String(fields.get(name) ?? "").trim();
 
-/** @param {FormData} fields @param {number} players @returns {WantedRules} */
-function rulesOf(fields, players) {
+/** @param {FormData} fields @returns {WantedRules} */
+function rulesOf(fields) {
   const colors = textOf(fields, "colors");
   return {
-    players,
+    players: Number(fields.get("players")),
     powers: textOf(fields, "powers"),
     spaces: Number(fields.get("spaces")),
     dead_pieces: Number(fields.get("dead_pieces")),
@@ -107,35 +107,28 @@ function rulesOf(fields, players) {
 /** @param {Range} range @param {number|null} wanted */
 function playersField({ least, most, default: usual }, wanted) {
   const counts = Array.from({ length: most - least + 1 }, (_, i) => least + i);
-  const buttons = counts.map((count) => {
+  const labels = counts.map((count) => {
     const checked = count === (wanted ?? usual);
-    return h("input", { type: "radio", name: "players", value: String(count), checked });
+    const button = h("input", { type: "radio", name: "players", value: String(count), checked });
+    return h("label", button, h("span", String(count)));
   });
-  const labels = buttons.map((button) => h("label", button, h("span", button.value)));
-  return {
-    element: h("fieldset.segments", h("legend", "Players"), ...labels),
-    value: () => Number(buttons.find((button) => button.checked)?.value ?? usual),
-  };
+  return h("fieldset.segments", h("legend", "Players"), ...labels);
 }
 
 /** Make the rows of the seats. @param {Setup} setup @param {string[]} players of a game to continue */
 function makeSeatRows(setup, players) {
   const list = h("ol.seat-list");
   const note = h("p.quiet", { hidden: true });
-  /** @type {ReturnType<typeof seatRow>[]} */
-  const rows = [];
-  let many = 0;
+  const own = kept.get("wotd-name", "");
+  const rows = Array.from({ length: setup.rules.players.most }, (_, seat) =>
+    seatRow(seat, firstSeat(seat, players, setup.agents, own), setup),
+  );
+  let shown = rows;
 
   /** @param {number} count */
   function show(count) {
-    many = count;
-    while (rows.length < count) {
-      const own = kept.get("wotd-name", "");
-      const row = seatRow(rows.length, firstSeat(rows.length, players, setup.agents, own), setup);
-      rows.push(row);
-      row.offer(setup.agents);
-    }
-    list.replaceChildren(...rows.slice(0, count).map(({ element }) => element));
+    shown = rows.slice(0, count);
+    list.replaceChildren(...shown.map(({ element }) => element));
   }
 
   /** @param {Agent[]} agents */
@@ -146,7 +139,7 @@ function makeSeatRows(setup, players) {
     note.textContent = `${reasons.join("; ")}.`;
   }
 
-  const wanted = () => rows.slice(0, many).map((row) => row.wanted());
+  const wanted = () => shown.map((row) => row.wanted());
   return { element: h("div.seat-box", list, note), show, offer, wanted };
 }
 
@@ -154,13 +147,8 @@ function makeSeatRows(setup, players) {
 function seatRow(seat, first, setup) {
   const letter = LETTERS[seat];
   const kind = select({ "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit }, KINDS);
-  const name = h("input", {
-    "aria-label": `name of seat ${letter}`,
-    placeholder: "name",
-    maxlength: setup.name_length,
-    autocomplete: "off",
-    value: first.name,
-  });
+  const typed = { placeholder: "name", maxlength: setup.name_length, autocomplete: "off", value: first.name };
+  const name = h("input", { "aria-label": `name of seat ${letter}`, ...typed });
   const agent = h("select", { "aria-label": `agent of seat ${letter}` });
   const number = h("span.number", `Seat ${letter}`);
 
@@ -179,6 +167,7 @@ function seatRow(seat, first, setup) {
   /** @returns {WantedSeat} */
   const wanted = () => ({ kind: kind.value, name: name.value.trim(), agent: agent.value });
   fit();
+  offer(setup.agents);
   return { element: h("li", number, kind, name, agent), offer, wanted };
 }
 
