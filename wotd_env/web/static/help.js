@@ -34,12 +34,9 @@ export function makeHints(act) {
 
 /** @param {Help} help @param {(action: number) => void} act */
 function hintItems({ hints }, act) {
-  const items = hints.map(({ words, loss, action }) =>
-    h(
-      "li",
-      h("button.choice", { onclick: () => act(action) }, capital(words)),
-      h("span.loss", loss < 0.0005 ? "best" : `${percent(loss)} less`),
-    ),
-  );
+  const items = hints.map(({ words, loss, action }) => {
+    const button = h("button.choice", { onclick: () => act(action) }, capital(words));
+    return h("li", button, h("span.loss", loss < 0.0005 ? "best" : `${percent(loss)} less`));
+  });
   return h("ol", ...items);
 }

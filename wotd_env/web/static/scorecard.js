@@ -53,17 +53,10 @@ export function pointsList({ last }, names) {
 
 /** @param {Review} review @param {(step: number) => void} go */
 export function worstList({ steps, rules }, go) {
-  const items = worstOf(steps).map(({ step, number }) =>
-    h(
-      "li",
-      h(
-        "button",
-        { onclick: () => go(number) },
-        gradeMark(step.class),
-        h("span", `Turn ${step.turn + 1}: ${step.words}`),
-        h("span.loss", costOf(step.regret ?? 0, rules.players)),
-      ),
-    ),
-  );
+  const items = worstOf(steps).map(({ step, number }) => {
+    const words = h("span", `Turn ${step.turn + 1}: ${step.words}`);
+    const loss = h("span.loss", costOf(step.regret ?? 0, rules.players));
+    return h("li", h("button", { onclick: () => go(number) }, gradeMark(step.class), words, loss));
+  });
   return items.length ? h("ol.worst-list", ...items) : h("p.quiet", "None: no decision cost much.");
 }

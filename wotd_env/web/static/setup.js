@@ -189,11 +189,8 @@ function numberField({ least, most, default: usual }, name, label) {
 
 /** @param {Setup} setup @param {string} position */
 function rulesFields({ rules, pace }, position) {
-  const immunity = h(
-    "label.tick",
-    h("input", { type: "checkbox", name: "immunity" }),
-    "Animals on the path of their own color cannot be swapped",
-  );
+  const tick = h("input", { type: "checkbox", name: "immunity" });
+  const immunity = h("label.tick", tick, "Animals on the path of their own color cannot be swapped");
   const field = { name: "position", value: position, spellcheck: "false", autocomplete: "off" };
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
   const help = select(
