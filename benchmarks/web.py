@@ -54,7 +54,7 @@ def main() -> None:
         rows.append([what, f"{rate:,.0f}", f"{median:.0f} ms", f"{high:.0f} ms", f"{most:.0f} ms"])
         print(*rows[-1], sep=" | ", flush=True)
     if not arguments.keep:
-        PAGE.write_text(pages.renew(PAGE.read_text(), {"load": lambda: _table(rows, arguments.games)}))
+        PAGE.write_text(pages.renew(PAGE.read_text(), {"load": _table(rows, arguments.games)}))
 
 
 def _table(rows: list[list[str]], games: int) -> str:

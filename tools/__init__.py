@@ -1,1 +1,1 @@
-"""What keeps the project in order: checks and generated documents. Part of a checkout, never installed."""
+"""Checks and generators of documents. They are part of a checkout and not installed."""

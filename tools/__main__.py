@@ -5,7 +5,7 @@ from tools import commands, figures, pages, pictures, tables
 if __name__ == "__main__":
     commands.PAGE.write_text(commands.page())
     environment = figures.ROOT / "docs" / "environment.md"
-    environment.write_text(pages.renew(environment.read_text(), tables.TABLES))
+    environment.write_text(pages.renew(environment.read_text(), tables.all_tables()))
     for page in figures.PAGES:
         page.write_text(figures.renewed(page))
     for file, picture in (pictures.board() | pictures.cases()).items():

@@ -50,7 +50,7 @@ def _section(name: str, command: Any) -> str:
     rules = [parameter for parameter in command.params if _is_rule(parameter)]
     own += [
         rule for rule in rules if isinstance(rule.show_default, str)
-    ]  # their defaults depend on the command
+    ]  # the default depends on the command
     if own:
         parts.append(_options(own))
     if rules:
@@ -70,7 +70,7 @@ def _options(parameters: Iterable[Any]) -> str:
         option = parameter.param_type_name == "option"
         names = ", ".join(f"`{name}`" for name in parameter.opts) if option else f"`{parameter.name.upper()}`"
         rows.append((names, _cell(parameter.help), _default(parameter)))
-    return pages.table(("option", "what it does", "default"), rows)
+    return pages.table("option | effect | default", rows)
 
 
 def _default(parameter: Any) -> str:

@@ -1,9 +1,8 @@
-"""`make comparison`: train by several methods, grade them by perfect play, and write the result to docs/training.md.
+"""`make comparison`: train by several methods, grade them against perfect play, and write docs/training.md.
 
-Every point of a curve is graded by games against perfect play. The runs are in runs/comparison. After an
-interruption the same command continues, and finished runs are kept. Each run uses one core. Commands with different
---methods may run in parallel. A command with all methods writes the page; other commands print their table. Runs with
-other settings are refused. After a change of a learner, remove runs/comparison.
+The runs are in runs/comparison. The same command continues after an interruption and keeps finished runs. Each run
+uses one core; commands with different --methods may run in parallel. A command with all methods writes the page; other
+commands print their table. Runs with other settings are refused: remove runs/comparison after a change of a learner.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.figure import Figure
 from rich.console import Console
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -43,12 +43,9 @@ class Method(NamedTuple):
     """A method of training."""
 
     words: str
-    learner: str
-    """of `train.py`; its preset is quick"""
-    changes: dict[str, Any]
-    """settings that differ from the preset"""
-    masked: bool = True
-    """otherwise illegal actions can be chosen and lose the game"""
+    learner: str  # of `train.py`; its preset is quick
+    changes: dict[str, Any]  # settings that differ from the preset
+    masked: bool = True  # otherwise illegal actions can be chosen and lose the game
 
 
 GREEDY = {"past": 0.0, "greedy": 1.0}
@@ -69,22 +66,13 @@ class Scale(NamedTuple):
     """The amounts of training and grading."""
 
     seeds: int
-    games: int
-    """games that grade each point"""
-    changes: dict[str, dict[str, Any]]
-    """settings of the learners"""
+    games: int  # that grade each point
+    changes: dict[str, dict[str, Any]]  # settings of the learners
 
 
 # One thread each: several threads would spend processor time waiting for each other.
-FULL = Scale(
-    3,
-    1000,
-    {
-        "td": {"milestones": 30, "threads": 1},
-        "ppo": {"milestones": 30, "threads": 1},
-        "sb3": {"milestones": 15},
-    },
-)
+ONE_THREAD = {"milestones": 30, "threads": 1}
+FULL = Scale(3, 1000, {"td": ONE_THREAD, "ppo": ONE_THREAD, "sb3": {"milestones": 15}})
 TINY = {"games": 16, "batch_size": 32, "threads": 1}
 QUICK = Scale(
     2,
@@ -100,35 +88,22 @@ QUICK = Scale(
 class Point(NamedTuple):
     """A graded point of a curve."""
 
-    seconds: float
-    """processor time"""
-    share: float
-    """share of games won against perfect play, percent"""
-    error: float
-    """half the width of its 95 % interval"""
+    seconds: float  # of processor time
+    share: float  # of games won against perfect play, percent
+    error: float  # half the width of the 95 % interval
 
 
 def settings_of(method: Method, scale: Scale, spaces: int, seed: int, folder: Path) -> Any:
     """Return the settings of a run."""
     preset = importlib.import_module(LEARNERS[method.learner]).PRESETS["quick"]
-    changes = {**method.changes, **scale.changes[method.learner]}
+    changes = method.changes | scale.changes[method.learner]
     rules = Rules(spaces=spaces)
-    # The measurements of the learner are not used here, and would count as training time.
+    # The learner's own measurements are not used here, and would count as training time.
     return replace(preset, rules=rules, seed=seed, folder=folder, milestone_games=rules.players, **changes)
 
 
 class Curve:
-    """The points of a run, stored in a file.
-
-    Args:
-        file: the file.
-        table: the solution that grades.
-        games: games for each point.
-        settings: settings of the run.
-
-    Raises:
-        CheckpointError: if the file belongs to other settings.
-    """
+    """The points of a run, stored in a file. A file of other settings is a CheckpointError."""
 
     def __init__(self, file: Path, table: solver.Table, games: int, settings: Any) -> None:
         self.file, self.table, self.games = file, table, games
@@ -154,12 +129,7 @@ class Curve:
 
 
 def train_masked(method: Method, settings: Any, curve: Curve, console: Console) -> None:
-    """Begin or resume a run of `train.py`, and train to its end.
-
-    Raises:
-        CheckpointError: if the run was started with other settings.
-        Stopped: on Ctrl-C, after the current update.
-    """
+    """Start or resume a run of `train.py`, and finish it; Ctrl-C raises Stopped after the current update."""
 
     def progress(run: Any) -> None:
         if run.milestone >= len(curve.points):
@@ -171,7 +141,7 @@ def train_masked(method: Method, settings: Any, curve: Curve, console: Console) 
 
 
 class _Graded(BaseCallback):
-    """Adds points to a curve, evenly spread over the training. Their seconds do not contain the earlier grading."""
+    """Adds points to a curve, evenly spread over the training. Their seconds exclude the earlier grading."""
 
     def __init__(self, curve: Curve, settings: sb3.Settings, total: int) -> None:
         super().__init__()
@@ -192,7 +162,7 @@ class _Graded(BaseCallback):
 
 
 def train_unmasked(settings: sb3.Settings, curve: Curve) -> None:
-    """Train the network of sb3 from the start in the vector environment, where an illegal action loses."""
+    """Train the network of sb3 from the start, in the vector environment, where an illegal action loses."""
     curve.points = []
     total = settings.updates * settings.games * settings.steps
     envs = SB3VecEnv(settings.games, opponents="greedy", spaces=settings.rules.spaces)
@@ -210,16 +180,10 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
         shares = [end.share for end in ends]
         minutes = sum(end.seconds for end in ends) / len(ends) / 60
         rows.append(
-            (
-                METHODS[name].words,
-                len(runs),
-                f"{minutes:.1f}",
-                f"{sum(shares) / len(shares):.2f} %",
-                f"{min(shares):.2f} to {max(shares):.2f} %",
-                f"±{max(end.error for end in ends):.2f}",
-            )
+            f"{METHODS[name].words} | {len(runs)} | {minutes:.1f} | {sum(shares) / len(shares):.2f} % "
+            f"| {min(shares):.2f} to {max(shares):.2f} % | ±{max(end.error for end in ends):.2f}"
         )
-    head = ("trained by", "seeds", "minutes", "share", "least and largest", "of one seed")
+    head = "trained by | seeds | minutes | share | least and largest | of one seed"
     return "\n\n".join(
         (
             f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
@@ -233,16 +197,9 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
 
 def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
     """Draw the curves, a line for each run."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     figure = Figure((8, 5.5), layout="constrained")
-    axes = figure.add_subplot(
-        xscale="log",
-        xlabel="seconds of processor time",
-        ylabel="share against perfect play, %",
-        ylim=(-2, 51),
-    )
+    axes = figure.add_subplot(xscale="log", ylim=(-2, 51))
+    axes.set(xlabel="seconds of processor time", ylabel="share against perfect play, %")
     for color, (name, runs) in enumerate(curves.items()):
         for i, points in enumerate(runs):
             seconds, shares, _ = zip(*points[1:], strict=True)  # the first point is the untrained network
@@ -251,27 +208,15 @@ def draw(curves: dict[str, list[list[Point]]], file: Path) -> None:
     axes.axhline(50, color="grey", linewidth=0.8, linestyle=":")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
-    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
-        figure.savefig(file, metadata={"Date": None})
+    files.save_figure(figure, file)
 
 
 def compare(
-    names: Sequence[str],
-    scale: Scale,
-    spaces: int,
-    folder: Path,
-    console: Console,
+    names: Sequence[str], scale: Scale, spaces: int, folder: Path, console: Console
 ) -> dict[str, list[list[Point]]]:
-    """Train by all methods and seeds that are not finished; return the curves.
-
-    Raises:
-        Stopped, KeyboardInterrupt: if it is interrupted.
-        FileNotFoundError, TableError: if the table of the board is missing or damaged; the message says what to do.
-        CheckpointError: if a run has other settings.
-    """
+    """Train by all methods and seeds that are not finished; return the curves."""
     table = Oracle().table(Game(Rules(spaces=spaces)))
     folder.mkdir(parents=True, exist_ok=True)
-
     curves: dict[str, list[list[Point]]] = {}
     for seed in range(scale.seeds):
         for name in names:
@@ -293,22 +238,12 @@ def compare(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 2 for a missing table, 130 if interrupted."""
     parser = argparse.ArgumentParser(prog="python -m tools.comparison", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="take seconds instead of hours; the result means nothing"
-    )
-    parser.add_argument(
-        "--spaces", type=int, default=Rules.spaces, help=f"the board (default {Rules.spaces})"
-    )
-    parser.add_argument("--seeds", type=int, help=f"runs of each method (default {FULL.seeds})")
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        choices=METHODS,
-        default=list(METHODS),
-        metavar="NAME",
-        help=f"default {' '.join(METHODS)}",
-    )
-    parser.add_argument("--into", type=Path, help="read and write all files in this folder")
+    add, every = parser.add_argument, list(METHODS)
+    add("--quick", action="store_true", help="take seconds instead of hours; the results mean nothing")
+    add("--spaces", type=int, default=Rules.spaces, help=f"the board (default {Rules.spaces})")
+    add("--seeds", type=int, help=f"runs of each method (default {FULL.seeds})")
+    add("--methods", nargs="+", choices=every, default=every, metavar="NAME", help=f"of {' '.join(every)}")
+    add("--into", type=Path, help="read and write all files in this folder")
     options = parser.parse_args(arguments)
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {options.seeds}")
@@ -326,15 +261,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Stopped, KeyboardInterrupt):
         print("Interrupted; continue with the same command.", file=sys.stderr)
         return 130
-    whole = set(options.methods) == set(METHODS) and not options.quick and options.spaces == Rules.spaces
+    whole = set(options.methods) == set(every) and not options.quick and options.spaces == Rules.spaces
     if not whole and not options.into:
         print(section(curves, scale, options.spaces))
         return 0
     page = docs / PAGE
     draw(curves, docs / PICTURE)
-    page.write_text(
-        pages.renew(page.read_text(), {"comparison": lambda: section(curves, scale, options.spaces)})
-    )
+    page.write_text(pages.renew(page.read_text(), {"comparison": section(curves, scale, options.spaces)}))
     print(f"wrote {page}")
     return 0
 

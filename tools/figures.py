@@ -27,9 +27,8 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 @functools.cache
-def _measured() -> dict[str, Any]:
-    measured: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results.json").read_text())
-    return measured
+def _measured() -> Any:
+    return json.loads((ROOT / "benchmarks" / "results.json").read_text())
 
 
 def _rate(case: str) -> float:
@@ -63,11 +62,7 @@ FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "ladder"
 
 
 def figure(name: str) -> str:
-    """Return the value of a figure.
-
-    Raises:
-        KeyError: for an unknown figure, case or policy.
-    """
+    """Return the value of a figure; raise KeyError for an unknown figure, case or policy."""
     kind, *arguments = name.split()
     return FIGURES[kind](*arguments)
 
@@ -101,7 +96,7 @@ def figures() -> str:
             f"(value {value}) ([solution](docs/solution.md))",
         ),
     ]
-    return pages.table(("", "figure", "how it was measured"), rows)
+    return pages.table(" | figure | how it was measured", rows)
 
 
 def _solved() -> list[str]:
@@ -115,7 +110,7 @@ def _solved() -> list[str]:
 def renewed(page: Path) -> str:
     """Return the text of a page with current figures."""
     folder = page.parent.relative_to(ROOT).as_posix()
-    text = pages.renew(page.read_text(), {"figures": lambda: figures().replace(f"]({folder}/", "](")})
+    text = pages.renew(page.read_text(), {"figures": figures().replace(f"]({folder}/", "](")})
     return re.sub(
         r"(<!-- figure: ([^>]*?) -->).*?(<!-- end -->)",
         lambda found: f"{found[1]}{figure(found[2])}{found[3]}",

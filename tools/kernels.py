@@ -1,8 +1,8 @@
 """`make check`: no kernel allocates records.
 
 In compiled code a view of a row, `games[0]`, does not keep its array alive. The array is freed after its last use by
-name, and the view then reads whatever is put in the same place. So kernels allocate arrays of plain numbers alone, and
-are given the records to work in (`wotd_env.core.state.scratch`).
+name, and the view then reads other data. So kernels allocate only arrays of plain numbers, and get their records as
+arguments (`wotd_env.core.state.scratch`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 DECORATORS = {"kernel", "inlined"}
-ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # numpy function -> place of its argument dtype
-NUMBERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
+ALLOWED = {
+    "empty": 1,
+    "zeros": 1,
+    "ones": 1,
+    "full": 2,
+}  # function of numpy -> position of its argument dtype
+NUMBERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)} | {
     "float32",
     "float64",
     "bool_",
 }
-FORBIDDEN = {  # they allocate an array of whatever they are given
+FORBIDDEN = {  # they allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",
     "tile", "compress", "delete", "unique", "flip", "column_stack", "concatenate", "stack", "hstack", "vstack",
     "append", "roll", "sort", "take", "where", "flatten", "astype",
@@ -33,7 +38,7 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef) and any(map(_compiles, function.decorator_list)):
             for call in ast.walk(function):
-                if isinstance(call, ast.Call) and not _is_fine(call):
+                if isinstance(call, ast.Call) and _may_allocate(call):
                     yield call.lineno, ast.unparse(call)
 
 
@@ -42,13 +47,13 @@ def _compiles(decorator: ast.expr) -> bool:
     return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) in DECORATORS
 
 
-def _is_fine(call: ast.Call) -> bool:
+def _may_allocate(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if name in ALLOWED:
-        place = ALLOWED[name]
-        given = [word.value for word in call.keywords if word.arg == "dtype"] + call.args[place : place + 1]
-        return all(isinstance(dtype, ast.Attribute) and dtype.attr in NUMBERS for dtype in given)
-    return name not in FORBIDDEN
+    if name not in ALLOWED:
+        return name in FORBIDDEN
+    at = ALLOWED[name]
+    given = [word.value for word in call.keywords if word.arg == "dtype"] + call.args[at : at + 1]
+    return not all(isinstance(dtype, ast.Attribute) and dtype.attr in NUMBERS for dtype in given)
 
 
 def main() -> int:

@@ -29,10 +29,7 @@ STORE = ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 LEARNED = ("td", "ppo")
 """Policies that play only if the package has a model for the rules."""
-KINDS = {
-    "basic game": Rules(),
-    "powers": Rules(powers="own", colors="random"),
-}
+KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
 GAMES = 12_800
 """Games of a matchup; the error of win shares is then half a point."""
 
@@ -62,14 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--games", type=int, default=GAMES, help=f"games of each matchup (default {GAMES})")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
-    parser.add_argument("--policies", nargs="+", default=list(POLICIES), help=f"default {' '.join(POLICIES)}")
-    parser.add_argument("--players", nargs="+", type=int, default=[2, 3, 4, 5], help="default 2 3 4 5")
-    parser.add_argument(
-        "--workers", type=int, default=os.cpu_count(), help="number of processes (default: one per core)"
-    )
-    parser.add_argument("--into", type=Path, help="write everything to this folder instead (a trial)")
+    add = parser.add_argument
+    add("--games", type=int, default=GAMES, help=f"games of each matchup (default {GAMES})")
+    add("--seed", type=int, default=SEED, help=f"default {SEED}")
+    add("--policies", nargs="+", default=list(POLICIES), help=f"default {' '.join(POLICIES)}")
+    add("--players", nargs="+", type=int, default=[2, 3, 4, 5], help="default 2 3 4 5")
+    add("--workers", type=int, default=os.cpu_count(), help="number of processes (default: one per core)")
+    add("--into", type=Path, help="write all files to this folder instead (a trial)")
     options = parser.parse_args(arguments)
     try:
         for players in options.players:

@@ -32,11 +32,8 @@ from wotd_env.policy import check_made_for
 ROOT = Path(__file__).parent.parent
 PAGE, PICTURE = "models.md", "models.svg"
 
-OWN = {
-    *("preset", "seed", "rules", "folder", "resume"),
-    "final_games",  # it changes no network
-}
-"""Settings that `command` omits or handles separately."""
+OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}
+"""Settings that `command` handles separately, or omits because they change no network."""
 
 HEAD = """# Bundled models
 
@@ -80,13 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def put(run: Path, box: Path) -> Path:
-    """Put the network of a finished run into a folder, with its card; return its file.
-
-    Raises:
-        ValueError: if the run is not finished, is not of PPO or TD(lambda), or has other rules than the
-            model for its players and powers.
-        OSError: if it cannot be read.
-    """
+    """Put the network of a finished run into a folder, with its card; return its file."""
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
@@ -107,13 +98,10 @@ def put(run: Path, box: Path) -> Path:
         "result": json.loads((run / RESULT).read_text()),
         "versions": config["versions"],
     }
-    file = box / models.name_of(policy, rules)
+    file = box / f"{models.name_of(policy, rules)}.{'npz' if policy == 'td' else 'onnx'}"
     if policy == "td":
-        file = file.with_suffix(".npz")
-        value = learned.load(run / "value.npz")
-        files.write(file, learned.save(value, np.float16))
+        files.write(file, learned.save(learned.load(run / "value.npz"), np.float16))
     else:
-        file = file.with_suffix(".onnx")
         files.write(file, to_onnx(load_network(run)))
     files.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     return file
@@ -140,13 +128,12 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
     for card in cards:
         rules = Rules.from_dict(card["rules"])
         file = next(box.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
-        shares = (
-            in_percent(card["result"][name]["wins"], card["result"][name]["games"]) for name in opponents
-        )
+        counts = [card["result"][name] for name in opponents]
+        shares = (in_percent(each["wins"], each["games"]) for each in counts)
         size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
-        minutes = f"{card['curve'][-1][1] / 60:.0f} min"
+        time = f"{card['curve'][-1][1] / 60:.0f} min"
         rows.append(
-            (card["policy"], rules.players, rules.powers, size, minutes, *shares, f"`{card['command']}`")
+            (card["policy"], rules.players, rules.powers, size, time, *shares, f"`{card['command']}`")
         )
     against = (f"against `{name}`, %" for name in opponents)
     head = ("policy", "players", "powers", "file", "time", *against, "command")

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 __all__ = ["renew", "table"]
 
+Cells = str | Iterable[object]
+"""The cells of a line: a sequence, or text with `|` between the cells."""
 
-def table(head: Iterable[object], rows: Iterable[Iterable[object]], right: Iterable[int] = ()) -> str:
+
+def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
     """Return a Markdown table.
 
     Args:
         head: the headings of the columns.
-        rows: the cells of each row.
+        rows: the rows.
         right: the right-aligned columns, from 0.
     """
-    lines = [list(head), *map(list, rows)]
+    first, *others = (
+        cells if isinstance(cells, str) else " | ".join(map(str, cells)) for cells in (head, *rows)
+    )
     numbers = set(right)
-    lines.insert(1, ["---:" if column in numbers else "---" for column in range(len(lines[0]))])
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    rule = ("---:" if column in numbers else "---" for column in range(first.count("|") + 1))
+    return "\n".join(f"| {line} |" for line in (first, " | ".join(rule), *others))
 
 
-def renew(page: str, tables: Mapping[str, Callable[[], str]]) -> str:
-    """Return the text of a page with the named tables replaced by the results of their functions."""
+def renew(page: str, tables: Mapping[str, str]) -> str:
+    """Return the text of a page with new content of the named tables."""
 
     def renewed(block: re.Match[str]) -> str:
         begin, name, old, end = block.groups()
-        return f"{begin}{tables[name]()}{end}" if name in tables else f"{begin}{old}{end}"
+        return f"{begin}{tables.get(name, old)}{end}"
 
     pattern = r"(<!-- table: (\w+) -->\n+)(.*?)(\n+<!-- end -->)"
     return re.sub(pattern, renewed, page, flags=re.DOTALL)

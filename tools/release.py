@@ -1,7 +1,7 @@
-"""Build sdist and wheel, hold what they contain against the checkout, and try every extra (`make release-check`).
+"""Build sdist and wheel, compare their files with the checkout, and test every extra (`make release-check`).
 
-Each extra is installed alone, with the wheel, into a new environment, and does there what it is for. Names of extras as
-arguments try these alone; "bare" is the package without any.
+Each extra is installed with the wheel into a new environment and runs a short program. The arguments select extras;
+"bare" is the package without extras.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
@@ -51,7 +50,7 @@ SMOKE = {
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",
 }
-"""What to run for an extra; one without an entry is installed, and plays as the package alone does."""
+"""The program that tests an extra; PLAY tests extras without an entry."""
 
 NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 
@@ -69,14 +68,12 @@ def main() -> None:
         for extra in options.extras or known:
             print(f"{extra}: ", end="", flush=True)
             try_extra(wheel, extra, Path(folder) / extra, options.python)
-            print("runs")
+            print("passed")
 
 
 def build(folder: Path) -> Path:
-    """Build both packages into a folder, check what they contain, and return the wheel."""
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", folder, ROOT], check=True, stdout=subprocess.PIPE
-    )
+    """Build both packages into a folder, check their files, and return the wheel."""
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     tracked = set(subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines())
     with zipfile.ZipFile(wheel) as archive:
@@ -85,35 +82,35 @@ def build(folder: Path) -> Path:
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()} - {"PKG-INFO"}
     compare(sdist.name, inside, {name for name in tracked if not name.startswith(".ci/")})
-    print(f"{wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB) and {sdist.name} contain what they should")
+    print(f"{wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB) and {sdist.name} contain the expected files")
     return wheel
 
 
 def compare(name: str, inside: set[str], wanted: set[str]) -> None:
-    """End the program if a package does not contain exactly the files that it should."""
+    """End the program if a package does not contain exactly the wanted files."""
     if inside != wanted:
         sys.exit(
             f"{name} lacks {sorted(wanted - inside)}, and should not have {sorted(inside - wanted)}; see [tool.hatch] "
-            "in pyproject.toml, and commit what is new"
+            "in pyproject.toml, and commit new files"
         )
 
 
 def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
-    """Install the wheel with one extra into a new environment, and run it."""
-    if python == sys.executable:
-        venv.create(folder, with_pip=True)
-    else:
-        subprocess.run([python, "-m", "venv", folder], check=True)
+    """Install the wheel with one extra into a new environment, and run its program."""
+    run(python, "-m", "venv", folder)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
-    # RLlib pins older releases itself.
+    # RLlib pins older releases.
     pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "constraints.txt")]
-    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *pins, package], check=True)
-    subprocess.run([interpreter, "-m", "pip", "check"], check=True, stdout=subprocess.PIPE)
-    # -I: nothing of the checkout is found by accident.
-    subprocess.run(
-        [interpreter, "-I", "-c", SMOKE.get(extra, PLAY)], check=True, cwd=folder, stdout=subprocess.PIPE
-    )
+    run(interpreter, "-m", "pip", "install", "--quiet", *pins, package)
+    run(interpreter, "-m", "pip", "check")
+    # -I hides the files of the checkout.
+    run(interpreter, "-I", "-c", SMOKE.get(extra, PLAY), cwd=folder)
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> None:
+    """Run a command without showing its output; raise an error if it fails."""
+    subprocess.run(command, check=True, cwd=cwd, stdout=subprocess.PIPE)
 
 
 def extras() -> list[str]:

@@ -1,7 +1,5 @@
 """The tables of docs/environment.md that follow from the code (`make docs-tables`)."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from tools import pages
@@ -36,7 +34,7 @@ def state() -> str:
         field = STATE[name]
         if not name.startswith("_"):
             rows.append((f"`{name}`", f"{field.base} {field.shape or ''}".strip(), meaning[name]))
-    return pages.table(("field", "type", "meaning"), rows)
+    return pages.table("field | type | meaning", rows)
 
 
 MEANING = {
@@ -87,8 +85,11 @@ MEANINGS = {
 }
 """Meaning of the parts of each encoding."""
 
-ONE_HOT = {"pieces", "dice", "rolls_left", "phase", "player", "colors"}
-"""Parts of the encoding of the same name of which one value on the last axis is 1."""
+ONE_HOT = {
+    "one_hot": ("pieces", "dice", "rolls_left", "phase", "player", "colors"),
+    "features": ("phase", "player"),
+}
+"""Parts of which one value on the last axis is 1, by encoding."""
 
 
 def parts(encoding: str) -> str:
@@ -98,10 +99,7 @@ def parts(encoding: str) -> str:
     layouts = [observation.layout(of_n, encoding) for of_n in rules]
     rows: list[tuple[object, ...]] = []
     for name in layouts[0]:
-        indices = [
-            f"{at.start}..{at.stop - 1}".removesuffix(f"..{at.start}")
-            for at in (of_n[name] for of_n in layouts)
-        ]
+        indices = (_indices(of_n[name]) for of_n in layouts)
         rows.append((f"`{name}`", *indices, _form(rules[0], encoding, name) + MEANINGS[encoding][name]))
     sizes = [list(of_n.values())[-1].stop for of_n in layouts]
     rows.append(("*size*", *sizes, ""))
@@ -119,9 +117,7 @@ def _form(rules: Rules, encoding: str, name: str) -> str:
     axes = [axis for axis in part.axes if axis != "number"]
     words = [f"[{', '.join(axes)}]"] if axes else []
     highest = int(part.highest.max())
-    if (encoding == "one_hot" and name in ONE_HOT) or (
-        encoding == "features" and name in ("phase", "player")
-    ):
+    if name in ONE_HOT.get(encoding, ()):
         words.append("one-hot")
     elif encoding != "tokens" and highest > 1 and name != "phase":
         words.append(f"0..S+{NUMBERED}" if highest == rules.spaces + NUMBERED else f"0..{highest}")
@@ -148,7 +144,7 @@ def action() -> str:
     for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
         rows.append((number, phase.name, describe_action(number)))
-    return pages.table(("number", "phase", "action"), rows)
+    return pages.table("number | phase | action", rows)
 
 
 def swap() -> str:
@@ -160,7 +156,7 @@ def swap() -> str:
         seats = enumerate(actions.PAIRS[n, :pairs], Action.FIRST_SWAP)
         swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
         rows.append((n, actions.num_actions(n), ", ".join(swaps)))
-    return pages.table(("players", "actions", "swaps on path e, by seats"), rows)
+    return pages.table("players | actions | swaps on path e, by seats", rows)
 
 
 def reward() -> str:
@@ -170,7 +166,7 @@ def reward() -> str:
         game = Game(Rules(players=n))
         states = game.reset(
             n - 1, seed=0
-        )  # R10: the seat that ends the game ties with nobody, so at most n - 1 win
+        )  # at most n - 1 seats win: the one that ends the game ties with nobody
         states["phase"] = Phase.OVER
         states["pieces"][:, n - 1] = game.rules.spaces + 1  # five numbered pieces, five points
         for winners, state in enumerate(states, 1):
@@ -178,20 +174,13 @@ def reward() -> str:
                 state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
         rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
         rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, n - 1]:.4g}"))
-    return pages.table(
-        ("players", "the winner", *(f"each of {w}" for w in PLAYERS[:-1]), "every other seat"), rows
-    )
+    return pages.table("players | the winner | each of 2 | each of 3 | each of 4 | every other seat", rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "state": state,
-    "observation": partial(parts, "one_hot"),
-    "compact": partial(parts, "compact"),
-    "tokens": partial(parts, "tokens"),
-    "token": token,
-    "features": partial(parts, "features"),
-    "action": action,
-    "swap": swap,
-    "reward": reward,
-}
-"""The tables of docs/environment.md by name."""
+def all_tables() -> dict[str, str]:
+    """Return the tables of docs/environment.md by name."""
+    encodings = {"observation": "one_hot", "compact": "compact", "tokens": "tokens", "features": "features"}
+    tables = {name: parts(encoding) for name, encoding in encodings.items()}
+    for make in (state, token, action, swap, reward):
+        tables[make.__name__] = make()
+    return tables

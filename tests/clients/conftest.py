@@ -59,4 +59,4 @@ def with_rows(page: str, rows: list[tuple[str, str, str, int]]) -> str:
     older = [line.strip("| ").split(" | ") for line in page[begin : page.index("<!-- end -->")].splitlines()]
     kept = [tuple(cells) for cells in older[4:] if len(cells) == len(HEAD) and cells[0] not in ran]
     every = sorted([*kept, *rows], key=lambda row: str(row[0]).lower())
-    return pages.renew(page, {"clients": lambda: pages.table(HEAD, every, right=[3])})
+    return pages.renew(page, {"clients": pages.table(HEAD, every, right=[3])})
