@@ -15,8 +15,6 @@ from wotd_env.policies.td import Td
 from wotd_env.solver import Table, TableError, cache_file, load
 from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
-__all__ = ["Advisor"]
-
 
 class Advisor:
     """The equities of decisions for the seat to act, from the best available source for the rules.

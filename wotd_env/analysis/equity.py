@@ -15,20 +15,6 @@ from wotd_env.planning.planner import plan
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
-__all__ = [
-    "BLUNDER",
-    "ERROR",
-    "GRADED_KINDS",
-    "KINDS",
-    "Analysis",
-    "analyze",
-    "classify",
-    "define_errors",
-    "kinds",
-    "regret",
-    "regret_of",
-]
-
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """Kinds of decisions. `"swap"` is a move where calling the dragon is possible; `"tiger hold"` is the hold after the
 second re-roll, in which the tiger may be used."""

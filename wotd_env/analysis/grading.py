@@ -23,8 +23,6 @@ from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
-__all__ = ["STAGES", "WORST", "Blunder", "Grade", "Grades", "grade"]
-
 STAGES = 10
 """Number of stages of a game, by the progress of both players."""
 WORST = 20

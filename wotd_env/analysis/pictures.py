@@ -11,8 +11,6 @@ from wotd_env.analysis.grading import STAGES, Grades
 from wotd_env.extras import needed_for
 from wotd_env.files import save_figure
 
-__all__ = ["picture"]
-
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
     """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give equal files.

@@ -15,8 +15,6 @@ from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
 from wotd_env.notation import RecordedGame
 
-__all__ = ["Note", "Review", "SeatReview", "review"]
-
 
 class Note(NamedTuple):
     """A decision of a recorded game with its grade."""

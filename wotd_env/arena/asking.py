@@ -16,8 +16,6 @@ from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_plays
 
-__all__ = ["FORFEITED", "Asker", "Blamed", "BrokenPolicyError", "Failure", "own_traceback"]
-
 FORFEITED = -1
 """Action of a game that is forfeited or over."""
 

@@ -19,8 +19,6 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
 from wotd_env.policy import Policy, play_out
 
-__all__ = ["Forfeit", "GameResults", "PlayedBlock", "play_block", "replay", "results_dtype"]
-
 
 class Forfeit(NamedTuple):
     """A game that a policy forfeited, with the arguments of `replay`."""

@@ -20,8 +20,6 @@ with needed_for("a tournament", "arena"):
     if find_spec("choix") is None:
         raise ModuleNotFoundError("No module named 'choix'", name="choix")
 
-__all__ = ["Estimate", "Floats", "Mean", "adjusted_mean", "fit_ratings", "mean_of", "pool"]
-
 ELO = 400 / math.log(10)
 """Rating points for a factor e in the odds of finishing ahead."""
 

@@ -27,8 +27,6 @@ from wotd_env.policies import POLICIES, Policy, full_name, make_policy
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
 
-__all__ = ["digests", "policy_digest"]
-
 _log = logging.getLogger("wotd_env")
 
 

@@ -19,8 +19,6 @@ from wotd_env.core.state import States
 from wotd_env.policies import make_policy
 from wotd_env.policy import HasEquity
 
-__all__ = ["Equity", "luck", "make_equity"]
-
 Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 

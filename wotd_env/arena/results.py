@@ -18,8 +18,6 @@ from wotd_env.arena.blocks import Forfeit, GameResults
 from wotd_env.arena.estimates import Estimate, Floats, Mean, adjusted_mean, fit_ratings, mean_of, pool
 from wotd_env.arena.tournament import Matchup, Tournament
 
-__all__ = ["Results", "Row", "share_error", "span"]
-
 
 @dataclass(frozen=True)
 class Row:

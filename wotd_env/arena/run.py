@@ -20,8 +20,6 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.policies import check_policy
 from wotd_env.policy import Policy, check_plays
 
-__all__ = ["run"]
-
 _log = logging.getLogger("wotd_env")
 
 

@@ -17,8 +17,6 @@ from wotd_env.files import save_figure
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["FORMATS", "Shown", "as_text", "draw", "tables", "write"]
-
 
 class Shown(NamedTuple):
     """A table of results as text."""

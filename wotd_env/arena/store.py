@@ -26,8 +26,6 @@ from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
 from wotd_env.core.compilation import source_digest
 
-__all__ = ["Store"]
-
 _APPLICATION = 0x776F7464  # "wotd", marks our files
 _VERSION = 2
 _SCHEMA = (

@@ -21,8 +21,6 @@ from wotd_env.arena.tournament import Block, Tournament
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
-__all__ = ["Here", "Pool", "Processes", "Worker", "make_policies"]
-
 _POLL = 0.05  # seconds between two checks of the current call of a worker
 _STARTING = -1  # the number of the call until the process runs our code
 _DEATHS = 3  # number of deaths outside any policy, in one block, after which a worker is given up

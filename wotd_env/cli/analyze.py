@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing
-from wotd_env.cli.options import Quiet, Seed, Trust
+from wotd_env.cli.options import Quiet, Seed, Trust, given_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(
     context: typer.Context,
     what: Annotated[
-        list[str], typer.Argument(help="Policies to grade; or one recorded game (.txt), or one position.")
+        list[str], typer.Argument(help="Policies to grade, or one recorded game (.txt), or one position.")
     ],
     spaces: Annotated[
         int | None,
@@ -70,11 +70,9 @@ def command(
     if alone:
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")
-        for option in sorted(set(context.params) - {"what", "table", "quiet"}):
-            source = context.get_parameter_source(option)
-            if source and source.name == "COMMANDLINE":
-                kind = "recorded game" if what[0].endswith(".txt") else "position"
-                raise ValueError(f"--{option} is for grading policies, and {what[0]} is a {kind}")
+        for option in given_options(context, sorted(set(context.params) - {"what", "table", "quiet"})):
+            kind = "recorded game" if what[0].endswith(".txt") else "position"
+            raise ValueError(f"--{option} is for grading policies, and {what[0]} is a {kind}")
         lines = _game_lines if what[0].endswith(".txt") else _position_lines
         for line in lines(what[0], table):
             typer.echo(line)
@@ -154,11 +152,10 @@ def _position_lines(line: str, table: Path | None) -> Iterator[str]:
 def _grades(name: str, grades: Grades) -> Table:
     """Return the grades of a policy as a table."""
     played = f"{grades.games:,} games on {grades.spaces} plain spaces"
-    result = f"mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
+    title = f"{name}, {played}, mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
     headings = ("decisions", "regret", "regret per game", "errors", "blunders")
     numbers = (Column(heading, justify="right") for heading in headings)
-    table = Table("decision", *numbers, title=f"{name}, {played}, {result}", box=SIMPLE_HEAD)
-    table.title_justify = "left"
+    table = Table("decision", *numbers, title=title, title_justify="left", box=SIMPLE_HEAD)
     for grade in grades.kinds:
         table.add_row(
             grade.kind,

@@ -22,21 +22,6 @@ from wotd_env.cli.options import rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
-__all__ = [
-    "CHUNK",
-    "SEED",
-    "Chunk",
-    "aec",
-    "agent_loop",
-    "chooser",
-    "command",
-    "game",
-    "one_game",
-    "rate",
-    "single",
-    "vector",
-]
-
 Chunk = Callable[[], tuple[int, float]]
 """Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing."""
 

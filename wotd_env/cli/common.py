@@ -1,4 +1,4 @@
-"""Shared by the subcommands: exit codes, error messages, policies, checks before long work."""
+"""Exit codes, error messages, policies and checks before long work, for all subcommands."""
 
 from __future__ import annotations
 
@@ -21,25 +21,6 @@ from wotd_env import files
 if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
     from wotd_env.policy import Policy
-
-__all__ = [
-    "FAILED",
-    "FORFEITS",
-    "HOUR",
-    "INTERRUPTED",
-    "PERSON",
-    "PICTURES",
-    "WRONG_USE",
-    "check_range",
-    "check_writable",
-    "cores",
-    "explained",
-    "fail",
-    "is_person",
-    "ready_policies",
-    "replacing",
-    "say",
-]
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
@@ -77,7 +58,7 @@ def _wrapped(line: str, width: int) -> str:
 
 @contextmanager
 def explained(kept: str = "") -> Iterator[None]:
-    """Turn errors into a message and an exit code. `kept` is added to the message of an interruption."""
+    """Turn errors into a message and an exit code; an interruption also prints `kept`."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -95,50 +76,30 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Return policies by name.
-
-    Args:
-        names: names of the policies.
-        trust: see `wotd_env.make_policy`.
-        rules: the rules of the games; then unsuitable policies and a missing table of `oracle` are errors.
-
-    Raises:
-        ValueError: for any exception in a user's own module.
-    """
+    """Return policies by name; with rules, check that they play them. Exceptions in a user's module are ValueErrors."""
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
     from wotd_env.policy import check_plays
 
     made = {}
     for name in names:
+        failed = "cannot be made"
         try:
-            made[name] = make_policy(name, trust=trust)
+            made[name] = policy = make_policy(name, trust=trust)
+            if rules is not None:
+                failed = "cannot check its rules"
+                check_plays(policy, rules)
+                if isinstance(policy, Oracle):
+                    policy.table(Game(rules))
         except (ValueError, OSError, ImportError):
             raise
-        except Exception as error:
-            raise ValueError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from error
-    if rules is not None:
-        for name, policy in made.items():
-            try:
-                check_plays(policy, rules)
-            except ValueError:
-                raise
-            except Exception as error:
-                raise ValueError(
-                    f"policy {name!r} cannot check its rules: {type(error).__name__}: {error}"
-                ) from error
-            if isinstance(policy, Oracle):
-                policy.table(Game(rules))
+        except Exception as error:  # the user's class can raise anything
+            raise ValueError(f"policy {name!r} {failed}: {type(error).__name__}: {error}") from error
     return made
 
 
 def check_writable(file: Path, *endings: str) -> None:
-    """Check that a file can be written, without creating or changing anything.
-
-    Raises:
-        ValueError: if the name has none of the endings.
-        OSError: if the file cannot be written.
-    """
+    """Check that a file has one of the endings and can be written, without creating or changing anything."""
     if file.suffix not in endings:
         raise ValueError(f"the output file must end in {', '.join(endings)}, got {file}")
     try:
@@ -172,16 +133,12 @@ def replacing(file: Path) -> Iterator[Path]:
 
 
 def is_person(name: str) -> bool:
-    """Return whether a person plays the seat with this name."""
+    """Return whether this is the name of a person."""
     return name.partition(":")[0] == PERSON
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Check the range of an option.
-
-    Raises:
-        ValueError: if the value is out of range or NaN.
-    """
+    """Check that the value of an option is in a range and not NaN."""
     if not least <= value <= most:
         raise ValueError(f"{name} must be from {least} to {most}, got {value}")
 

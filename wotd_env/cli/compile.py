@@ -13,8 +13,6 @@ import numpy as np
 from wotd_env.cli.common import cores, explained
 from wotd_env.cli.progress import progress_bar
 
-__all__ = ["PARTS", "command", "compile_all"]
-
 
 def command() -> None:
     """Compile all kernels in advance, so that no first use waits.

@@ -26,23 +26,12 @@ from wotd_env.notation import RecordedGame
 from wotd_env.policy import Policy, ask
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
-__all__ = ["Match"]
-
 MOST = 10
 """Number of choices that `equity` shows, and of decisions per seat in the review."""
 
 
 class Match:
-    """A game in progress.
-
-    Args:
-        recorded: the game so far.
-        file: the file to save it to.
-        players: the policies by name.
-
-    Attributes:
-        kept: the message how to continue the game.
-    """
+    """A game in progress, saved to a file. `kept` is the message how to continue it; `players` are policies by name."""
 
     def __init__(self, recorded: RecordedGame, file: Path, players: Mapping[str, Policy]) -> None:
         self._game = Game(recorded.rules, skip_forced=False)
@@ -115,8 +104,6 @@ class Match:
         say(f"{self._names[seat]}, {dice}: {self._game.describe_action(state, action)}")
         return action
 
-    # ---------------------------------------------------------------------------------------------- a person
-
     def _ask(self, state: States) -> int | None:
         """Ask a person until the input is a choice; None if the person leaves."""
         decision = person.Decision(self._game, state)
@@ -188,8 +175,6 @@ class Match:
 
     def _show_dice(self, decision: person.Decision) -> None:
         typer.echo(person.dice_line(decision, self._color))
-
-    # ---------------------------------------------------------------------------------------------- the review
 
     def _review(self) -> None:
         """Show regret and luck of each seat, and the worst decisions of people."""

@@ -1,10 +1,10 @@
-"""Options that several subcommands share, mainly those of the rules."""
+"""The options of several subcommands, mainly those of the rules."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 from typing import Annotated, Any
 
@@ -12,14 +12,10 @@ import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
 
-__all__ = ["Delay", "Policies", "Position", "Quiet", "Seed", "Trust", "check_no_rules", "rules_options"]
-
 Seed = Annotated[int, typer.Option(help="Seed of all dice and of all random policies.")]
 Position = Annotated[
     str | None,
-    typer.Option(
-        help="Start from this position, a line that `wotd watch` prints below the board; it contains the rules."
-    ),
+    typer.Option(help="Start from this position, a line as `wotd watch` prints it; it contains the rules."),
 ]
 Policies = Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")]
 Delay = Annotated[float, typer.Option(help="Pause after each turn, in seconds.")]
@@ -38,10 +34,7 @@ _RULES: dict[str, tuple[Any, str]] = {
     "immunity": (bool, "Pieces on the path of their own color cannot be swapped."),
     "dead_pieces": (int, "Number of dead pieces, which block spaces; they have unused colors."),
     "colors": (str | None, "Colors of the seats, such as water,fire; or random."),
-    "start": (
-        str,
-        "Starting player: dragons (most dragons rolled), loser (of the previous game), or a seat.",
-    ),
+    "start": (str, "Starting player: dragons (most dragons rolled), loser (of the last game), or a seat."),
     "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
 """Type and help of the option for each field of `Rules`."""
@@ -82,17 +75,17 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
-    """Check that no option of the rules is combined with an option that implies the rules.
+    """Check that no option of the rules is combined with an option that implies the rules."""
+    for name in given_options(context, rules):
+        raise ValueError(
+            f"--{name.replace('_', '-')} cannot be combined with {option}, which contains the rules"
+        )
 
-    Raises:
-        ValueError: if one is.
-    """
-    for name in rules:
-        source = context.get_parameter_source(name)
-        if source and source.name == "COMMANDLINE":
-            raise ValueError(
-                f"--{name.replace('_', '-')} cannot be combined with {option}, which contains the rules"
-            )
+
+def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
+    """Return the names of the options that the command line contains."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:

@@ -23,8 +23,6 @@ from wotd_env.notation import action_text
 if TYPE_CHECKING:
     from wotd_env.analysis import Advisor
 
-__all__ = ["HELP", "Choice", "Decision", "dice_line", "equities", "hint", "numbered", "question"]
-
 HELP = """\
 Choose by the number of a choice, by its short word, or in words:
   3              the third choice of the list
@@ -59,16 +57,11 @@ class Choice(NamedTuple):
 
     action: int
     notation: str
-    words: str
-    """description with destinations"""
+    words: str  # description with destinations
 
 
 class Decision:
-    """A decision of a person, with the hold chosen so far.
-
-    Args:
-        game: the rules.
-        state: STATE (1,), at a decision.
+    """A decision of a person in a game, STATE (1,), with the hold chosen so far.
 
     Attributes:
         choices: the legal actions, ascending.
@@ -91,7 +84,7 @@ class Decision:
 
     @property
     def is_hold(self) -> bool:
-        """True if the decision is which dice to keep."""
+        """Whether the decision is about the dice to keep."""
         return bool(self.state["phase"][0] == Phase.KEEP)
 
     @property
@@ -100,11 +93,7 @@ class Decision:
         return self._holds[-1] if self._holds else None
 
     def undo(self) -> None:
-        """Undo the last change of the hold.
-
-        Raises:
-            ValueError: if there is nothing to undo.
-        """
+        """Undo the last change of the hold."""
         if not self._holds:
             raise ValueError("nothing to undo: rolls and moves are final")
         self._holds.pop()
@@ -135,8 +124,6 @@ class Decision:
             return self.choices[index].action
         return None
 
-    # ---------------------------------------------------------------------------------------------- moves
-
     def _by_words(self, text: str, line: str) -> int:
         """Return the only action whose description contains words that begin with the typed words."""
         typed = line.split()
@@ -151,8 +138,6 @@ class Decision:
         if found:
             raise ValueError(f"{_quoted(text)} is ambiguous; it fits {fitting}")
         raise ValueError(f"unknown choice {_quoted(text)}; legal are {fitting}")
-
-    # ---------------------------------------------------------------------------------------------- holds
 
     def _faces(self, places: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(self.dice[place] for place in places))
@@ -226,9 +211,6 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
-# --------------------------------------------------------------------------------------------------- output
-
-
 def question(decision: Decision) -> str:
     """Return the question that the decision asks."""
     state = decision.state[0]
@@ -267,9 +249,8 @@ def hint(decision: Decision, advisor: Advisor) -> list[str]:
     best, *others = ranked[:2]
     lines = [f"best: {best.words} ({best.notation})"]
     for other in others:
-        lines.append(
-            f"next: {other.words} ({other.notation}), {equity[best.action] - equity[other.action]:.3f} less"
-        )
+        less = equity[best.action] - equity[other.action]
+        lines.append(f"next: {other.words} ({other.notation}), {less:.3f} less")
     return [*lines, f"by {advisor.source}"]
 
 

@@ -94,7 +94,7 @@ def _new(
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file. Names in the file that could run code need `trust`."""
+    """Return the game in a file; names in it that can run code need `trust`."""
     from wotd_env import notation
     from wotd_env.core.position import SEATS
     from wotd_env.policies import POLICIES, full_name

@@ -11,8 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-__all__ = ["progress_bar"]
-
 
 @contextmanager
 def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:

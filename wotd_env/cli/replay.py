@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained, say
+from wotd_env.cli.common import HOUR, check_range, check_writable, explained
 from wotd_env.cli.options import Delay, Quiet
 from wotd_env.cli.progress import progress_bar
-from wotd_env.cli.watch import narrate
+from wotd_env.cli.watch import show_game
 
 
 @explained()
@@ -32,7 +31,7 @@ def command(
     Verification plays every game again and compares all states bit by bit.
     """
     from wotd_env import Game, notation
-    from wotd_env.rendering import replay_game, roll_off_text
+    from wotd_env.rendering import replay_game
     from wotd_env.rendering.replay import WRITERS
 
     check_range("delay", delay, 0, HOUR)
@@ -61,11 +60,6 @@ def command(
         replay_game(recorded).save(out)
     else:
         states = [recorded.states[i : i + 1] for i in range(len(recorded.states))]
-        actions = [*recorded.actions.tolist(), None]
-        rules = Game(recorded.rules, skip_forced=False)
-        if recorded.seed is not None:
-            for line in roll_off_text(rules.roll_off(recorded.seed)):
-                say(line)
-        for turn in narrate(rules, recorded.players, zip(states, actions, strict=True)):
-            say(turn)
-            time.sleep(delay)
+        steps = zip(states, [*recorded.actions.tolist(), None], strict=True)
+        game_rules = Game(recorded.rules, skip_forced=False)
+        show_game(game_rules, recorded.players, recorded.seed, steps, delay)

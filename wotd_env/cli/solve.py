@@ -48,7 +48,7 @@ def command(
     with explained("" if spaces is None else "Finished layers are saved; run the same command to continue."):
         if [spaces, verify, compact].count(None) != 2:
             raise ValueError(
-                "give one of --spaces (solve a board), --verify (check a table) and --compact (halve a table)"
+                "give one of --spaces (solve a board), --verify (check a table), --compact (halve one)"
             )
         if verify and out:
             raise ValueError("--verify writes nothing: leave out --out")
@@ -73,7 +73,5 @@ def command(
         if verify:
             typer.echo(f"largest Bellman error: {residual:.2g}")
             if residual >= _RESIDUAL:
-                fail(
-                    FAILED,
-                    f"the table is not a solution: its error must be below {_RESIDUAL:g}; solve the board again",
-                )
+                what = f"its error must be below {_RESIDUAL:g}; solve the board again"
+                fail(FAILED, f"the table is not a solution: {what}")

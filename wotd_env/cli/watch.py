@@ -38,7 +38,6 @@ def command(
     from wotd_env import Game, notation
     from wotd_env.arena.asking import Blamed
     from wotd_env.core.game import check_seed
-    from wotd_env.rendering import roll_off_text
 
     check_seed(seed)
     check_range("delay", delay, 0, HOUR)
@@ -64,20 +63,13 @@ def command(
     game.roll(state)
     names = policies * (seats // len(policies))
     steps: list[Step] = []
-    if position is None:
-        for line in roll_off_text(game.roll_off(seed)):
-            say(line)
+    given = None if position else seed
     try:
-        for turn in narrate(
-            game, names, _log(steps, _play(game, [made[name] for name in names], state, seed))
-        ):
-            say(turn)
-            time.sleep(delay)
+        show_game(game, names, given, _play(game, [made[name] for name in names], state, seed, steps), delay)
     finally:  # also record an interrupted game
         if record and steps:
             states, actions = zip(*steps, strict=True)
             decided = np.array(actions[:-1], np.int64)
-            given = None if position else seed
             played = notation.RecordedGame(game_rules, np.concatenate(states), decided, tuple(names), given)
             notation.write_game(record, played)
 
@@ -86,8 +78,10 @@ Step = tuple["States", int | None]
 """A position, STATE (1,), with the decision in it; None in the last position."""
 
 
-def _play(game: Game, players: Sequence[Policy], state: States, seed: int) -> Iterator[Step]:
-    """Play a game to the end, in place; yield its positions and decisions."""
+def _play(
+    game: Game, players: Sequence[Policy], state: States, seed: int, steps: list[Step]
+) -> Iterator[Step]:
+    """Play a game to the end, in place; yield its steps, and append them to a list."""
     from wotd_env.policy import ask, play_out
 
     rng = np.random.default_rng(seed)
@@ -96,25 +90,28 @@ def _play(game: Game, players: Sequence[Policy], state: States, seed: int) -> It
         return ask(players[seat], game, state, rng)
 
     for chosen in play_out(game, state, np.arange(game.rules.players)[None], choose):
-        yield state.copy(), int(chosen[0])
-    yield state.copy(), None
+        steps.append((state.copy(), int(chosen[0])))
+        yield steps[-1]
+    steps.append((state.copy(), None))
+    yield steps[-1]
 
 
-def _log(steps: list[Step], played: Iterator[Step]) -> Iterator[Step]:
-    """Yield steps, and append each one to a list before."""
-    for step in played:
-        steps.append(step)
-        yield step
+def show_game(
+    game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
+) -> None:
+    """Print a game in words, with a pause after each turn; a known seed shows the roll-off."""
+    from wotd_env.rendering import roll_off_text
+
+    if seed is not None:
+        for line in roll_off_text(game.roll_off(seed)):
+            say(line)
+    for turn in narrate(game, names, steps):
+        say(turn)
+        time.sleep(delay)
 
 
 def narrate(game: Game, names: Sequence[str], steps: Iterable[Step]) -> Iterator[str]:
-    """Yield a game in words, turn by turn.
-
-    Args:
-        game: the rules, with forced decisions.
-        names: names of the players, by seat.
-        steps: positions and decisions.
-    """
+    """Yield a game in words, turn by turn; the rules include forced decisions, and the names are by seat."""
     from wotd_env.core.position import SEATS
     from wotd_env.core.words import show_dice
     from wotd_env.notation import position

@@ -19,8 +19,6 @@ from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, final_rewards, rules_for, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-__all__ = ["env", "raw_env"]
-
 ILLEGAL_REWARD = -1.0
 """Reward of the agent that ends a game by an illegal action, as in PettingZoo's classic games."""
 

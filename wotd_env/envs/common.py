@@ -24,8 +24,6 @@ from wotd_env.core.state import States
 from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
 from wotd_env.rendering import Viewer
 
-__all__ = ["Format", "OneGame", "as_integer", "final_rewards", "rules_for", "take_action", "warn_of_illegal"]
-
 OBSERVATION_DTYPES = ("int8", "float32")
 MASK_DTYPES = ("int8", "bool")
 

@@ -30,8 +30,6 @@ from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-__all__ = ["WayOfTheDragonEnv"]
-
 # An int: a comparison with an enumeration takes a tenth of a step.
 _OVER = int(Phase.OVER)
 

@@ -18,8 +18,6 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import word
 
-__all__ = ["NOBODY", "RecordedGame", "outcome", "record_game", "same_but_stream", "write_game"]
-
 NOBODY = "?"
 """Name of an unknown player."""
 

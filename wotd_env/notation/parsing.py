@@ -18,8 +18,6 @@ from wotd_env.core.state import States
 from wotd_env.notation.games import NOBODY, RecordedGame, outcome, same_but_stream
 from wotd_env.notation.words import parse_action
 
-__all__ = ["MOST_TEXT", "parse_game", "read_game"]
-
 MOST_TEXT = 10_000_000
 """Limit of the characters or bytes of a game; the longest game has fewer."""
 

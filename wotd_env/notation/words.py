@@ -13,8 +13,6 @@ from wotd_env.core.position import FACES, SEATS, letters, wrong
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 
-__all__ = ["FIXED_WORDS", "action_text", "legal_words", "parse_action", "word"]
-
 FIXED_WORDS: dict[int, str] = {
     Action.STOP_ROLLING: "stop",
     Action.EQUILIBRIUM: "equilibrium",

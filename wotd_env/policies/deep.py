@@ -17,8 +17,6 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import Policy, check_plays
 
-__all__ = ["CLOSE", "Deep", "HasValue", "base_name"]
-
 CLOSE = 0.01
 """The second turn is planned if the plan of one turn gives two actions values that differ by less than this."""
 

@@ -14,8 +14,6 @@ from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.state import States
 from wotd_env.policy import seen_in
 
-__all__ = ["FunctionPolicy"]
-
 
 class FunctionPolicy:
     """Plays the actions that a function returns.

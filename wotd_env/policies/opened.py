@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["opened_by", "watch"]
-
 _opened: dict[str, set[str]] = defaultdict(set)  # module -> paths
 _current = threading.local()
 _install = threading.Lock()

@@ -14,8 +14,6 @@ from wotd_env.planning.planner import plan
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing
 
-__all__ = ["Oracle"]
-
 AT_ONCE = 1
 """Boards with at most this number of plain spaces are solved at first use, in seconds."""
 

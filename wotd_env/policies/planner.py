@@ -12,8 +12,6 @@ from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policy import RulesBound
 
-__all__ = ["Planner"]
-
 
 class Planner:
     """Plays the best action of the exact plan of its turn.

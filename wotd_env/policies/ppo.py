@@ -13,8 +13,6 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import Onnx
 
-__all__ = ["Ppo"]
-
 load_model = functools.cache(Onnx)  # at most one network for each bundled file
 
 

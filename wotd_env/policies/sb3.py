@@ -22,8 +22,6 @@ from wotd_env.policy import check_made_for, seen_in
 if TYPE_CHECKING:
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-__all__ = ["Trained", "load"]
-
 
 class Trained:
     """Plays the most likely action of a network of MaskablePPO, or with `sample` a random one.

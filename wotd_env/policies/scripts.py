@@ -9,8 +9,6 @@ from wotd_env.core.config import Config
 from wotd_env.core.state import Record, Records
 from wotd_env.policies import Script, greedy, random
 
-__all__ = ["choose"]
-
 
 # Compiled code has no table of functions, so each script has a branch here.
 @inlined

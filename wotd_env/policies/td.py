@@ -16,8 +16,6 @@ from wotd_env.planning import learned
 from wotd_env.planning.learned import LearnedValue
 from wotd_env.policies.planner import Planner
 
-__all__ = ["BundledValue", "Td"]
-
 load_model = functools.cache(learned.load)  # at most one network for each bundled file
 
 

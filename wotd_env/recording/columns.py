@@ -15,8 +15,6 @@ from wotd_env.extras import needed_for
 with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
 
-__all__ = ["FORMAT", "KEY", "Decisions", "as_decisions", "schema", "seating"]
-
 KEY = b"wotd_env"
 """Key of the metadata of a file: JSON."""
 

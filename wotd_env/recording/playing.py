@@ -17,8 +17,6 @@ from wotd_env.policy import Policy, ask, play_out
 from wotd_env.recording.columns import schema, seating
 from wotd_env.solver import Table
 
-__all__ = ["Recording", "final_rewards", "play_block"]
-
 
 class Recording(NamedTuple):
     """The games that are recorded."""

@@ -23,8 +23,6 @@ with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-__all__ = ["blocks", "game_of", "load", "verify"]
-
 
 def load(file: str | Path, filters: Any = None) -> Decisions:
     """Read decisions into arrays.

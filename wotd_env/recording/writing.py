@@ -31,8 +31,6 @@ with needed_for("a Parquet file of games", "arena"):
     from filelock import FileLock, Timeout
     from pyarrow import parquet
 
-__all__ = ["record"]
-
 BLOCK = 256
 """Games that are played side by side. It is fixed: the draws of a random policy depend on the batch."""
 
