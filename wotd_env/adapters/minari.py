@@ -41,14 +41,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Check, before games are recorded, that they can be written as a dataset.
-
-    Args:
-        dataset_id: name of a new dataset.
-        rules: the rules of the games.
-        policies: the policies that play.
-        policy: the learner of the dataset.
-        encoding: the encoding of the observations.
+    """Check, before games are recorded, that they can be written as a dataset, see `write`.
 
     Raises:
         ValueError: if they cannot be written.
@@ -86,14 +79,10 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about missing metadata, such as the author
+            every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                # A generator, because all episodes might not fit into memory.
-                (
-                    episode
-                    for part in itertools.chain([first], parts)
-                    for episode in episodes(part, policy, encoding)
-                ),
+                itertools.chain.from_iterable(every),  # a generator: all episodes may not fit into memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
@@ -141,10 +130,8 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
         )
 
 
-def _environment(
-    rules: Rules, policies: Sequence[str], policy: str, encoding: str
-) -> gymnasium.Env[Any, Any]:
-    """Return the environment of a dataset."""
+def _environment(rules: Rules, policies: Sequence[str], policy: str, encoding: str) -> Any:
+    """Return the Gymnasium environment of a dataset."""
     if policy not in policies:
         raise ValueError(f"policy must be one of {', '.join(policies)}, got {policy!r}")
     at = policies.index(policy)

@@ -83,23 +83,17 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]
-    """the outcomes, ascending, and their probabilities; shared, so never change them"""
-    numbers: frozenset[int]
-    """the outcomes"""
+    listed: list[
+        tuple[int, float]
+    ]  # outcomes, ascending, with their probabilities; shared, so never change them
+    numbers: frozenset[int]  # the outcomes
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
-    """The game with some rules, made by `pyspiel.load_game`.
-
-    Args:
-        params: the parameters that differ from their defaults.
+    """The game with some rules, made by `pyspiel.load_game`. An invalid parameter raises ValueError.
 
     Attributes:
         game: the rules as a `wotd_env.Game`.
-
-    Raises:
-        ValueError: for an invalid parameter.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -197,11 +191,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return final_rewards(self.game, self.record)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return the outcomes of this chance node and their probabilities.
-
-        Raises:
-            ValueError: if the state is not a chance node.
-        """
+        """Return the outcomes of this chance node and their probabilities; raise ValueError for other nodes."""
         return self._outcomes().listed.copy()
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -328,7 +318,7 @@ def _rolls(faces: bytes) -> Outcomes:
     first = int(dice.THROW_START[keep])
     size = int(dice.THROW_SIZE[keep])
     rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)
-    return _listed(dict(zip(rolls.tolist(), (throws / size).tolist(), strict=True)))
+    return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
 
 
 @functools.cache
@@ -348,17 +338,18 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
         for bits in layouts
         if 0 <= left - bits.bit_count() < len(beyond)
     }
-    every = sum(ways.values())
-    return _listed({bits: number / every for bits, number in ways.items()})
+    return _listed(ways)
 
 
 @functools.cache
 def _equally_likely(outcomes: int) -> Outcomes:
-    return _listed(dict.fromkeys(range(outcomes), 1 / outcomes))
+    return _listed(dict.fromkeys(range(outcomes), 1))
 
 
-def _listed(probabilities: dict[int, float]) -> Outcomes:
-    return Outcomes(list(probabilities.items()), frozenset(probabilities))
+def _listed(ways: dict[int, int]) -> Outcomes:
+    """Return outcomes with probabilities in proportion to their numbers of ways."""
+    every = sum(ways.values())
+    return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 
 
 @functools.lru_cache(1 << 14)
@@ -386,11 +377,8 @@ def _describe_draw(rules: Rules, draw: str, outcome: int) -> str:
     if draw == COLORS:
         colors = _colorings(rules.players)[outcome][: rules.players]
         return f"colors {', '.join(ELEMENTS[color] for color in colors)}"
-    return f"dead pieces on {draw}: {_spaces(outcome << 1)}"
-
-
-def _spaces(dead: int) -> str:
-    return ", ".join(str(space) for space in range(dead.bit_length()) if dead >> space & 1) or "none"
+    spaces = ", ".join(str(bit + 1) for bit in range(outcome.bit_length()) if outcome >> bit & 1)
+    return f"dead pieces on {draw}: {spaces or 'none'}"
 
 
 pyspiel.register_game(TYPE, WayOfTheDragonGame)

@@ -119,19 +119,11 @@ def _find(address: str) -> None:
     """Check that a cluster answers, by connecting to it in a separate process.
 
     Without an answer Ray retries forever, and nothing in the same process can stop it.
-
-    Raises:
-        ConnectionError: if there is no cluster at the address.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    command = [sys.executable, "-c", code, address]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", code, address],
-            capture_output=True,
-            text=True,
-            timeout=_CONNECT,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_CONNECT, check=False)
     except subprocess.TimeoutExpired:
         raise ConnectionError(f"no Ray cluster answers at {address} within {_CONNECT:g} s") from None
     if done.returncode:

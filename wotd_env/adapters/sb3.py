@@ -146,9 +146,6 @@ class Learner:
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""
-        policy = (
-            Random()
-            if self.model is None
-            else Trained(self.model.policy, sample=True, name="the learner", encoding=self._encoding)
-        )
-        return policy.act(game, state, rng)
+        if self.model is None:
+            return Random().act(game, state, rng)
+        return Trained(self.model.policy, True, "the learner", self._encoding).act(game, state, rng)

@@ -204,14 +204,7 @@ def _moves(history: list[NDArray[np.int16]], judged: NDArray[np.int64], i: int) 
 
 
 class _Tally:
-    """Sums by game and kind of decision.
-
-    Args:
-        game: the rules.
-        games: number of games.
-        seed: seed of game 0.
-        seats: number of graded seats in each game.
-    """
+    """Sums by game and kind of decision; `seed` is that of game 0, `seats` the graded seats in each game."""
 
     def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
         shape = (games, len(GRADED_KINDS))

@@ -25,12 +25,7 @@ class BrokenPolicyError(RuntimeError):
 
 
 class Blamed:
-    """A policy whose errors name it.
-
-    Args:
-        name: name of the policy.
-        policy: the policy.
-    """
+    """A policy whose errors name it."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self._name, self._policy = name, policy
@@ -40,12 +35,7 @@ class Blamed:
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the actions of the policy.
-
-        Raises:
-            BrokenPolicyError: if it raises, or does not return actions.
-            IllegalActionError: if it returns illegal actions.
-        """
+        """Return the actions of the policy; raise BrokenPolicyError or IllegalActionError if it fails."""
         before = state.copy()  # a policy may change its input
         failed = f"policy {self._name!r} failed"
         try:
@@ -66,32 +56,22 @@ class Failure(NamedTuple):
     """The reason why a policy forfeits a game."""
 
     reason: str
-    error: Exception | None = None
-    """The exception of the policy, if it raised."""
+    error: Exception | None = None  # the exception of the policy, if it raised
 
 
 class _FatalCallError(Exception):
-    """The next call is known not to return, so it must not be made."""
+    """The next call is known not to return."""
 
 
 @dataclass
 class Asker:
-    """Asks policies for actions and checks the answers.
-
-    Attributes:
-        game: the rules.
-        policies: the policies, known by index.
-        generators: a generator of random numbers for each policy.
-        fatal_calls: call -> why it is known not to return. Calls of `Policy.act` are numbered from 1.
-        on_call: called with the number of every call before it is made, and with 0 after it.
-        calls: number of calls so far.
-    """
+    """Asks policies for actions and checks the answers. Calls of `Policy.act` are numbered from 1."""
 
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]
-    on_call: Callable[[int], None]
+    fatal_calls: Mapping[int, str]  # call -> why it is known not to return
+    on_call: Callable[[int], None]  # called with the number of each call before it, and with 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
@@ -140,9 +120,11 @@ _CALLERS = (__file__, ask.__code__.co_filename)
 
 def own_traceback(error: Exception | None) -> str:
     """Return the traceback of an error below the call of the policy; empty if the policy did not raise it."""
-    frame = error.__traceback__ if error else None
+    if error is None:
+        return ""
+    frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename in _CALLERS:
         frame = frame.tb_next
-    if error is None or frame is None:
+    if frame is None:
         return ""
     return "\n\n" + "".join(traceback.format_exception(error.with_traceback(frame))).rstrip()

@@ -49,8 +49,7 @@ GameResults = NDArray[np.void]
 class PlayedBlock(NamedTuple):
     """The results of a block."""
 
-    games: GameResults
-    """(size * n,): the result of each game, in order."""
+    games: GameResults  # (size * n,), in order
     forfeits: list[Forfeit]
 
 
@@ -102,10 +101,8 @@ def play_block(
         equity: measures the luck of the dice.
         fatal_calls: see `Asker`; all games of such a call are forfeited.
         on_call: see `Asker`.
-        untried: policies that make their first decision in this block.
-
-    Raises:
-        BrokenPolicyError: if an untried policy fails in every game of its first call.
+        untried: policies that make their first decision in this block. If one fails in every game of its first call,
+            BrokenPolicyError is raised.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -143,26 +140,24 @@ def play_block(
     _settle(game, state, results)
     if equity is not None:
         results["luck"] = luck(rules, equity, first_seed, places.shape, log)
-    traced: dict[str, int] = {}  # policy -> the first game that it forfeits by raising
+    forfeits: dict[int, Forfeit] = {}
+    traced: set[str] = set()  # policies with a traceback, that of their first exception
     for i, failure in failures.items():
-        if failure.error:
-            traced.setdefault(names[sits[i, state["player"][i]]], i)
-    forfeits = []
-    for i, failure in sorted(failures.items()):
         seats, seat = tuple(names[policy] for policy in sits[i]), int(state["player"][i])
-        forfeits.append(
-            Forfeit(
-                policy=seats[seat],
-                seats=seats,
-                seat=seat,
-                duplicate=int(duplicates[i]),
-                game_seed=game_seed(tournament.seed, matchup, int(duplicates[i])),
-                moves=tuple(log[i][log[i] != FORFEITED].tolist()),
-                reason=failure.reason,
-                traceback=own_traceback(failure.error).strip() if traced.get(seats[seat]) == i else "",
-            )
+        traceback = "" if seats[seat] in traced else own_traceback(failure.error).strip()
+        if failure.error:
+            traced.add(seats[seat])
+        forfeits[i] = Forfeit(
+            policy=seats[seat],
+            seats=seats,
+            seat=seat,
+            duplicate=int(duplicates[i]),
+            game_seed=game_seed(tournament.seed, matchup, int(duplicates[i])),
+            moves=tuple(log[i][log[i] != FORFEITED].tolist()),
+            reason=failure.reason,
+            traceback=traceback,
         )
-    return PlayedBlock(results, forfeits)
+    return PlayedBlock(results, [forfeits[i] for i in sorted(forfeits)])
 
 
 def _settle(game: Game, state: States, results: GameResults) -> None:

@@ -43,10 +43,9 @@ class Mean(NamedTuple):
     """A mean of independent observations that lie between two bounds."""
 
     value: float
-    variance: float
-    """of the mean"""
+    variance: float  # of the mean
     df: float
-    low: float
+    low: float  # least and greatest possible value
     high: float
 
     def estimate(self) -> Estimate:

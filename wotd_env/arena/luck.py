@@ -23,11 +23,7 @@ Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
-    """Return the method `equity` of a policy, given by name.
-
-    Raises:
-        ValueError: for an unknown policy or one without this method.
-    """
+    """Return the method `equity` of a policy, given by name."""
     made = make_policy(policy, trust=trust)
     if not isinstance(made, HasEquity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")

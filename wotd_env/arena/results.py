@@ -95,11 +95,8 @@ class _MatchupGames:
         return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
 
 
-_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]
-"""Matchup -> (policy, seat or None for all) -> its games."""
-
-_Ahead = dict[Matchup, dict[tuple[str, str], Floats]]
-"""Matchup -> (policy, other policy), in order -> `_MatchupGames.ahead`."""
+_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # (policy, seat or None for all)
+_Ahead = dict[Matchup, dict[tuple[str, str], Floats]]  # pairs of policies in order -> `_MatchupGames.ahead`
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:

@@ -106,11 +106,7 @@ def run(
 
 
 def _play(
-    tournament: Tournament,
-    parts: list[_Part],
-    store: Store,
-    pool: Pool,
-    progress: Callable[[int, int], None],
+    tournament: Tournament, parts: list[_Part], store: Store, pool: Pool, progress: Callable[[int, int], None]
 ) -> None:
     """Play and save all missing blocks."""
     running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
@@ -151,13 +147,12 @@ class _Part:
         self._until, self._luck = tournament.until, tournament.luck is not None
 
     def take_stored(self, store: Store) -> None:
-        """Add the blocks of a file, as far as they are needed."""
+        """Add the needed blocks of a file."""
         for i, played, date in store.stored(self.matchup):
-            if self._stopped or i in self.dates:
-                continue
-            self.missing.remove(i)
-            self.dates[i] = date
-            self.add(i, played)
+            if not (self._stopped or i in self.dates):
+                self.missing.remove(i)
+                self.dates[i] = date
+                self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
         """Add a block. The stopping rule looks at blocks in order, so it does not matter which is ready first."""

@@ -29,9 +29,7 @@ class Shown(NamedTuple):
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
     """Return the tables of results: by policy, by pair (if there are several policies), by seat.
 
-    Args:
-        results: the results.
-        digits: decimals of percentages.
+    `digits` are the decimals of percentages.
     """
     n, names = results.tournament.rules.players, list(results.ratings)
 
@@ -86,16 +84,14 @@ def tables(results: Results) -> list[RenderableType]:
     made = []
     for shown in as_text(results):
         first, *others = shown.columns
-        table = Table(first, *(Column(name, justify="right") for name in others), title=shown.title)
-        table.title_justify = "left"
+        numbers = (Column(name, justify="right") for name in others)
+        made.append(Table(first, *numbers, title=shown.title, title_justify="left"))
         for row in shown.rows:
-            table.add_row(*row)
-        made.append(table)
+            made[-1].add_row(*row)
     caption = f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
     if results.earlier:
-        caption += (
-            f"\n{sum(results.earlier.values()):,} games are from earlier runs ({span(results.earlier)})"
-        )
+        earlier = sum(results.earlier.values())
+        caption += f"\n{earlier:,} games are from earlier runs ({span(results.earlier)})"
     made[0].caption = caption
     return [*made]
 
@@ -139,12 +135,9 @@ FORMATS: dict[str, Callable[[Results, Path], None]] = {
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with their intervals beside the heat map of pairings. Equal results give equal files.
+    """Draw the ratings with their intervals beside the heat map of pairings, in the format of the file's ending.
 
-    Args:
-        results: the results.
-        file: the picture, in the format of its ending.
-        title: a line above it.
+    Equal results give equal files. The title is a line above the picture.
     """
     from matplotlib.figure import Figure
 

@@ -178,11 +178,7 @@ class Store:
             yield first // BLOCK, played, written[:10]
 
     def begin(self) -> None:
-        """Prepare the file before the first block is played.
-
-        Raises:
-            sqlite3.Error: if the file cannot be written.
-        """
+        """Prepare the file before the first block is played."""
         with self._explained("written"), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
@@ -192,11 +188,7 @@ class Store:
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:
-        """Save the results of a block.
-
-        Raises:
-            sqlite3.Error: if the file cannot be written; the file is unchanged.
-        """
+        """Save the results of a block; after an error the file is unchanged."""
         policies = self._policies(block.matchup)
         games = zlib.compress(played.games.tobytes(), 1)
         forfeits = json.dumps([forfeit._asdict() for forfeit in played.forfeits])
@@ -227,7 +219,7 @@ class Store:
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Return the block in a row of the file. A row that we did not write raises errors of many kinds."""
+    """Return the block in a row of the file. A foreign row raises errors of many kinds."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

@@ -83,11 +83,8 @@ class Processes:
         tournament: the tournament.
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
-        policies: policies that are not made from their names; they are pickled.
+        policies: policies that are not made from their names. They are pickled; ValueError if that is impossible.
         trust: consent for the policies that are made, see `make_policy`.
-
-    Raises:
-        ValueError: if a policy cannot be pickled.
     """
 
     def __init__(

@@ -140,9 +140,6 @@ class OneGame:
             learner: the learner's seat in the last game.
             seat: the setting of its seat, see `next_games`.
             lost: whether the learner lost the last game by an illegal action.
-
-        Raises:
-            ValueError: for an invalid seed or option.
         """
         last = None
         if self._state is not None:
@@ -167,21 +164,13 @@ class OneGame:
 
 
 def take_action(game: Game, state: States, action: Any) -> int:
-    """Take an action in a game, STATE (1,), and play to the next decision. Return the result of `batch.step_one`.
-
-    Raises:
-        TypeError: if the action is not an integer; nothing has changed.
-    """
+    """Take an action in a game, STATE (1,), and play to the next decision. Return the result of `batch.step_one`."""
     player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
     return player
 
 
 def as_integer(action: Any) -> int:
-    """Return an action as an int. An array of one integer counts as that integer.
-
-    Raises:
-        TypeError: if the action is not an integer.
-    """
+    """Return an action, an integer or an array of one, as an int; raise TypeError for other types."""
     one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
         if not isinstance(one, bool):

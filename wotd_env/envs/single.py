@@ -33,8 +33,6 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 # An int: a comparison with an enumeration takes a tenth of a step.
 _OVER = int(Phase.OVER)
 
-Observation = NDArray[np.int8] | dict[str, NDArray[np.int8]]
-
 
 class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.

@@ -158,8 +158,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         step = self._new_step()
         self._play(step)
         # A reset of some games returns the masks of all.
-        arguments = (learners, step.observation, step.mask)
-        self.game.apply(view_learners, self._state, *arguments, validate=False)
+        self.game.apply(view_learners, self._state, learners, step.observation, step.mask, validate=False)
         return self._show(step)
 
     def step(

@@ -33,7 +33,7 @@ def find(policy: str, rules: Rules) -> Path:
     """Return the file with the model of a policy for some rules.
 
     Raises:
-        ValueError: if there is none; the available models are named.
+        ValueError: if there is no such model; the available models are named.
     """
     return _find(FOLDER, policy, rules)
 
@@ -48,5 +48,5 @@ def _find(folder: Path, policy: str, rules: Rules) -> Path:
     except (KeyError, ValueError):
         raise ValueError(
             f"no trained model of {policy} comes with the package for {rules}. There are "
-            f"{', '.join(available) or 'none'} (players and powers, all else as in Rules()); train.py trains others"
+            f"{', '.join(available) or 'none'} (players and powers, other rules as in Rules()); train.py trains others"
         ) from None

@@ -85,7 +85,7 @@ def parse_action(game: Game, state: States, text: str) -> int:
 
 
 def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
-    """Return the word of an action, given the positions before and after it."""
+    """Return the word of an action between two positions."""
     if before["phase"] == Phase.KEEP:
         return _hold_words(before)[action]
     if action in FIXED_WORDS:
@@ -98,17 +98,13 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
     space = int(after["pieces"][before["player"], path])
     number = space - rules.spaces
     power = power_of(action)
-    return f"{FACES[path]}{f'|{number}' if number > 0 else space}{'' if power is None else _with(power)}"
-
-
-def _with(power: Power) -> str:
-    """Return the end of the word of an action that uses a power."""
-    return f"+{ELEMENTS[power]}"
+    destination = f"|{number}" if number > 0 else f"{space}"
+    return f"{FACES[path]}{destination}" + ("" if power is None else f"+{ELEMENTS[power]}")
 
 
 def _hold_words(record: np.void) -> list[str]:
     """Return the words of all holds, legal or not, by their numbers; without free re-rolls they use the tiger (R12)."""
-    return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else _with(Power.TIGER))
+    return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 
 @functools.cache

@@ -215,15 +215,7 @@ def _from_module(name: str) -> Policy:
 
 
 def check_policy(name: object, candidate: object) -> Policy:
-    """Return the candidate if it is a policy.
-
-    Args:
-        name: name of the candidate in the error.
-        candidate: any object.
-
-    Raises:
-        ValueError: if it is not a policy; a class is not a policy.
-    """
+    """Return the candidate if it is a policy; otherwise raise ValueError with its name. A class is not a policy."""
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     return candidate

@@ -63,7 +63,7 @@ class Deep(Planner):
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the value fits games with these rules, see `wotd_env.policy.RulesBound`."""
+        """Check that the value fits games with these rules."""
         check_plays(self.policy, rules)
 
 

@@ -92,11 +92,7 @@ class Onnx:
         return type(self), (self.file.absolute(),)  # a session of onnxruntime cannot be copied
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`.
-
-        Raises:
-            ValueError: if the network was made for other rules, fails, or returns no logits.
-        """
+        """Choose actions, see `Policy.act`; raise ValueError if the network fails or returns no logits."""
         self.check_rules(game.rules)
         mask = game.legal_actions(state)
         if not len(state):
@@ -110,9 +106,8 @@ class Onnx:
         except Exception as error:  # onnxruntime's own classes share no other base
             raise ValueError(f"the network of {self.file} fails on {len(state)} games: {error}") from error
         if not isinstance(logits, np.ndarray) or logits.shape != mask.shape or logits.dtype.kind not in "fiu":
-            got = (
-                f"{logits.dtype} {logits.shape}" if isinstance(logits, np.ndarray) else type(logits).__name__
-            )
+            known = isinstance(logits, np.ndarray)
+            got = f"{logits.dtype} {logits.shape}" if known else type(logits).__name__
             raise ValueError(f"the network of {self.file} must return numbers {mask.shape}, got {got}")
         legal = np.where(mask, logits, -np.inf)
         if not (finite := np.isfinite(legal.max(1))).all():
@@ -124,11 +119,7 @@ class Onnx:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits some rules, by its metadata and sizes.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """Check that the network fits some rules, by its metadata and sizes."""
         if rules is self._checked:
             return
         if self._rules:

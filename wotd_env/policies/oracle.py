@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
-from wotd_env.planning.planner import plan
+from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing
 
@@ -18,7 +18,7 @@ AT_ONCE = 1
 """Boards with at most this number of plain spaces are solved at first use, in seconds."""
 
 
-class Oracle:
+class Oracle(Planner):
     """Plays perfectly, by exact plans with the values of a table.
 
     Args:
@@ -30,6 +30,7 @@ class Oracle:
     """
 
     def __init__(self, file: str | Path | None = None) -> None:
+        super().__init__(self._values)
         self._table: Table | None = None if file is None else load(file)
         self._cached: dict[int, Table] = {}
 
@@ -50,23 +51,12 @@ class Oracle:
         return self._cached[spaces]
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the rules are the basic game of two players, and that there is a table for the board.
-
-        Raises:
-            ValueError: for other rules, or if the table is for another board.
-            FileNotFoundError: if there is no table; the message contains the command that creates it.
-        """
+        """Check that the rules are the basic game of two players, and that there is a table for the board."""
         check_solvable(rules)
         if self._table is not None:
             self._table.check_rules(rules)
         elif rules.spaces > AT_ONCE and not (file := cache_file(rules.spaces)).exists():
             raise FileNotFoundError(describe_missing(rules.spaces, file))
 
-    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; of equally good ones the lowest."""
-        actions: NDArray[np.int64] = plan(game, state, self.table(game).for_seats)[0].argmax(1)
-        return actions
-
-    def equity(self, game: Game, state: States) -> NDArray[np.float32]:
-        """Return the value of states to the seats to act, float32 (N,), see `wotd_env.policy.HasEquity`."""
-        return plan(game, state, self.table(game).for_seats)[1]
+    def _values(self, game: Game, afterstates: States) -> NDArray[np.float32]:
+        return self.table(game).for_seats(game, afterstates)

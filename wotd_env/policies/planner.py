@@ -33,7 +33,7 @@ class Planner:
         return plan(game, state, self.value)[1]
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the value fits games with these rules, see `wotd_env.policy.RulesBound`."""
-        value: object = self.value
+        """Check that the value fits games with these rules."""
+        value: object = self.value  # mypy takes a function for never bound to rules
         if isinstance(value, RulesBound):
             value.check_rules(rules)

@@ -24,10 +24,5 @@ class Ppo:
         return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a network for some rules.
-
-        Raises:
-            ImportError: if onnxruntime is not installed.
-            ValueError: if there is none; the available models are named.
-        """
+        """Check that there is a network for some rules, see `wotd_env.models.find`."""
         load_model(models.find("ppo", rules)).check_rules(rules)

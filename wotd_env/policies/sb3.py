@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from gymnasium.spaces import Dict
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
@@ -21,6 +22,13 @@ from wotd_env.policy import check_made_for, seen_in
 
 if TYPE_CHECKING:
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+
+
+@runtime_checkable
+class MadeForRules(Protocol):
+    """A network that contains the rules it was trained for, as those of `train.py sb3`."""
+
+    rules: Rules
 
 
 class Trained:
@@ -56,7 +64,7 @@ class Trained:
         if not len(state):
             return np.zeros(0, np.int64)
         named = {"observation": observation, "action_mask": mask}
-        given = named if hasattr(self.network.observation_space, "spaces") else observation
+        given = named if isinstance(self.network.observation_space, Dict) else observation
         with importlib.import_module("torch").no_grad():
             tensors, _ = self.network.obs_to_tensor(given)
             distribution = self.network.get_distribution(tensors, mask).distribution
@@ -71,20 +79,16 @@ class Trained:
         return drawn
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, by its sizes and by its attribute `rules`, if any.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """Check that the network fits games with these rules, by its sizes and its own rules (`MadeForRules`)."""
         if rules is self._checked:
             return
-        if (own := getattr(self.network, "rules", None)) is not None:
-            check_made_for(self._name, own, rules)
+        if isinstance(self.network, MadeForRules):
+            check_made_for(self._name, self.network.rules, rules)
         actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
             raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
         space = self.network.observation_space
-        shape = getattr(space, "spaces", {"observation": space})["observation"].shape
+        shape = (space["observation"] if isinstance(space, Dict) else space).shape
         encodings = ENCODINGS if self.encoding is None else (self.encoding,)
         sizes = {name: seen_in(name, game).observation_size for name in encodings}
         fitting = [name for name, size in sizes.items() if shape == (size,)]
@@ -100,7 +104,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
 
     Args:
         file: the zip file, or `ENCODING:FILE`. Without an encoding, the size of the observations decides.
-        trust: consent to run the code that such a file, which contains pickled objects, may contain.
+        trust: consent to run code: such a file contains pickled objects.
 
     Raises:
         ImportError: if sb3-contrib is not installed.

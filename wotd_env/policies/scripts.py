@@ -13,14 +13,9 @@ from wotd_env.policies import Script, greedy, random
 # Compiled code has no table of functions, so each script has a branch here.
 @inlined
 def choose(script: Any, s: Record, rules: Config, scratch: Records, bits: Any) -> Any:
-    """Return the action of the seat to act.
+    """Return the action of the seat to act by a `Script` that is not OUTSIDE.
 
-    Args:
-        script: a `Script`, but not OUTSIDE.
-        s: the game; not changed.
-        rules: its rules.
-        scratch: STATE (2,), working memory.
-        bits: 64 random bits (uint64).
+    `scratch`, STATE (2,), is working memory; `bits` are 64 random bits (uint64).
     """
     if script == Script.GREEDY:
         return greedy.choose(s, rules, scratch)

@@ -23,11 +23,7 @@ class BundledValue:
     """The bundled learned value for the rules of the game, see `wotd_env.planning.values.CheckedValue`."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
-        """Return the learned value for some rules.
-
-        Raises:
-            ValueError: if there is none; the available models are named.
-        """
+        """Return the learned value for some rules, see `wotd_env.models.find`."""
         return load_model(models.find("td", rules))
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
@@ -39,7 +35,7 @@ class BundledValue:
         return self.for_rules(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a learned value for some rules, see `for_rules`."""
+        """Check that there is a learned value for some rules."""
         self.for_rules(rules)
 
 

@@ -34,7 +34,7 @@ class Decisions(NamedTuple):
     seed: NDArray[np.uint64]
     """(M,): seed of the game"""
     policy: NDArray[np.int64]
-    """(M,): who decided, the first index of its name in `policies`"""
+    """(M,): the policy that decided, the first index of its name in `policies`"""
     state: States
     """STATE (M,): `state["player"]` decides"""
     mask: NDArray[np.int8]

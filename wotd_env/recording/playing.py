@@ -22,23 +22,16 @@ class Recording(NamedTuple):
     """The games that are recorded."""
 
     game: Game
-    players: Sequence[Policy]
-    """one for each seat, or one for all"""
-    names: Sequence[str]
-    """names of the players"""
-    seed: int
-    """seed of the first game"""
-    table: Table | None
-    """the solution of the board, for equities"""
+    players: Sequence[Policy]  # one for each seat, or one for all
+    names: Sequence[str]  # of the players
+    seed: int  # of the first game
+    table: Table | None  # the solution of the board, for equities
 
 
 def play_block(recording: Recording, first: int, count: int) -> pa.Table:
-    """Play games side by side. Return their decisions, those of a game in order.
+    """Play `count` games from number `first`, side by side. Return their decisions, those of a game in order.
 
-    Args:
-        recording: the policies and the rules.
-        first: number of the first game.
-        count: games in the block. Random policies draw from one generator for the whole block.
+    Random policies draw from one generator for the whole block.
     """
     game, seed = recording.game, recording.seed
     numbers = np.arange(first, first + count)
@@ -82,13 +75,10 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
         "equity": equity,
         "regret": regret,
     }
-    arrays = [
-        each
-        if isinstance(each, pa.Array)
-        else pa.array(np.ascontiguousarray(each)).cast(kinds.field(name).type)
-        for name, each in columns.items()
-    ]
-    return pa.Table.from_arrays(arrays, schema=kinds)
+    for name, each in columns.items():
+        if not isinstance(each, pa.Array):
+            columns[name] = pa.array(np.ascontiguousarray(each)).cast(kinds.field(name).type)
+    return pa.Table.from_pydict(columns, schema=kinds)
 
 
 def final_rewards(game: Game, state: States) -> NDArray[np.float64]:

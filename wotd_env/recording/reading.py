@@ -42,12 +42,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
-    """Read a file that may be larger than memory: yield whole games, some hundreds at a time.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
-    """
+    """Read a file that may be larger than memory: yield whole games, some hundreds at a time. Errors as of `load`."""
     with _errors_name(file):
         opened = parquet.ParquetFile(file)
     with opened:
@@ -96,9 +91,8 @@ def verify(
         wrong = _first_wrong(decisions)
         if wrong is not None:
             row, what = wrong
-            why = f"not what seed {decisions.seed[row]} and the actions lead to"
-            if what == "action":
-                why = "illegal"
+            replayed = f"not the result of seed {decisions.seed[row]} and the actions"
+            why = "illegal" if what == "action" else replayed
             raise ValueError(
                 f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is {why}"
             )
@@ -156,11 +150,7 @@ def _errors_name(file: str | Path) -> Iterator[None]:
 
 
 def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
-    """Return the rules and policies of a file.
-
-    Raises:
-        ValueError: if `record` has not written the file.
-    """
+    """Return the rules and policies of a file that `record` has written."""
     try:
         about = json.loads(opened.schema_arrow.metadata[KEY])
         if about["format"] != FORMAT:

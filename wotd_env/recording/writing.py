@@ -130,10 +130,9 @@ def _name(policy: str | Policy) -> str:
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Yield the folder of the finished blocks, locked for this call. Remove it at the end if no block is in it.
+    """Yield the folder of the finished blocks, locked for this call. Remove it at the end if it contains no block.
 
-    Raises:
-        OSError: for every OSError inside; it names the file and says what is kept.
+    An OSError inside names the file and the folder that keeps the blocks.
     """
     parts = file.with_name(f"{file.name}.parts")
     try:
@@ -143,9 +142,8 @@ def _parts_folder(file: Path) -> Iterator[Path]:
     except Timeout:
         raise OSError(f"{file} is being written by another process") from None
     except OSError as error:
-        kept = ""
-        if any(parts.glob("0*")):
-            kept = f". Finished blocks are kept in {parts}; the same call continues"
+        blocks = any(parts.glob("0*"))
+        kept = f". Finished blocks are kept in {parts}; the same call continues" if blocks else ""
         raise OSError(f"{file} cannot be written: {error}{kept}") from error
     finally:
         if not any(parts.glob("*.parquet")):
@@ -163,10 +161,10 @@ def _write(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
-    """Return the number of rows in a kept block, or None if there is none with this key."""
+    """Return the number of rows in a kept block; None if the block is missing, damaged, or has another key."""
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows
             return rows if (file.schema_arrow.metadata or {}).get(KEY) == key else None
-    except (OSError, pa.ArrowException):  # not there, or damaged
+    except (OSError, pa.ArrowException):
         return None
