@@ -152,7 +152,7 @@ def change(file: Path, column: str, make: Any) -> None:
         (
             "seed",
             lambda seeds: [seed + 1 for seed in seeds],
-            "the state of decision 0 in game 0 is not what seed 8",
+            "the state of decision 0 in game 0 is not the result of seed 8",
         ),
         (
             "reward",

@@ -35,11 +35,7 @@ def digests(
 ) -> dict[str, str]:
     """Return the digest of every policy of a tournament, and of the policy that measures luck.
 
-    Args:
-        tournament: the tournament.
-        made: name -> policy.
-        given: names of the policies that were not made from their names.
-        trust: consent to make the policy that measures luck, see `make_policy`.
+    `given` are the names of the policies that were not made from their names.
     """
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
@@ -48,12 +44,9 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return a digest of a policy.
+    """Return a digest of a policy. Without `policy`, the state of a policy from another module is not covered.
 
-    Args:
-        name: name of the policy.
-        policy: the policy; without it the state of a policy from another module is not covered.
-        given: the policy was not made from its name.
+    `given` means that the policy was not made from its name.
     """
     kind, _, argument = full_name(name).partition(":")
     digest = hashlib.sha256()

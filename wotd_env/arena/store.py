@@ -65,17 +65,13 @@ _log = logging.getLogger("wotd_env")
 
 
 class Store:
-    """The blocks of a tournament in a file.
+    """The blocks of a tournament in a file; ValueError if it is damaged or not a tournament file.
 
     Args:
         tournament: the tournament.
         file: the file, created if it does not exist; None keeps the blocks in memory.
         digests: digest of each policy, see `wotd_env.arena.fingerprints`; needed only with a file.
         fresh: use no block of the file; the first block that is saved replaces all blocks of the tournament.
-
-    Raises:
-        ValueError: if the file is not a tournament file, or is damaged; the file is unchanged.
-        sqlite3.Error: if the file cannot be read.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing
-from wotd_env.cli.options import Quiet, Seed, Trust, given_options
+from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
@@ -32,28 +32,18 @@ def command(
     ],
     spaces: Annotated[
         int | None,
-        typer.Option(
-            help="Plain spaces of the board on which policies are graded.",
-            show_default="those of --table, or else 7",
-        ),
+        option("Plain spaces of the board on which policies are graded.", "those of --table, or else 7"),
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(
-            help="The table of `wotd solve`.",
-            show_default="in the cache folder; created in seconds for 0 and 1 spaces",
-        ),
+        option("The table of `wotd solve`.", "in the cache folder; created in seconds for 0 and 1 spaces"),
     ] = None,
-    games: Annotated[int, typer.Option(help="Games that each policy plays.")] = 10_000,
+    games: Annotated[int, option("Games that each policy plays.")] = 10_000,
     seed: Seed = 0,
-    against: Annotated[
-        str | None, typer.Option(help="The opponent.", show_default="the policy itself")
-    ] = None,
-    blunders: Annotated[int, typer.Option(help="Number of the worst decisions to list, 0 to 20.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write the grades, .json.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw regret by kind and stage: .png, .svg or .pdf.")
-    ] = None,
+    against: Annotated[str | None, option("The opponent.", "the policy itself")] = None,
+    blunders: Annotated[int, option("Number of the worst decisions to list, 0 to 20.")] = 5,
+    out: Annotated[Path | None, option("Write the grades, .json.")] = None,
+    plot: Annotated[Path | None, option("Draw regret by kind and stage: .png, .svg or .pdf.")] = None,
     trust: Trust = False,
     quiet: Quiet = False,
 ) -> None:

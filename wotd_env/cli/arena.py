@@ -17,7 +17,7 @@ from wotd_env.cli.common import (
     ready_policies,
     replacing,
 )
-from wotd_env.cli.options import Quiet, Seed, Trust, rules_options
+from wotd_env.cli.options import Quiet, Seed, Trust, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
@@ -27,47 +27,35 @@ if TYPE_CHECKING:
 
 @rules_options()
 def command(
-    policies: Annotated[list[str], typer.Argument(help="Two or more to compare; one alone plays itself.")],
+    policies: Annotated[list[str], typer.Argument(help="Two or more to compare; a single one plays itself.")],
     games: Annotated[
-        int, typer.Option(help="Games of each matchup: for two players, of each pair of policies.")
+        int, option("Games of each matchup: for two players, of each pair of policies.")
     ] = 10_000,
     seed: Seed = 0,
     until: Annotated[
         float | None,
-        typer.Option(
-            help="Stop a matchup once the error of all its win shares is at most this, such as 0.005."
-        ),
+        option("Stop a matchup once the error of all its win shares is at most this, such as 0.005."),
     ] = None,
     luck: Annotated[
         str | None,
-        typer.Option(
-            help="Also show luck-adjusted shares; this policy with equities, such as planner, measures luck."
-        ),
+        option("Also show luck-adjusted shares; this policy with equities, such as planner, measures luck."),
     ] = None,
-    file: Annotated[
-        Path, typer.Option(help="The file of the games; run the same command again to continue.")
-    ] = Path("arena.sqlite"),
+    file: Annotated[Path, option("The file of the games; run the same command again to continue.")] = Path(
+        "arena.sqlite"
+    ),
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Play everything again and replace the games in the file.")
     ] = False,
     trust: Trust = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes.", show_default="one per core")
-    ] = None,
-    ray: Annotated[
-        str | None, typer.Option(help="Play on a Ray cluster instead: its address, or auto.")
-    ] = None,
+    workers: Annotated[int | None, option("Number of processes.", "one per core")] = None,
+    ray: Annotated[str | None, option("Play on a Ray cluster instead: its address, or auto.")] = None,
     time_limit: Annotated[
-        float,
-        typer.Option(
-            help="Seconds for one batch of decisions; a policy that takes longer forfeits its games."
-        ),
+        float, option("Seconds for one batch of decisions; a policy that takes longer forfeits its games.")
     ] = 60.0,
     out: Annotated[
-        list[Path] | None,
-        typer.Option(help="Write the results too: .json, .csv or .parquet; can be repeated."),
+        list[Path] | None, option("Write the results too: .json, .csv or .parquet; can be repeated.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw ratings and pairings: .png, .svg or .pdf.")] = None,
+    plot: Annotated[Path | None, option("Draw ratings and pairings: .png, .svg or .pdf.")] = None,
     quiet: Quiet = False,
     *,
     rules: dict[str, Any],

@@ -11,14 +11,13 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from wotd_env.cli.common import HOUR, check_range, explained
-from wotd_env.cli.options import rules_options
+from wotd_env.cli.options import option, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
@@ -32,9 +31,9 @@ SEED = 0
 @explained()
 @rules_options("players", "powers")
 def command(
-    batch: Annotated[int, typer.Option(help="Games in a batch, for the batched interfaces.")] = 8192,
-    threads: Annotated[int, typer.Option(help="Threads, for the batched interfaces.")] = 1,
-    seconds: Annotated[float, typer.Option(help="Wall-clock seconds per measurement.")] = 1.0,
+    batch: Annotated[int, option("Games in a batch, for the batched interfaces.")] = 8192,
+    threads: Annotated[int, option("Threads, for the batched interfaces.")] = 1,
+    seconds: Annotated[float, option("Wall-clock seconds per measurement.")] = 1.0,
     *,
     rules: dict[str, Any],
 ) -> None:

@@ -12,13 +12,18 @@ import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
 
-Seed = Annotated[int, typer.Option(help="Seed of all dice and of all random policies.")]
+
+def option(words: str, default: str | bool = True) -> Any:
+    """Return an option with its help and, if the command computes the default, the default in words."""
+    return typer.Option(help=words, show_default=default)
+
+
+Seed = Annotated[int, option("Seed of all dice and of all random policies.")]
 Position = Annotated[
-    str | None,
-    typer.Option(help="Start from this position, a line as `wotd watch` prints it; it contains the rules."),
+    str | None, option("Start from this position, a line as `wotd watch` prints it; it contains the rules.")
 ]
 Policies = Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")]
-Delay = Annotated[float, typer.Option(help="Pause after each turn, in seconds.")]
+Delay = Annotated[float, option("Pause after each turn, in seconds.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Hide the progress bar.")]
 Trust = Annotated[
     bool,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wotd_env.cli.common import PERSON, check_writable, explained, is_person, ready_policies
-from wotd_env.cli.options import Position, Trust, check_no_rules, rules_options
+from wotd_env.cli.options import Position, Trust, check_no_rules, option, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -32,18 +32,12 @@ def command(
             show_default="me planner",
         ),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Continue the game in this .txt file.")] = None,
+    resume: Annotated[Path | None, option("Continue the game in this .txt file.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="The .txt file to save the game to.",
-            show_default="game.txt, or game-2.txt and so on if it exists",
-        ),
+        option("The .txt file to save the game to.", "game.txt, or game-2.txt and so on if it exists"),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of all dice and of all random policies.", show_default="random"),
-    ] = None,
+    seed: Annotated[int | None, option("Seed of all dice and of all random policies.", "random")] = None,
     position: Position = None,
     trust: Trust = False,
     *,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wotd_env.cli.common import check_writable, explained, ready_policies
-from wotd_env.cli.options import Policies, Quiet, Seed, Trust, rules_options
+from wotd_env.cli.options import Policies, Quiet, Seed, Trust, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
@@ -17,22 +17,17 @@ from wotd_env.core.rules import Rules
 @rules_options(players="one for each policy, at least 2")
 def command(
     policies: Policies,
-    games: Annotated[int, typer.Option(help="Number of games.")] = 1000,
-    out: Annotated[Path, typer.Option(help="The .parquet file to write.")] = Path("games.parquet"),
+    games: Annotated[int, option("Number of games.")] = 1000,
+    out: Annotated[Path, option("The .parquet file to write.")] = Path("games.parquet"),
     table: Annotated[
-        Path | None,
-        typer.Option(help="Also record equities and regret from this table of `wotd solve`."),
+        Path | None, option("Also record equities and regret from this table of `wotd solve`.")
     ] = None,
     minari: Annotated[
-        str | None,
-        typer.Option(help="Also write the view of the first policy as a Minari dataset with this id."),
+        str | None, option("Also write the view of the first policy as a Minari dataset with this id.")
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(
-            help="Observations of the Minari dataset: one_hot, compact, tokens or features.",
-            show_default="one_hot",
-        ),
+        option("Observations of the Minari dataset: one_hot, compact, tokens or features.", "one_hot"),
     ] = None,
     seed: Seed = 0,
     trust: Trust = False,

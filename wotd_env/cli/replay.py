@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained
-from wotd_env.cli.options import Delay, Quiet
+from wotd_env.cli.options import Delay, Quiet, option
 from wotd_env.cli.progress import progress_bar
 from wotd_env.cli.watch import show_game
 
@@ -16,13 +16,10 @@ from wotd_env.cli.watch import show_game
 @explained()
 def command(
     file: Annotated[Path, typer.Argument(help="A recorded game (.txt) or a file of games (.parquet).")],
-    game: Annotated[
-        int | None, typer.Option(help="Number of the game in a .parquet file, from 0.", show_default="all")
-    ] = None,
+    game: Annotated[int | None, option("Number of the game in a .parquet file, from 0.", "all")] = None,
     delay: Delay = 0.0,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write the game to this file instead of showing it: .txt, .html, .gif or .mp4."),
+        Path | None, option("Write the game to this file instead of showing it: .txt, .html, .gif or .mp4.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

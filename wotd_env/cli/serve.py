@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from wotd_env.cli.common import explained, ready_policies
-from wotd_env.cli.options import Trust
+from wotd_env.cli.options import Trust, option
 from wotd_env.extras import needed_for
 
 _HOST = r"[\w-]+(\.[\w-]+)*"  # a host as browsers send it, without scheme and port
@@ -20,18 +20,14 @@ _HOST = r"[\w-]+(\.[\w-]+)*"  # a host as browsers send it, without scheme and p
 
 @explained()
 def command(
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 serves the whole network.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
-    file: Annotated[
-        Path | None, typer.Option(help="File of the tables.", show_default="in the user's data folder")
-    ] = None,
+    host: Annotated[str, option("Address to listen on; 0.0.0.0 serves the whole network.")] = "127.0.0.1",
+    port: Annotated[int, option("Port; 0 takes a free one.")] = 8000,
+    file: Annotated[Path | None, option("File of the tables.", "in the user's data folder")] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="Another agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
+        list[str] | None, option("Another agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
     ] = None,
     name: Annotated[
-        list[str] | None, typer.Option(help="An allowed host name, besides IP addresses and localhost.")
+        list[str] | None, option("An allowed host name, besides IP addresses and localhost.")
     ] = None,
     trust: Trust = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wotd_env.cli.common import FAILED, cores, explained, fail
-from wotd_env.cli.options import Quiet
+from wotd_env.cli.options import Quiet, option
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
@@ -18,23 +18,18 @@ _RESIDUAL = 1e-6
 
 def command(
     spaces: Annotated[
-        int | None,
-        typer.Option(help="Solve the board with this number of plain spaces on each path, 0 to 10."),
+        int | None, option("Solve the board with this number of plain spaces on each path, 0 to 10.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="The table to write.", show_default="in the cache folder, where `oracle` finds it"),
+        Path | None, option("The table to write.", "in the cache folder, where `oracle` finds it")
     ] = None,
     verify: Annotated[
-        Path | None, typer.Option(help="Compute the largest Bellman error over all positions of this table.")
+        Path | None, option("Compute the largest Bellman error over all positions of this table.")
     ] = None,
     compact: Annotated[
-        Path | None,
-        typer.Option(help="Convert this table to 16 bits per value, half the size; needs --out."),
+        Path | None, option("Convert this table to 16 bits per value, half the size; needs --out.")
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Number of threads.", show_default="one per core")
-    ] = None,
+    threads: Annotated[int | None, option("Number of threads.", "one per core")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Solve the two-player basic game exactly, or verify or compress a solution.

@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies, say
-from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, check_no_rules, rules_options
+from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, check_no_rules, option, rules_options
 from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def command(
     seed: Seed = 0,
     position: Position = None,
     delay: Delay = 0.0,
-    record: Annotated[Path | None, typer.Option(help="Also write the game to this .txt file.")] = None,
+    record: Annotated[Path | None, option("Also write the game to this .txt file.")] = None,
     trust: Trust = False,
     *,
     rules: dict[str, Any],

@@ -50,14 +50,7 @@ def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
 class Format:
     """The format in which an environment returns observations and action masks.
 
-    Args:
-        game: the rules and the encoding.
-        mask_in: `"obs"`: observations are dicts that contain the mask; `"info"`: the infos contain it.
-        observation_dtype: one of OBSERVATION_DTYPES, as NumPy dtype or its name.
-        mask_dtype: one of MASK_DTYPES, as NumPy dtype or its name.
-
-    Raises:
-        ValueError: for an invalid value.
+    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain it.
     """
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:

@@ -38,11 +38,8 @@ class Trained:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw actions by their probabilities.
         name: name of the network in errors.
-        encoding: encoding of its observations; None for the first encoding in which they have its size.
-
-    Attributes:
-        network: the policy of MaskablePPO.
-        encoding: encoding of its observations; None until the rules are known.
+        encoding: encoding of its observations. None stands for the first encoding in which they have the right size;
+            the attribute is None until the rules are known.
     """
 
     def __init__(
