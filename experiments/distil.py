@@ -90,10 +90,8 @@ class Settings:
 class Positions(NamedTuple):
     """The training data: M positions before a turn, each with K features."""
 
-    active: th.Tensor
-    """int16 (M, K): the features"""
-    value: th.Tensor
-    """float32 (M,): the expected result for the player to move"""
+    active: th.Tensor  # int16 (M, K): the features
+    value: th.Tensor  # float32 (M,): the expected reward of the seat to act
 
 
 Shown = Callable[[range], Iterable[int]]

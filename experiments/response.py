@@ -74,10 +74,7 @@ def against(
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
     """Return a function like `play_turns` that plans the turns of the learner and samples those of a policy.
 
-    Args:
-        policy: plays the other seats; its turns do not end with a random move.
-        seat: (N,), the learner's seats.
-        rng: source of randomness of the policy.
+    `seat` are the learner's seats, (N,). The turns of the policy do not end with a random move.
     """
 
     def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:
@@ -104,14 +101,11 @@ def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: n
         game: the rules.
         state: STATE (N,), games before the first roll of a turn; afterwards before that of the next turn, or over.
         value: the value of the afterstates, zero-sum.
-        policy: the policy that plays.
+        policy: the policy that plays; an illegal action raises IllegalActionError.
         rng: source of randomness of the policy.
 
     Returns:
         The values of the turns: `after`, and `before` without the luck of the dice.
-
-    Raises:
-        IllegalActionError: if the policy chooses an illegal action.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)

@@ -72,29 +72,16 @@ def figures() -> str:
     measured = _measured()
     spaces, positions, *_, residual, value, share, _ = _solved()
     rows = [
-        (
-            "decisions per second, 8,192 games in a batch",
-            rate("game-8192"),
-            "with dice, masks, observations, rewards and random choices; one thread, wall clock, "
-            f"{measured['machine']}, {measured['date']} ([performance](docs/performance.md))",
-        ),
-        (
-            "decisions per second through Gymnasium, 4,096 games against `greedy`",
-            rate("vector-4096"),
-            "decisions of the learner only; same machine",
-        ),
-        (
-            "win rate of the bundled agent `td` against the heuristic `planner`",
-            ladder("td", "planner"),
-            f"two-player basic game, 95 % interval; {ladder('td', 'greedy')} against `greedy` "
-            "([ladder](docs/ladder.md))",
-        ),
-        (
-            "solved positions of the two-player basic game",
-            positions,
-            f"{spaces} plain spaces, largest residual {residual}; the starting player wins {share} "
-            f"(value {value}) ([solution](docs/solution.md))",
-        ),
+        f"decisions per second, 8,192 games in a batch | {rate('game-8192')} "
+        "| with dice, masks, observations, rewards and random choices; one thread, wall clock, "
+        f"{measured['machine']}, {measured['date']} ([performance](docs/performance.md))",
+        f"decisions per second through Gymnasium, 4,096 games against `greedy` | {rate('vector-4096')} "
+        "| decisions of the learner only; same machine",
+        f"win rate of the bundled agent `td` against the heuristic `planner` | {ladder('td', 'planner')} "
+        f"| two-player basic game, 95 % interval; {ladder('td', 'greedy')} against `greedy` ([ladder](docs/ladder.md))",
+        f"solved positions of the two-player basic game | {positions} "
+        f"| {spaces} plain spaces, largest residual {residual}; the starting player wins {share} (value {value}) "
+        "([solution](docs/solution.md))",
     ]
     return pages.table(" | figure | how it was measured", rows)
 

@@ -37,7 +37,10 @@ def state() -> str:
     return pages.table("field | type | meaning", rows)
 
 
+POSITION = "space of the piece; 0 is off the board"
 MEANING = {
+    "pieces": POSITION,
+    "colors": "color of the seat",
     "dead": "1 if a dead piece stands on the plain space, 1 to S",
     "dice": "number of dice that show the face; dice to be rolled count for no face",
     "rolls_left": "re-rolls left that cost no power",
@@ -49,20 +52,9 @@ MEANING = {
 }
 """Meaning of the parts that several encodings share."""
 
-POSITION = "space of the piece; 0 is off the board"
 MEANINGS = {
-    "one_hot": {
-        **MEANING,
-        "pieces": POSITION,
-        "powers": "1 if the seat still has the power",
-        "colors": "color of the seat",
-    },
-    "compact": {
-        **MEANING,
-        "pieces": POSITION,
-        "powers": '1 if the seat still has its power, or (`powers="any"`) any power',
-        "colors": "color of the seat",
-    },
+    "one_hot": MEANING | {"powers": "1 if the seat still has the power"},
+    "compact": MEANING | {"powers": '1 if the seat still has its power, or (`powers="any"`) any power'},
     "tokens": {
         "game": "one token",
         "dice": 'a token for each die, in the order of `state["dice"]`',

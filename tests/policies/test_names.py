@@ -86,7 +86,7 @@ def test_an_argument_too_many_or_missing_is_named(name, message):
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_policy_is_what_its_row_says(name):
     known = POLICIES[name]
-    module, _, attribute = known.maker.partition(":")
+    module, _, attribute = f"wotd_env.policies.{known.maker}".partition(":")
     assert callable(getattr(importlib.import_module(module), attribute))
     if known.script == Script.OUTSIDE:
         return

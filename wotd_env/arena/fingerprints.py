@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 import wotd_env
-from wotd_env import models
+from wotd_env import models, policies
 from wotd_env.arena.tournament import Tournament
 from wotd_env.core.compilation import source_digest
 from wotd_env.policies import POLICIES, Policy, full_name, make_policy
@@ -51,10 +51,8 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
     kind, _, argument = full_name(name).partition(":")
     digest = hashlib.sha256()
     if kind in POLICIES and not given:
-        maker = _spec(POLICIES[kind].maker.partition(":")[0])
-        assert maker is not None
-        assert maker.origin is not None
-        digest.update(source_digest(Path(maker.origin)).encode())
+        module = POLICIES[kind].maker.partition(":")[0]
+        digest.update(source_digest(Path(policies.__file__).with_name(f"{module}.py")).encode())
         if kind == "deep":
             from wotd_env.policies.deep import Deep, base_name
 

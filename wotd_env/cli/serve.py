@@ -61,7 +61,8 @@ def command(
     file = file or _default_file()
     store = Store(file)
     app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
-    url = f"http://{'localhost' if host in ('', '0.0.0.0', '::') else _bracketed(host)}:{listening.getsockname()[1]}/"
+    shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listening.getsockname()[1]}/"
     typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
     if not _is_local(host):
         typer.echo(
@@ -106,10 +107,6 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _default_file() -> Path:

@@ -47,7 +47,7 @@ class Named(NamedTuple):
     words: str
     """description"""
     maker: str
-    """import path of the factory: module, colon, name"""
+    """the factory: module of this package, colon, name"""
     argument: str = ""
     """placeholder of the argument of the factory, which follows the name and a colon"""
     needs_argument: bool = False
@@ -58,47 +58,36 @@ class Named(NamedTuple):
 
 
 POLICIES = {
-    "random": Named("a legal action at random", "wotd_env.policies.random:Random", script=Script.RANDOM),
-    "first": Named("the legal action with the lowest number", "wotd_env.policies.first:First"),
+    "random": Named("a legal action at random", "random:Random", script=Script.RANDOM),
+    "first": Named("the legal action with the lowest number", "first:First"),
     "greedy": Named(
         "collects the dice of its best path, then maximizes its lead; no look-ahead",
-        "wotd_env.policies.greedy:Greedy",
+        "greedy:Greedy",
         script=Script.GREEDY,
     ),
-    "planner": Named(
-        "plans every turn exactly, with a hand-made value function", "wotd_env.policies.planner:Planner"
-    ),
+    "planner": Named("plans every turn exactly, with a hand-made value function", "planner:Planner"),
     "mcts": Named(
-        "Monte Carlo tree search, a baseline; mcts:PLAYOUTS sets the playouts",
-        "wotd_env.policies.mcts:Mcts",
-        argument="PLAYOUTS",
+        "Monte Carlo tree search, a baseline; mcts:PLAYOUTS sets the playouts", "mcts:Mcts", "PLAYOUTS"
     ),
     "oracle": Named(
-        "oracle:FILE plays perfectly from a table of the solved two-player game",
-        "wotd_env.policies.oracle:Oracle",
-        argument="FILE",
+        "oracle:FILE plays perfectly from a table of the solved two-player game", "oracle:Oracle", "FILE"
     ),
     "td": Named(
         "plans every turn exactly, with the bundled learned value; td:FILE uses the value in a file",
-        "wotd_env.policies.td:Td",
-        argument="FILE",
+        "td:Td",
+        "FILE",
     ),
-    "ppo": Named("the best action of a bundled network that PPO trained", "wotd_env.policies.ppo:Ppo"),
+    "ppo": Named("the best action of a bundled network that PPO trained", "ppo:Ppo"),
     "deep": Named(
         "plans two turns exactly, with the bundled learned value; deep:NAME uses another, such as planner",
-        "wotd_env.policies.deep:Deep",
-        argument="NAME",
+        "deep:Deep",
+        "NAME",
     ),
-    "onnx": Named(
-        "onnx:FILE plays the best action of a network",
-        "wotd_env.policies.onnx:Onnx",
-        argument="FILE",
-        needs_argument=True,
-    ),
+    "onnx": Named("onnx:FILE plays the best action of a network", "onnx:Onnx", "FILE", needs_argument=True),
     "sb3": Named(
         "sb3:FILE plays the best action of a MaskablePPO model; sb3:ENCODING:FILE sets its encoding",
-        "wotd_env.policies.sb3:load",
-        argument="FILE",
+        "sb3:load",
+        "FILE",
         needs_argument=True,
         needs_trust=True,
     ),
@@ -114,7 +103,7 @@ FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}
 STRONGEST = ("oracle", "deep", "deep:planner")
 """Bundled policies, the strongest first; the last one plays all rules."""
 
-_SCRIPTS = {known.maker: known.script for known in POLICIES.values()}
+_SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
 def full_name(name: str) -> str:
@@ -178,7 +167,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     arguments = [argument] if argument else []
     consent = {"trust": trust} if known.needs_trust else {}
     try:
-        return check_policy(name, pkgutil.resolve_name(known.maker)(*arguments, **consent))
+        return check_policy(name, pkgutil.resolve_name(f"{__name__}.{known.maker}")(*arguments, **consent))
     except FileNotFoundError:
         raise
     except OSError as error:
