@@ -1,9 +1,8 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
-A *trial* is a run of `train.py` with settings drawn from `RANGES`. All trials have the same seed. The run folder of a
-trial lies in the folder of the sweep, and its name contains the drawn settings. The same command continues an
-interrupted sweep: finished trials are kept, started ones are resumed, and more can be added. All nodes of a cluster
-need the checkout and the folder under the same paths.
+A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. Its run folder is in the
+folder of the sweep and named after the drawn settings. The same command keeps finished trials, resumes started ones
+and can add more. All nodes of a cluster need the checkout and the folder under the same paths.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def words_of(drawn: dict[str, Any]) -> str:
 
 
 def run_trial(name: str, settings: Any) -> None:
-    """Begin or resume a trial, and report its strength to Tune: the share of games won against the last reference."""
+    """Start or resume a trial, and report its strength to Tune: the share of games won against the last reference."""
     kind = importlib.import_module(LEARNERS[name]).Run
     counts = read_result(settings.folder)
     if counts is None or kept(kind.read_settings(settings.folder)) != kept(settings):

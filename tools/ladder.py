@@ -108,7 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     "ratings": {name: rating._asdict() for name, rating in results.ratings.items()},
                 }
 
-    head = HEAD.format(date=date, versions=_versions(), seed=options.seed)
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
+    versions = f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
+    head = HEAD.format(date=date, versions=versions, seed=options.seed)
     (folder / "ladder.md").write_text("\n".join([head, *sections]))
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
@@ -140,11 +142,6 @@ def section(results: Results, title: str, picture: str) -> str:
         parts += [pages.table(shown.columns, rows, right=range(1, len(shown.columns)))]
     parts += [f"![ratings and pairings, {title}]({picture})", ""]
     return "\n\n".join(parts)
-
-
-def _versions() -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    return f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
 
 
 if __name__ == "__main__":

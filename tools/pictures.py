@@ -5,14 +5,15 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import numpy as np
-
-from wotd_env import STATE, Game, Phase, Rules, notation
+from wotd_env import Game, Phase, notation
 from wotd_env.rendering import render_svg
 
 ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "rules"
 LAYERS_FILE = ROOT / "docs" / "layers.svg"
+
+BOARD = "..B.#C.|.A.../...A..D|..B../.#.D.B.|...C./.A.#...|CD.../DC..B..|....A wfme(o) 42 C keep 1 mmmod used=B powers=own"
+"""The position of the picture at the head of README.md."""
 
 CASES = """
 board: ..A....|..B../.B.....|...A./..A....|B..../A...B..|...../..B..A.|..... wf(meo) 14 A keep 2 wwfmd
@@ -41,18 +42,10 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 
 def board() -> dict[Path, str]:
     """Return the pictures at the head of README.md, light and dark: the middle of a game, after a move."""
-    state = np.zeros(1, STATE)
-    record = state[0]
-    record["color"] = [0, 1, 2, 3, 4]
-    record["pieces"][:4] = [[9, 4, 0, 2, 12], [3, 10, 6, 0, 5], [6, 0, 11, 8, 2], [0, 7, 4, 9, 1]]
-    record["dead"] = [1 << 5, 0, 1 << 2, 1 << 4, 0]
-    record["turn"], record["player"], record["phase"], record["rolls_left"] = 41, 2, Phase.KEEP, 1
-    record["dice"] = [2, 2, 2, 4, 5]
-    record["used"] = 0b0010
+    rules, state = notation.parse_position(BOARD)
     before = state.copy()
-    before["turn"] = 40
     before["pieces"][0, 1, 2] = 3
-    game = Game(Rules(players=4, powers="own", dead_pieces=3))
+    game = Game(rules)
     return {
         ROOT / "docs" / name: render_svg(game, state, before, action=0b00111, theme=theme) + "\n"
         for name, theme in (("board.svg", "light"), ("board-dark.svg", "dark"))

@@ -5,6 +5,7 @@ Slow imports are inside the functions that need them, so that the command starts
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from typing import Annotated
@@ -16,19 +17,6 @@ try:
     with needed_for("the wotd command", "arena"):
         import typer
 
-        from wotd_env.cli import (
-            analyze,
-            arena,
-            bench,
-            compile,
-            play,
-            policies,
-            record,
-            replay,
-            serve,
-            solve,
-            watch,
-        )
         from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
 except MissingExtraError as missing:
     raise SystemExit(str(missing)) from None
@@ -47,23 +35,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS = (
-    (policies, "wotd policies"),
-    (play, "wotd play me planner"),
-    (watch, "wotd watch planner greedy --seed 7"),
-    (serve, "wotd serve"),
-    (replay, "wotd replay game.txt --out game.html"),
-    (arena, "wotd arena greedy planner random --games 1000"),
-    (analyze, "wotd analyze planner greedy --spaces 1 --games 1000"),
-    (solve, "wotd solve --spaces 3"),
-    (record, "wotd record planner greedy --games 1000 --out games.parquet"),
-    (bench, "wotd bench --players 3"),
-    (compile, "wotd compile"),
+_EXAMPLES = (
+    "wotd policies",
+    "wotd play me planner",
+    "wotd watch planner greedy --seed 7",
+    "wotd serve",
+    "wotd replay game.txt --out game.html",
+    "wotd arena greedy planner random --games 1000",
+    "wotd analyze planner greedy --spaces 1 --games 1000",
+    "wotd solve --spaces 3",
+    "wotd record planner greedy --games 1000 --out games.parquet",
+    "wotd bench --players 3",
+    "wotd compile",
 )
-"""The subcommands, each with an example. `make docs-tables` writes docs/commands.md from them."""
+"""An example of each subcommand. `make docs-tables` writes docs/commands.md from them."""
 
-for module, example in _COMMANDS:
-    app.command(module.__name__.rpartition(".")[2], epilog=f"Example: `{example}`")(module.command)
+for example in _EXAMPLES:
+    name = example.split()[1]
+    command = importlib.import_module(f"wotd_env.cli.{name}").command
+    app.command(name, epilog=f"Example: `{example}`")(command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -60,9 +60,9 @@ def command(
     if alone:
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")
-        for option in given_options(context, sorted(set(context.params) - {"what", "table", "quiet"})):
+        for name in given_options(context, sorted(set(context.params) - {"what", "table", "quiet"})):
             kind = "recorded game" if what[0].endswith(".txt") else "position"
-            raise ValueError(f"--{option} is for grading policies, and {what[0]} is a {kind}")
+            raise ValueError(f"--{name} is for grading policies, and {what[0]} is a {kind}")
         lines = _game_lines if what[0].endswith(".txt") else _position_lines
         for line in lines(what[0], table):
             typer.echo(line)

@@ -117,35 +117,28 @@ def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Ch
     observation = np.empty((1, game.observation_size), np.int8)
     mask = game.legal_actions(state)
     actions = np.empty(1, np.int64)
-    draw = np.random.default_rng(SEED).random(CHUNK).tolist()
+    draws = np.random.default_rng(SEED).random(CHUNK).tolist()
 
     def chunk() -> tuple[int, float]:
         inside = 0.0
-        for x in draw:
+        for draw in draws:
             legal = mask[0].nonzero()[0]
-            actions[0] = legal[int(x * len(legal))]
+            actions[0] = legal[int(draw * len(legal))]
             start = perf_counter()
             game.step_autoreset(state, actions, observation, mask)
             inside += perf_counter() - start
-        return len(draw), inside
+        return len(draws), inside
 
     return chunk
 
 
 def vector(batch: int, players: int, threads: int, powers: str = "none", opponents: str = "greedy") -> Chunk:
     """Return the loop of the native vector environment."""
-    import gymnasium
+    from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
-    import wotd_env  # noqa: F401  # registers
-
-    env = gymnasium.make_vec(
-        "wotd_env/WayOfTheDragon-v0",
-        num_envs=batch,
-        players=players,
-        powers=powers,
-        opponents=opponents,
-        num_threads=threads,
-        autoreset_mode="SameStep",
+    rules = {"players": players, "powers": powers}
+    env = WayOfTheDragonVectorEnv(
+        batch, opponents=opponents, num_threads=threads, autoreset_mode="SameStep", **rules
     )
     _, info = env.reset(seed=SEED)
     choose = chooser(SEED)
@@ -170,11 +163,9 @@ def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: b
 
 def single(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
     """Return the loop of the Gymnasium environment."""
-    import gymnasium
+    from wotd_env.envs.single import WayOfTheDragonEnv
 
-    import wotd_env  # noqa: F401  # registers
-
-    env = gymnasium.make("wotd_env/WayOfTheDragon-v0", players=players, powers=powers).unwrapped
+    env = WayOfTheDragonEnv(players=players, powers=powers)
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:

@@ -97,12 +97,12 @@ def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
     """Return the option of a field as a function parameter."""
     kind, words = _RULES[field.name]
     flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
-    option = typer.Option(*flag, help=words, rich_help_panel="Rules", show_default=settled or True)
+    shown = typer.Option(*flag, help=words, rich_help_panel="Rules", show_default=settled or True)
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None if settled else field.default,
-        annotation=Annotated[kind | None if settled else kind, option],
+        annotation=Annotated[kind | None if settled else kind, shown],
     )
 
 

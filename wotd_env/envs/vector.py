@@ -37,17 +37,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     all ones. Rewards are float64 (N,), flags bool (N,). Every call returns new arrays. Copies by `copy.deepcopy` or
     `pickle` continue the running games.
 
+    The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
+    of `WayOfTheDragonEnv`.
+
     Args:
         num_envs: N.
-        opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
-        seat: the learner's seat, or `"random"` to draw it for every game.
-        mask_in: `"info"` or `"obs"`.
-        observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
-        mask_dtype: `int8` or `bool`, as NumPy dtype or its name.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/environment.md).
-        illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
-            `infos["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
-            `IllegalActionError`, and nothing changes.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: threads that share the games. No result depends on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
