@@ -7,10 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch as th
 
-from wotd_env import STATE, Phase, Rules, files
+from wotd_env import STATE, Rules, files
 from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 
@@ -99,14 +98,6 @@ def games(saved: th.Tensor, rules: Rules) -> States:
     """
     state = saved.contiguous().numpy().view(STATE)
     check_states(rules, state)
-    return state
-
-
-def decisions(saved: th.Tensor, rules: Rules) -> States:
-    """Return the games in a checkpoint, see `games`, all of which must wait for a decision."""
-    state = games(saved, rules)
-    if not np.isin(state["phase"], (Phase.KEEP, Phase.MOVE, Phase.EXTRA)).all():
-        raise CheckpointError("state must only contain games at a decision")
     return state
 
 

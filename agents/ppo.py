@@ -26,9 +26,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -36,7 +33,7 @@ import numpy as np
 import torch as th
 from torch import nn
 
-from agents import checkpoint, runs, settings, td
+from agents import runs, settings, td
 from agents.layers import COUNTS, PATHLESS, KeptDice, Planned
 from agents.player import NetworkPolicy, to_onnx
 from agents.settings import SettingError
@@ -319,38 +316,20 @@ class Run(runs.Run):
         """Return the policy of the network's most likely actions."""
         return NetworkPolicy(self.network)
 
-    def train(self, progress: Callable[[Run], None]) -> None:
-        """Train to the last update, see `runs.Run.train`."""
-        with ThreadPoolExecutor(1) as beside, self.tensorboard():
-            while True:
-                self.after_update(progress)
-                if self.updates >= self.settings.updates:
-                    return
-                start = time.perf_counter()
-                value = self.critic.value if self.critic else self.given
-                numbers: dict[str, float] = {}
-                if not self.critic:
-                    numbers |= self.update(value)
-                elif self.settings.threads == 1:
-                    numbers |= self.update(value) | {"critic_loss": self.critic.update()}
-                else:
-                    criticism = beside.submit(self.critic.update)
-                    numbers |= self.update(value) | {"critic_loss": criticism.result()}
-                self.updates += 1
-                speed = self.per_update / (time.perf_counter() - start)
-                self.log(**{f"train/{name}": value for name, value in numbers.items()})
-                self.log(**{"time/decisions_per_second": speed})
-
-    def update(self, critic: Value) -> dict[str, float]:
-        """Play and learn once by a critic; return numbers for TensorBoard."""
+    def update(self) -> dict[str, float]:
+        """Play and learn once by the critic of the last update; the critic learns at the same time."""
         settings, done = self.settings, self.updates / self.settings.updates
+        value = self.critic.value if self.critic else self.given
+        criticism = self.beside(self.critic.update if self.critic else dict)
         rng = np.random.default_rng([settings.seed, self.updates])
         rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
-        decisions = play(self.network, self.game, self.state, critic, settings.steps, rng)
+        decisions = play(self.network, self.game, self.state, value, settings.steps, rng)
         falling = max(1 - done, 0.1)
         target = best_policy(decisions, falling * settings.penalty, falling * settings.entropy)
         numbers = learn(self.network, self.optimizer, decisions, target, settings, rng)
-        return numbers | {"learning_rate": rate}
+        of_critic = {f"critic_{name}": value for name, value in criticism().items()}
+        self.updates += 1
+        return numbers | {"learning_rate": rate} | of_critic
 
     def export(self) -> None:
         """Write the network as ONNX, for players without torch."""
@@ -358,22 +337,13 @@ class Run(runs.Run):
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
-        return {
-            "updates": self.updates,
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict()["state"],
-            "state": th.from_numpy(self.state.view(np.uint8)),
-            "critic": self.critic.parts() if self.critic else None,
-        }
+        return super().parts() | {"critic": self.critic.parts() if self.critic else None}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
-        self.network.load_state_dict(saved["network"])
-        checkpoint.load_adam(self.optimizer, saved["optimizer"])
-        self.state[:] = checkpoint.decisions(saved["state"], self.settings.rules)
+        super().restore(saved)
         if self.critic:
             self.critic.restore(saved["critic"])
-        self.updates = saved["updates"]
 
 
 def critic_settings(settings: Settings) -> td.Settings:

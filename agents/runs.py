@@ -21,14 +21,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
+import torch as th
 from filelock import FileLock, Timeout
+from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 import wotd_env
@@ -37,6 +41,7 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
 from agents.settings import SettingError, Settings, kept, read_settings
 from wotd_env import Game, files, make_policy
+from wotd_env.core.state import States
 from wotd_env.policy import Policy
 
 LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
@@ -51,6 +56,9 @@ OF_THE_END = (RESULT, "model.onnx")
 """Files that exist only when the training is finished."""
 
 
+T = TypeVar("T")
+
+
 class Stopped(Exception):
     """The training was stopped on request; its checkpoint is written."""
 
@@ -58,7 +66,8 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file of its folder is replaced whole.
 
-    A learner sets the class attributes, and defines the methods that raise NotImplementedError here.
+    A learner sets the class attributes, and `network`, `optimizer` and `state` in `__init__`. It defines `per_update`,
+    `policy` and `update`.
 
     Args:
         settings: the settings; `folder` is set.
@@ -69,7 +78,9 @@ class Run:
         kind: class of the settings.
         fixed: names of the settings that cannot change when a run is resumed.
         packages: packages whose versions are recorded.
-        game: the game.
+        network: the network that learns.
+        optimizer: its optimizer.
+        state: STATE (G,), the games that are learned from.
         references: the opponents that strength is measured against, the strongest last.
         updates: number of updates so far, of `settings.updates`.
         curve: the measurements.
@@ -83,6 +94,9 @@ class Run:
     kind: ClassVar[type[Settings]]
     fixed: ClassVar[tuple[str, ...]]
     packages: ClassVar[tuple[str, ...]] = ("numpy", "numba", "torch")
+    network: nn.Module
+    optimizer: th.optim.Optimizer
+    state: States
 
     def __init__(self, settings: Any) -> None:
         assert settings.folder is not None
@@ -97,16 +111,45 @@ class Run:
         self.board: SummaryWriter | None = None
         self.stop = False
         self._counted = time.process_time()  # `seconds` contains the time up to here
+        self._second: Executor | None = None
 
     # ------------------------------------------------------------------------------------- what a learner defines
-
-    updates: int
-    """number of updates so far; settings.updates in all"""
 
     @property
     def per_update(self) -> int:
         """Number of decisions or turns learned from in an update."""
         raise NotImplementedError
+
+    def policy(self) -> Policy:
+        """Return the policy that is measured."""
+        raise NotImplementedError
+
+    def update(self) -> dict[str, float]:
+        """Play, learn, and count the update; return numbers for TensorBoard."""
+        raise NotImplementedError
+
+    def parts(self) -> dict[str, Any]:
+        """Return the learner's part of a checkpoint: tensors in main memory, and plain values."""
+        moments = self.optimizer.state_dict()["state"]
+        return {
+            "updates": self.updates,
+            "network": {name: weights.cpu() for name, weights in self.network.state_dict().items()},
+            "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
+            "state": th.from_numpy(self.state.view(np.uint8)),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
+        self.network.load_state_dict(saved["network"])
+        checkpoint.load_adam(self.optimizer, saved["optimizer"])
+        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        self.updates = saved["updates"]
+
+    def save_network(self) -> None:
+        """Write the file of the network, if the learner writes one at every milestone."""
+
+    def export(self) -> None:
+        """Write the file of the network, if the learner writes one at the end."""
 
     @property
     def done(self) -> int:
@@ -117,36 +160,6 @@ class Run:
     def total(self) -> int:
         """Number of decisions or turns to learn from."""
         return int(self.settings.updates) * self.per_update
-
-    def policy(self) -> Policy:
-        """Return the policy that is measured."""
-        raise NotImplementedError
-
-    def train(self, progress: Callable[[Any], None]) -> None:
-        """Train to the end.
-
-        Args:
-            progress: called with the run before the first update and after every update.
-
-        Raises:
-            Stopped: if `stop` was set; the checkpoint is written.
-            OSError: if a file cannot be written; the last checkpoint is intact.
-        """
-        raise NotImplementedError
-
-    def parts(self) -> dict[str, Any]:
-        """Return the learner's part of a checkpoint: tensors in main memory, and plain values."""
-        raise NotImplementedError
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
-        raise NotImplementedError
-
-    def save_network(self) -> None:
-        """Write the file of the network, if the learner writes one at every milestone."""
-
-    def export(self) -> None:
-        """Write the files of the finished run, if the learner has any."""
 
     # ------------------------------------------------------------------------------------------ beginning, resuming
 
@@ -217,6 +230,31 @@ class Run:
         write_json(self.folder / "config.json", config)
 
     # ------------------------------------------------------------------------------------------------ training
+
+    def train(self, progress: Callable[[Any], None]) -> None:
+        """Train to the end.
+
+        Args:
+            progress: called with the run before the first update and after every update.
+
+        Raises:
+            Stopped: if `stop` was set; the checkpoint is written.
+            OSError: if a file cannot be written; the last checkpoint is intact.
+        """
+        with ThreadPoolExecutor(1) as self._second, self.tensorboard():
+            self.after_update(progress)
+            while self.updates < self.settings.updates:
+                start = time.perf_counter()
+                numbers = {f"train/{name}": value for name, value in self.update().items()}
+                speed = self.per_update / (time.perf_counter() - start)
+                self.log(**numbers, **{f"time/{self.unit}_per_second": speed})
+                self.after_update(progress)
+
+    def beside(self, task: Callable[[], T]) -> Callable[[], T]:
+        """Start a task in a second thread; return a function for its result. With one thread, that function runs it."""
+        if self._second and self.settings.threads > 1:
+            return self._second.submit(task).result
+        return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
         """Measure and save at a milestone, save and stop on request, then call `progress`; errors as by `train`."""

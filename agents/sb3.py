@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -18,8 +17,7 @@ import numpy as np
 import torch as th
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
@@ -220,6 +218,9 @@ class Run(runs.Run):
         # The opponents are set below, because some of them need the model, which needs the environment.
         self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
         self.model = make_model(settings, self.env)
+        self.optimizer, self.state = self.model.policy.optimizer, self.env.state
+        actor_critic: Any = self.model.policy.mlp_extractor
+        self.network, self.value = actor_critic.network, actor_critic.value
         self.past = copy.deepcopy(self.network)
         self.pool: list[dict[str, th.Tensor]] = []
         past = round(settings.games * settings.past)
@@ -230,20 +231,8 @@ class Run(runs.Run):
             *[snapshots] * past,
             *[self.references["greedy"]] * greedy,
         ]
-        self.model._last_obs = self.env.reset()
-        self.model._last_episode_starts = np.ones(settings.games, np.bool_)
-
-    @property
-    def network(self) -> Network:
-        """The policy network."""
-        return self.actor_critic.network
-
-    @property
-    def actor_critic(self) -> ActorCritic:
-        """The policy network with its value head."""
-        module: Any = self.model.policy.mlp_extractor
-        assert isinstance(module, ActorCritic)
-        return module
+        self.model.set_logger(Logger(None, []))
+        _, self.callback = self.model._setup_learn(0)  # starts the games
 
     @property
     def per_update(self) -> int:
@@ -254,29 +243,28 @@ class Run(runs.Run):
         """Return the policy of the network's most likely actions."""
         return NetworkPolicy(self.network)
 
-    def train(self, progress: Callable[[Run], None]) -> None:
-        """Train to the end, see `runs.Run.train`."""
-        with self.tensorboard():
-            self.model.set_logger(Logger(None, [_Board(self)]))
-            self.model.learn(
-                max(self.total - self.done, 0), _AfterUpdates(self, progress), reset_num_timesteps=False
-            )
-
-    def after_update(self, progress: Callable[[Run], None]) -> None:
-        """Run the due milestones, then prepare the next update."""
-        self.updates = int(self.model.num_timesteps) // self.per_update
-        super().after_update(progress)
-        # All random draws up to the next update follow from the seed and the number of decisions.
+    def update(self) -> dict[str, float]:
+        """Play and learn once by SB3; return its numbers."""
+        # All random draws of the update follow from the seed and the number of decisions.
         rng = np.random.default_rng([self.settings.seed, self.done])
         set_random_seed(int(rng.integers(1 << 32)))
         if self.settings.past:
             self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
         self.env.rng = rng
+        model = self.model
+        model.collect_rollouts(self.env, self.callback, model.rollout_buffer, model.n_steps)
+        model._update_current_progress_remaining(model.num_timesteps, self.total)
+        model.train()
+        self.updates += 1
+        numbers = model.logger.name_to_value.items()
+        return {name.removeprefix("train/"): float(value) for name, value in numbers}
 
     def pass_milestone(self) -> None:
         """Add the network to the pool, and measure it."""
         if self.settings.past:
-            self.pool.append(in_main_memory(self.network))
+            self.pool.append(
+                {name: weights.cpu().clone() for name, weights in self.network.state_dict().items()}
+            )
         super().pass_milestone()
 
     def export(self) -> None:
@@ -285,71 +273,23 @@ class Run(runs.Run):
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
-        moments = self.model.policy.optimizer.state_dict()["state"]
-        return {
-            "updates": self.updates,
+        return super().parts() | {
             "steps": self.model._n_updates,
-            "network": in_main_memory(self.network),
-            "value": in_main_memory(self.actor_critic.value),
-            "optimizer": {i: {name: x.cpu() for name, x in of_one.items()} for i, of_one in moments.items()},
+            "value": {name: weights.cpu() for name, weights in self.value.state_dict().items()},
             "pool": self.pool,
-            "state": th.from_numpy(self.env.state.view(np.uint8)),
             "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
-        self.network.load_state_dict(saved["network"])
-        self.actor_critic.value.load_state_dict(saved["value"])
-        checkpoint.load_adam(self.model.policy.optimizer, saved["optimizer"])
-        self.updates, self.model._n_updates = saved["updates"], saved["steps"]
-        self.model.num_timesteps = self.done
+        super().restore(saved)
+        self.value.load_state_dict(saved["value"])
+        self.model._n_updates, self.model.num_timesteps = saved["steps"], self.done
         for i, weights in enumerate(saved["pool"]):
             checkpoint.check(f"pool.{i}", weights, saved["network"])
         self.pool = saved["pool"]
         if not self.pool and self.updates:  # the run may be resumed with snapshots as new opponents
             self.pool = [saved["network"]]
-        self.env.state[:] = checkpoint.decisions(saved["state"], self.settings.rules)
-        self.env.seat[:] = self.env.state["player"]  # every game waits for its learner
-        self.model._last_obs = self.game.observe(self.env.state)
+        self.env.seat[:] = self.state["player"]  # every game waits for its learner
+        self.model._last_obs = self.game.observe(self.state)
         self.model._last_episode_starts = saved["starts"].numpy()
-
-
-def in_main_memory(module: nn.Module) -> dict[str, th.Tensor]:
-    """Return a copy of the weights in main memory."""
-    return {name: weights.cpu().clone() for name, weights in module.state_dict().items()}
-
-
-class _Board(KVWriter):
-    """Writes SB3's numbers with the run's own."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def write(
-        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
-    ) -> None:
-        numbers = {
-            name: value for name, value in key_values.items() if isinstance(value, int | float | np.number)
-        }
-        self.run.log(**{name: float(value) for name, value in numbers.items()})
-
-    def close(self) -> None:
-        """The run closes its own writer."""
-
-
-class _AfterUpdates(BaseCallback):
-    """Calls the run between updates."""
-
-    def __init__(self, run: Run, progress: Callable[[Run], None]) -> None:
-        super().__init__()
-        self.run, self.progress = run, progress
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_start(self) -> None:
-        self.run.after_update(self.progress)
-
-    def _on_training_end(self) -> None:
-        self.run.after_update(self.progress)

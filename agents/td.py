@@ -18,9 +18,7 @@ average also makes the targets, and is the result. Equal settings give equal wei
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import checkpoint, runs, settings
+from agents import runs, settings
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.state import States
 from wotd_env.planning import learned
@@ -305,30 +303,15 @@ class Run(runs.Run):
         """Return the policy that plans turns by the learned value."""
         return Planner(self.value)
 
-    def train(self, progress: Callable[[Run], None]) -> None:
-        """Train to the last update, see `runs.Run.train`."""
-        with ThreadPoolExecutor(1) as beside, self.tensorboard():
-            while True:
-                self.after_update(progress)
-                if self.updates >= self.settings.updates:
-                    return
-                start = time.perf_counter()
-                loss = self.update(beside if self.settings.threads > 1 else None)
-                speed = self.settings.games * self.settings.turns / (time.perf_counter() - start)
-                rate = self.optimizer.param_groups[0]["lr"]
-                self.log(**{"train/loss": loss, "train/learning_rate": rate, "time/turns_per_second": speed})
-
-    def update(self, beside: ThreadPoolExecutor | None = None) -> float:
-        """Learn from the samples, and play the next ones, in `beside` if it is given; return the mean loss."""
+    def update(self) -> dict[str, float]:
+        """Learn from the samples, and play the next ones at the same time."""
         if not self.samples:
             self.samples.append(self.play(0, self.value))
-        play = functools.partial(self.play, self.updates + 1, self.value)
-        playing = beside.submit(play) if beside else None
+        newest = self.beside(functools.partial(self.play, self.updates + 1, self.value))
         loss = self.learn()
-        newest = playing.result() if playing else play()
-        self.samples = [*self.samples, newest][-self.settings.replay :]
+        self.samples = [*self.samples, newest()][-self.settings.replay :]
         self.updates += 1
-        return loss
+        return {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def play(self, number: int, value: LearnedValue) -> Samples:
         """Play the turns of an update."""
@@ -366,23 +349,17 @@ class Run(runs.Run):
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
-        return {
-            "updates": self.updates,
-            "network": self.network.state_dict(),
+        more = {
             "averaged": self.averaged.state_dict(),
-            "optimizer": self.optimizer.state_dict()["state"],
             "samples": [tuple(samples) for samples in self.samples],
-            "state": th.from_numpy(self.state.view(np.uint8)),
         }
+        return super().parts() | more
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
-        self.network.load_state_dict(saved["network"])
+        super().restore(saved)
         self.averaged.load_state_dict(saved["averaged"])
-        checkpoint.load_adam(self.optimizer, saved["optimizer"])
         self.samples = [Samples(*samples) for samples in saved["samples"]]
-        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
-        self.updates = saved["updates"]
 
 
 def initial(settings: Settings) -> learned.Network:
