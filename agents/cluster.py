@@ -30,17 +30,9 @@ def play_slices(
     at_random: NDArray[np.bool_],
     td_lambda: float,
 ) -> list[th.Tensor]:
-    """Play turns in all games, in place, and return the samples, as `self_play` does.
+    """Play turns in all games, in place, and return the samples, as `agents.td.self_play` does with these arguments.
 
     Ray must be connected, see `wotd_env.adapters.ray.connect`.
-
-    Args:
-        self_play: `agents.td.self_play`.
-        rules: the rules.
-        state: STATE (N,), games before the first roll of a turn.
-        value: the value function that plays, and makes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a random move.
-        td_lambda: lambda.
     """
     # Two slices per CPU, because CPUs differ in speed; slices smaller than the planner's chunks would waste time.
     count = max(1, min(2 * num_cpus(), len(state) // CHUNK))

@@ -22,7 +22,7 @@ from rich.console import Console
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import Counts
-from agents.runs import LEARNERS, Run, Stopped, opened, stopping
+from agents.runs import LEARNERS, REPLAY, Run, Stopped, opened, stopping
 from agents.settings import SettingError, code_options
 from wotd_env import Rules, files
 from wotd_env.policies import POLICIES
@@ -120,6 +120,9 @@ def work(run: Run, console: Console) -> int:
         )
         return 1 if full else 2
     rules = run.settings.rules
+    console.print(
+        f"Replay of a game by the trained policy: {run.folder / REPLAY}", soft_wrap=True, markup=False
+    )
     console.print("What comes next:", *what_next(run.folder, rules), sep="\n  ", soft_wrap=True, markup=False)
     with console.status("comparing with perfect play"):
         strength = evaluate.strength(policy_name(run.folder), rules, results)

@@ -18,6 +18,7 @@ from rich.table import Table
 from wotd_env import Game, Rules
 from wotd_env.intervals import proportion_confint
 from wotd_env.policy import Policy, ask, play_out
+from wotd_env.rendering import Replay
 
 MEASURING = 1 << 63
 """Seed of the measurements at milestones. The games of a training have smaller seeds."""
@@ -85,6 +86,17 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     wins = int((rewards == 1).sum())
     losses = int((rewards < 0).sum())
     return Counts(len(state), wins, len(state) - wins - losses, losses)
+
+
+def replay(game: Game, policy: Policy) -> Replay:
+    """Return the replay of a game that a policy plays on all seats."""
+    state, rng = game.reset(1, seed=FINAL), np.random.default_rng(FINAL)
+    states, actions = [], []
+    seats = np.zeros((1, game.rules.players), np.int64)
+    for chosen in play_out(game, state, seats, lambda player, games: ask(policy, game, state, rng)):
+        states.append(state.copy())
+        actions.append(chosen[0])
+    return Replay(game, np.concatenate([*states, state]), actions)
 
 
 def curve(rows: Iterable[Measurement], unit: str) -> str:

@@ -1,4 +1,10 @@
-"""Write a trained network as ONNX: `python -m agents.export RUN [FILE]`, then `wotd arena onnx:FILE greedy`."""
+"""Load the policy network of a run of `train.py` from its last checkpoint, and write it as ONNX.
+
+    python -m agents.export RUN [FILE]
+    wotd arena onnx:FILE greedy
+
+No code in the checkpoint is run.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +13,45 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.checkpoint import CheckpointError
-from agents.player import to_onnx
-from agents.trained import load_network
-from wotd_env import files
+from agents import checkpoint
+from agents.checkpoint import CHECKPOINT, CheckpointError
+from agents.player import NetworkPolicy, to_onnx
+from agents.ppo import Network
+from wotd_env import Rules, files
+
+
+def load(run: Path | str) -> NetworkPolicy:
+    """Return the policy of a run folder of PPO or the baseline, as of its last checkpoint; `network` is in torch.
+
+    Runs of TD(lambda) have another network: the name of their folder is a policy, see `wotd_env.make_policy`.
+
+    Raises:
+        CheckpointError: if the checkpoint is missing or damaged, or has another network.
+    """
+    path = Path(run) / CHECKPOINT
+    saved = checkpoint.load(path)
+    try:
+        rules, weights = Rules.from_dict(saved["settings"]["rules"]), saved["network"]
+        network = Network(rules, len(weights["path.weight"]), "planned.afterstates.again" in weights)
+        checkpoint.check("network", weights, network.state_dict())
+    except KeyError as error:
+        why = f"it has no {error}, so it is not of PPO. A run folder of train.py td is a policy by its name"
+        raise CheckpointError(f"{path} cannot be used: {why}") from error
+    except (TypeError, ValueError) as error:
+        raise checkpoint.unusable(path, error) from error
+    network.load_state_dict(weights)
+    return NetworkPolicy(network)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, or 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(prog="python -m agents.export", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m agents.export", description="Write a network as ONNX.")
     parser.add_argument("run", type=Path, help="run folder of train.py")
-    parser.add_argument(
-        "file", type=Path, nargs="?", help="file to write (default model.onnx in the run folder)"
-    )
+    parser.add_argument("file", type=Path, nargs="?", help="by default model.onnx in the run folder")
     options = parser.parse_args(arguments)
     file = options.file or options.run / "model.onnx"
     try:
-        content = to_onnx(load_network(options.run))
+        content = to_onnx(load(options.run).network)
         if not file.parent.is_dir():
             raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
         files.write(file, content)

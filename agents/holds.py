@@ -1,10 +1,9 @@
-"""What holds are worth, given what the ends of the turn are worth: the turn planner as a layer of a network.
+"""The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
 
-A turn ends in one of `ENDS` ways: a piece has moved by 1 to 5 dice on a path, or pieces were swapped there with four
-dragons; an equilibrium; a swap with five dragons; a pass, where no move is possible (R5). A network says what each is
-worth, and the planner's exact passes over the 252 rolls and 462 keeps say what every hold is worth then. The layer is
-differentiable: what a hold is worth is the mean over the ends that the best further play leads to, so its gradient is
-their distribution. What powers allow besides is not among these ends.
+A turn ends in one of `ENDS` ways: on one of the paths a move by 1 to 5 dice, or a swap with four dragons; an
+equilibrium; a swap with five dragons; a pass, if no move is possible (R5). The planner computes the value of every hold
+from theirs, in exact passes over the 252 rolls and 462 keeps. It is the mean over the ends that the best further play
+reaches, so its gradient is their distribution. Ends that powers add are left out.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, ne
 __all__ = ["ENDS", "IMPOSSIBLE", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
 
 PATH_ENDS = DICE + 1
-"""Ends on one path: moved by 1 to 5 dice, and swapped with four dragons."""
+"""Ends on one path: moves by 1 to 5 dice, and a swap with four dragons."""
 
 OTHER_ENDS = 3
 """An equilibrium, a swap with five dragons, a pass."""
@@ -43,7 +42,7 @@ ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
 
 IMPOSSIBLE = -1e3
-"""What an end is worth that no roll can bring about now; all others are worth more."""
+"""The value of an impossible end; all others have larger values."""
 
 NO_SWAP = -1
 
@@ -51,7 +50,7 @@ NO_SWAP = -1
 def _offers() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the ends that each roll offers: int64 (252, 5), by moves, the last one repeated; int64 (252,), by a swap.
 
-    Where there is neither move nor equilibrium, a pass stands in the place of the moves.
+    Without a move or equilibrium, the moves are a pass.
     """
     moves, swaps = np.full((NUM_ROLLS, DICE), PASSED), np.full(NUM_ROLLS, NO_SWAP)
     for roll in range(NUM_ROLLS):
@@ -73,21 +72,17 @@ FIRST_END = NUM_KEEPS
 
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 
-
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 """The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return what holds are worth.
+    """Return the values of the holds, (N, 32), zeros without re-rolls.
 
     Args:
-        ends: float (N, ENDS), what the ends of the turn are worth.
+        ends: float (N, ENDS), the values of the ends of the turn.
         roll: int64 (N,), the numbers of the rolls on the table.
         rerolls: int64 (N,), re-rolls left, 0 to 2.
-
-    Returns:
-        (N, 32), zeros where no re-rolls are left.
     """
     if th.onnx.is_in_onnx_export():
         return _by_tensors(ends, roll, rerolls)
@@ -96,7 +91,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Do what `planned_holds` does with operations that ONNX knows, some ten times slower."""
+    """Return what `planned_holds` does, by operations that ONNX has; some ten times slower."""
     moved = ends[:, th.from_numpy(MOVES)].amax(2)
     stop = th.where(moved > IMPOSSIBLE, moved, ends[:, PASSED, None])
     swapped = th.maximum(stop, ends[:, th.from_numpy(np.maximum(SWAPS, 0))])
@@ -109,13 +104,13 @@ def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tens
         best = th.maximum(own, best[:, fewer].amax(2))
     first = _means(best)
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
-    worth = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
-    worth = th.cat([worth[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
-    return worth * (rerolls[:, None] > 0)
+    values = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
+    values = th.cat([values[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
+    return values * (rerolls[:, None] > 0)
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return what every keep is worth, (N, 462), if rolls are worth that, (N, 252): die by die the mean over faces."""
+    """Return the values of all keeps, (N, 462), given those of the rolls, (N, 252): die by die the mean over faces."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -128,7 +123,6 @@ class _Planned(th.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-        """Return what holds are worth, see `planned_holds`."""
         ctx.save_for_backward(ends, roll, rerolls)
         out = np.zeros((len(ends), NUM_HOLDS), np.float32)
         value_holds(_array(ends), _array(roll), _array(rerolls), new_rows(NUM_KEEPS + ENDS), out)
@@ -136,7 +130,6 @@ class _Planned(th.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:
-        """Return the gradients of the ends."""
         ends, roll, rerolls = ctx.saved_tensors
         out = np.zeros((len(ends), ENDS), np.float32)
         work = new_rows(NUM_KEEPS + ENDS), new_rows(), new_rows()
@@ -159,7 +152,7 @@ unless_impossible = row_operation(_emit_unless_impossible)
 
 @kernel
 def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Fill the rows of the rolls with what they are worth where the rolling stops, for some positions."""
+    """Fill the rows of the rolls with their values after the last roll, for some positions."""
     for lane in range(lanes):
         for end in range(ENDS):
             work[FIRST_END + end, lane] = ends[first + lane, end]
@@ -173,7 +166,7 @@ def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
 
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
-    """Write what holds are worth, (N, 32); nothing where no re-rolls are left."""
+    """Write the values of the holds, (N, 32); nothing without re-rolls."""
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
@@ -256,7 +249,7 @@ def credit_ends(
 
 @kernel
 def spread(mass: Any) -> None:
-    """Let what lies on partial keeps flow on to the rolls that they may become."""
+    """Spread the mass of partial keeps evenly over the rolls that can follow."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         if mass[i] != 0:
             flow = mass[i] / np.float32(FACES)

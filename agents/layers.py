@@ -1,8 +1,8 @@
 """Two layers of PPO's network, which score actions: by the kept dice, and by the ends of the turn.
 
-`KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value,
-by the position that it leaves (`Afterstates`). The turn planner, see `agents.holds`, computes the values of holds from
-them, exactly and with gradients. Moves and swaps, an equilibrium and a pass have the values of their ends.
+`KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value
+(`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. Moves, swaps, an
+equilibrium and a pass have the values of their ends.
 
 The possible ends (R3, R5, R6, R14) are read from the observation here, because all rolls to come need them. A test
 compares them with the engine. Ends that powers add are left out.
@@ -25,46 +25,51 @@ AFTER = 32
 """Units of the hidden layer for positions after the turn."""
 
 SCALE = 10.0
-"""Scale of the values of ends, so that they soon tell holds apart."""
+"""Scale of the values of ends; a large one soon separates the holds."""
 
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM
 """Number of actions without a path."""
 
-
 COUNTS = DICE + 1
 """Numbers of dice that show a face: 0 to 5."""
+
+
+def sorted_faces(dice: th.Tensor) -> th.Tensor:
+    """Return the faces of the sorted dice, int64 (N, 5), all `DRAGON + 1` before the first roll.
+
+    Args:
+        dice: (N, 6, 6), the number of dice that show each face, one-hot.
+    """
+    number = th.arange(COUNTS, device=dice.device)
+    up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
+    return (up_to <= number[:DICE, None]).sum(2)
 
 
 class KeptDice(nn.Module):
     """Scores of holds: sums of numbers for the kept dice of each face, of all faces, and for the different elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
-    number: th.Tensor  # (6,): 0..5
-    die: th.Tensor  # (5, 1): 0..4
+    face: th.Tensor  # (6,): 0..5
     offset: th.Tensor  # (8,): the first score of each face, of all dice and of the elements
 
     def __init__(self) -> None:
         super().__init__()
         holds = (np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE)) & 1
         self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
-        self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
-        self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
+        self.register_buffer("face", th.arange(DRAGON + 1), persistent=False)
         self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
 
-    def forward(self, dice: th.Tensor, scores: th.Tensor) -> th.Tensor:
+    def forward(self, faces: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the scores of the holds, (N, 32).
 
         Args:
-            dice: (N, 6, 6), the number of dice that show each face, one-hot.
+            faces: int64 (N, 5), see `sorted_faces`.
             scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
         """
-        up_to = (dice @ self.number).cumsum(1)[:, None] > self.die
-        shows = up_to.to(dice.dtype)  # (N, 5, 6): 1 if a die shows this face or a lower one
-        shows = th.cat([shows[..., :1], shows[..., 1:] - shows[..., :-1]], 2)
-        kept = self.held @ shows  # (N, 32, 6)
-        elements = (kept[..., :DRAGON] > 0).to(dice.dtype).sum(2, keepdim=True)
+        kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
+        elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
         index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
-        return scores.gather(1, index.flatten(1)).reshape(dice.shape[0], NUM_HOLDS, -1).sum(2)
+        return scores.gather(1, index.flatten(1)).reshape(faces.shape[0], NUM_HOLDS, -1).sum(2)
 
 
 class Afterstates(nn.Module):
@@ -163,9 +168,8 @@ class Planned(nn.Module):
         width: units of the first layer.
     """
 
-    ranks: th.Tensor  # (5, 6): the number of a roll is the sum of its dice's
+    ranks: th.Tensor  # (5, 7): the number of a roll is the sum of its dice's; without dice it does not matter
     number: th.Tensor  # (6,): 0..5
-    die: th.Tensor  # (5, 1): 0..4
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
 
@@ -173,21 +177,22 @@ class Planned(nn.Module):
         super().__init__()
         self.rules = rules
         self.afterstates = Afterstates(rules, of_path, of_board, width)
-        ranks, seats = INDEX_PARTS[:, : DRAGON + 1], PAIRS[rules.players, : pairs(rules.players)].T
+        ranks = pad(th.from_numpy(INDEX_PARTS[:, : DRAGON + 1].astype(np.int64)), (0, 1))
+        seats = PAIRS[rules.players, : pairs(rules.players)].T
         space = th.arange(rules.spaces + NUMBERED + 1, dtype=th.float32)
-        self.register_buffer("ranks", th.tensor(ranks.astype(np.int64)), persistent=False)
+        self.register_buffer("ranks", ranks, persistent=False)
         self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
-        self.register_buffer("die", th.arange(DICE, dtype=th.float32)[:, None], persistent=False)
         self.register_buffer("space", space, persistent=False)
         self.register_buffer("seats", th.tensor(seats.astype(np.int64)), persistent=False)
 
     def forward(
-        self, part: dict[str, th.Tensor], of_path: th.Tensor, of_board: th.Tensor
+        self, part: dict[str, th.Tensor], faces: th.Tensor, of_path: th.Tensor, of_board: th.Tensor
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
 
         Args:
             part: the parts of the observation, (N, ...) each.
+            faces: int64 (N, 5), see `sorted_faces`.
             of_path: (N, 5, ...).
             of_board: (N, ...).
         """
@@ -203,7 +208,8 @@ class Planned(nn.Module):
         ends = th.cat([moved, best_swap], 2).flatten(1)
         ends = th.cat([ends, advanced, best_swap.amax(1), passed], 1)
         rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
-        holds = planned_holds(ends, self.roll_numbers(dice), rerolls.long())
+        roll = self.ranks[th.arange(DICE, device=faces.device), faces].sum(1)
+        holds = planned_holds(ends, roll, rerolls.long())
         shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
         moves = pad(moved.gather(2, shown[..., None]), (0, 2))
         before = Action.PASS - Action.EQUILIBRIUM
@@ -224,9 +230,3 @@ class Planned(nn.Module):
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
         return (still[:, self.seats[0]] + still[:, self.seats[1]] > 0).transpose(1, 2)
-
-    def roll_numbers(self, dice: th.Tensor) -> th.Tensor:
-        """Return the numbers of rolls, int64 (N,); dice (N, 6, 6), the number of dice that show each face, one-hot."""
-        up_to = (dice @ self.number).cumsum(1)[:, None]  # how many dice show each face or a lower one
-        faces = (up_to <= self.die).sum(2).clamp(max=DRAGON)
-        return self.ranks[th.arange(DICE, device=dice.device), faces].sum(1)

@@ -34,17 +34,15 @@ import torch as th
 from torch import nn
 
 from agents import runs, settings, td
-from agents.layers import COUNTS, PATHLESS, KeptDice, Planned
-from agents.player import NetworkPolicy, to_onnx
+from agents.layers import COUNTS, PATHLESS, KeptDice, Planned, sorted_faces
 from agents.settings import SettingError
-from wotd_env import Game, Rules, files
+from wotd_env import Game, Rules
 from wotd_env.core.actions import pairs
 from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DRAGON, MAX_PLAYERS, PATHS
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.policies.planner import Planner
-from wotd_env.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -179,9 +177,10 @@ class Network(nn.Module):
 
         kept, moves, swaps = self.path_out(paths).split(self.path_parts, 2)
         kept_in_all, pathless = self.game_out(game).split(self.game_parts, 1)
-        scores = self.kept(dice, th.cat([kept.flatten(1), kept_in_all], 1)), moves, swaps, pathless
+        faces = sorted_faces(dice)
+        scores = self.kept(faces, th.cat([kept.flatten(1), kept_in_all], 1)), moves, swaps, pathless
         if self.planned:
-            planned = self.planned(part, of_path, of_board)
+            planned = self.planned(part, faces, of_path, of_board)
             scores = tuple(own + more for own, more in zip(scores, planned, strict=True))
         holds, moves, swaps, pathless = scores
         return th.cat([holds, moves.transpose(1, 2).flatten(1), pathless, swaps.flatten(1)], 1), game
@@ -307,15 +306,6 @@ class Run(runs.Run):
         else:
             self.given = given_critic(settings)
 
-    @property
-    def per_update(self) -> int:
-        """Decisions learned from in an update."""
-        return int(self.settings.games * self.settings.steps)
-
-    def policy(self) -> Policy:
-        """Return the policy of the network's most likely actions."""
-        return NetworkPolicy(self.network)
-
     def update(self) -> dict[str, float]:
         """Play and learn once by the critic of the last update; the critic learns at the same time."""
         settings, done = self.settings, self.updates / self.settings.updates
@@ -330,10 +320,6 @@ class Run(runs.Run):
         of_critic = {f"critic_{name}": value for name, value in criticism().items()}
         self.updates += 1
         return numbers | {"learning_rate": rate} | of_critic
-
-    def export(self) -> None:
-        """Write the network as ONNX, for players without torch."""
-        files.write(self.folder / "model.onnx", to_onnx(self.network))
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""

@@ -1,19 +1,12 @@
 """A training run and its folder: begin or resume it, train to the milestones, measure its strength, write its files.
 
-checkpoint.pt     everything that `--resume` needs
-model.onnx        the network of PPO, written at the end of the training
-value.npz         the network of TD(lambda)
-config.json       settings and versions, for people
-curve.csv, .png   strength against `random`, `greedy` and `planner` at every milestone
-result.json       the final strength
-events.out.*      TensorBoard: losses, speed, strength
-.lock             keeps a second training out
-
 A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
+docs/training.md lists the files of a run folder.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import platform
@@ -39,8 +32,9 @@ import wotd_env
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
-from agents.settings import SettingError, Settings, kept, read_settings
-from wotd_env import Game, files, make_policy
+from agents.player import NetworkPolicy, to_onnx
+from agents.settings import SettingError, Settings, kept
+from wotd_env import Game, Rules, files, make_policy
 from wotd_env.core.state import States
 from wotd_env.policy import Policy
 
@@ -50,9 +44,9 @@ LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 REFERENCES = ("random", "greedy", "planner")
 """The opponents that strength is measured against, the strongest last."""
 
-RESULT, LOCK = "result.json", ".lock"
+RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
-OF_THE_END = (RESULT, "model.onnx")
+OF_THE_END = (RESULT, REPLAY, "model.onnx")
 """Files that exist only when the training is finished."""
 
 
@@ -66,8 +60,8 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file of its folder is replaced whole.
 
-    A learner sets the class attributes, and `network`, `optimizer` and `state` in `__init__`. It defines `per_update`,
-    `policy` and `update`.
+    A learner sets the class attributes, and `network`, `optimizer` and `state` in `__init__`. It defines `update`, and
+    replaces other methods that do not fit.
 
     Args:
         settings: the settings; `folder` is set.
@@ -118,11 +112,11 @@ class Run:
     @property
     def per_update(self) -> int:
         """Number of decisions or turns learned from in an update."""
-        raise NotImplementedError
+        return int(self.settings.games * self.settings.steps)
 
     def policy(self) -> Policy:
-        """Return the policy that is measured."""
-        raise NotImplementedError
+        """Return the policy that is measured, by default that of the most likely actions."""
+        return NetworkPolicy(self.network)
 
     def update(self) -> dict[str, float]:
         """Play, learn, and count the update; return numbers for TensorBoard."""
@@ -149,7 +143,8 @@ class Run:
         """Write the file of the network, if the learner writes one at every milestone."""
 
     def export(self) -> None:
-        """Write the file of the network, if the learner writes one at the end."""
+        """Write the file of the finished network, by default as ONNX for players without torch."""
+        files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
 
     @property
     def done(self) -> int:
@@ -178,8 +173,23 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of an earlier run, to resume it, see `settings.read_settings`."""
-        return read_settings(cls.kind, folder)
+        """Return the settings of the run in a folder, to resume it. Missing settings have their defaults.
+
+        Ask the user before you load a policy that they name, see `code_options`.
+
+        Raises:
+            CheckpointError: if the checkpoint cannot be used, or has settings of another kind.
+        """
+        path = folder / CHECKPOINT
+        values: Any = checkpoint.load(path).get("settings")
+        try:
+            checkpoint.check("settings", values, {})
+            values = (usual := kept(cls.kind())) | values
+            checkpoint.check("settings", values, usual | {"rules": values["rules"]})
+            of_run = {"rules": Rules.from_dict(values["rules"]), "resume": folder, "folder": folder}
+            return cls.kind(**values | of_run)
+        except ValueError as error:
+            raise checkpoint.unusable(path, error) from error
 
     @classmethod
     def resume(cls, settings: Any) -> Self:
@@ -317,8 +327,9 @@ class Run:
         }
 
     def finish(self) -> dict[str, Counts]:
-        """Export and measure the trained network, and write `result.json`; see `measure`."""
+        """Measure the trained network, see `measure`; write its file, the result, and the replay of a game."""
         self.export()
+        evaluate.replay(self.game, self.policy()).save(self.folder / REPLAY)
         results = self.measure(self.settings.final_games, FINAL)
         write_json(self.folder / RESULT, {name: counts._asdict() for name, counts in results.items()})
         return results

@@ -24,13 +24,12 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from agents import checkpoint, runs, settings
-from agents.player import NetworkPolicy, to_onnx
+from agents.player import NetworkPolicy
 from agents.ppo import Network
 from agents.selfplay import SelfPlayVecEnv
 from agents.settings import NamesNoCode, SettingError
-from wotd_env import Rules, files
+from wotd_env import Rules
 from wotd_env.core.arguments import check_integer
-from wotd_env.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -127,16 +126,9 @@ class ActorCritic(nn.Module):
 
 
 class PathPolicy(MaskableActorCriticPolicy):
-    """SB3's maskable policy with an `ActorCritic` in place of its MLPs.
+    """SB3's maskable policy with an `ActorCritic` in place of its MLPs."""
 
-    Args:
-        rules: the rules of the game.
-        width: units of the hidden layers.
-        *args: as for SB3's policy.
-        **kwargs: as for SB3's policy.
-    """
-
-    def __init__(self, *args: Any, rules: Rules, width: int = 64, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, rules: Rules, width: int, **kwargs: Any) -> None:
         self.rules, self.width = rules, width
         super().__init__(*args, **kwargs)
 
@@ -144,9 +136,6 @@ class PathPolicy(MaskableActorCriticPolicy):
         self.mlp_extractor = ActorCritic(self.rules, self.width)  # type: ignore[assignment]
         self.action_net = self.value_net = nn.Identity()  # type: ignore[assignment]
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
-
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        return super()._get_constructor_parameters() | {"rules": self.rules, "width": self.width}
 
 
 def device_of(name: str) -> th.device:
@@ -234,15 +223,6 @@ class Run(runs.Run):
         self.model.set_logger(Logger(None, []))
         _, self.callback = self.model._setup_learn(0)  # starts the games
 
-    @property
-    def per_update(self) -> int:
-        """Decisions learned from in an update."""
-        return int(self.settings.games * self.settings.steps)
-
-    def policy(self) -> Policy:
-        """Return the policy of the network's most likely actions."""
-        return NetworkPolicy(self.network)
-
     def update(self) -> dict[str, float]:
         """Play and learn once by SB3; return its numbers."""
         # All random draws of the update follow from the seed and the number of decisions.
@@ -266,10 +246,6 @@ class Run(runs.Run):
                 {name: weights.cpu().clone() for name, weights in self.network.state_dict().items()}
             )
         super().pass_milestone()
-
-    def export(self) -> None:
-        """Write the network as ONNX, for players without torch."""
-        files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""

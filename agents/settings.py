@@ -9,9 +9,8 @@ import math
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from agents import checkpoint
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
@@ -92,9 +91,6 @@ class Settings:
         return policy
 
 
-S = TypeVar("S", bound=Settings)
-
-
 def names_code(value: Any) -> bool:
     """Return whether a setting is the name of a policy as MODULE:OBJECT, also behind the name of another policy."""
     if not isinstance(value, str):
@@ -120,25 +116,3 @@ def code_options(settings: Settings) -> dict[str, str]:
 def kept(settings: Settings) -> dict[str, Any]:
     """Return the settings that a checkpoint keeps, as plain values."""
     return {name: value for name, value in asdict(settings).items() if name not in OF_THIS_COMMAND}
-
-
-def read_settings(kind: type[S], folder: Path) -> S:
-    """Return the settings of the run in a folder, to resume it. Settings that the checkpoint lacks have their defaults.
-
-    Ask the user before you load a policy that they name, see `code_options`.
-
-    Raises:
-        CheckpointError: if the checkpoint cannot be used, or has settings of another kind.
-    """
-    path = folder / checkpoint.CHECKPOINT
-    values: Any = checkpoint.load(path).get("settings")
-    try:
-        checkpoint.check("settings", values, {})
-        values = (usual := kept(kind())) | values
-        checkpoint.check("settings", values, usual | {"rules": values["rules"]})
-        settings: S = kind(
-            **values | {"rules": Rules.from_dict(values["rules"]), "resume": folder, "folder": folder}
-        )
-        return settings
-    except ValueError as error:
-        raise checkpoint.unusable(path, error) from error

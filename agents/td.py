@@ -347,6 +347,9 @@ class Run(runs.Run):
         """Write the network."""
         files.write(self.folder / "value.npz", learned.save(self.value))
 
+    def export(self) -> None:
+        """Write nothing more: the network is written at every milestone."""
+
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
         more = {

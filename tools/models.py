@@ -21,9 +21,9 @@ from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
 from agents.command import options as rule_options
 from agents.evaluate import in_percent
+from agents.export import load
 from agents.player import to_onnx
 from agents.runs import LEARNERS, RESULT
-from agents.trained import load_network
 from tools import pages
 from wotd_env import Rules, files, models
 from wotd_env.planning import learned
@@ -102,7 +102,7 @@ def put(run: Path, box: Path) -> Path:
     if policy == "td":
         files.write(file, learned.save(learned.load(run / "value.npz"), np.float16))
     else:
-        files.write(file, to_onnx(load_network(run)))
+        files.write(file, to_onnx(load(run).network))
     files.write(file.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     return file
 

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from agents import command, evaluate, export, runs
+from agents.export import load
 from agents.player import NetworkPolicy
 from agents.ppo import Run, Settings
-from agents.trained import load
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
 from tests.helpers.training import (

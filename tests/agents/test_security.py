@@ -20,7 +20,7 @@ th = pytest.importorskip("torch")
 contrib = pytest.importorskip("sb3_contrib")
 cloudpickle = pytest.importorskip("cloudpickle")
 
-from agents import checkpoint, command, export, sb3, trained  # noqa: E402
+from agents import checkpoint, command, export, sb3  # noqa: E402
 from agents.checkpoint import CheckpointError  # noqa: E402
 from tests.helpers.training import TINY_SB3  # noqa: E402
 from wotd_env import make_policy  # noqa: E402
@@ -115,7 +115,7 @@ def test_a_run_is_resumed_without_running_what_its_files_contain(
     assert command.main(["--resume", str(tmp_path)]) == 2
     assert "Unpickl" in capsys.readouterr().err
     with pytest.raises(CheckpointError, match="damaged, or not a checkpoint"):
-        trained.load(tmp_path)
+        export.load(tmp_path)
     assert export.main([str(tmp_path)]) == 2
     assert not marker.exists()
 

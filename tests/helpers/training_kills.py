@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch as th
 
-from agents import command, evaluate, ppo, trained
+from agents import command, evaluate, export, runs
 
 SETTINGS = (
     *("--updates", "2", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
@@ -121,15 +121,15 @@ def race(folder: Path) -> list[int]:
 
 def same_weights(one: Path, other: Path) -> bool:
     """Whether two trainings have learned the same."""
-    weights = trained.load(other).network.state_dict()
-    return all(tensor.equal(weights[name]) for name, tensor in trained.load(one).network.state_dict().items())
+    weights = export.load(other).network.state_dict()
+    return all(tensor.equal(weights[name]) for name, tensor in export.load(one).network.state_dict().items())
 
 
 def main(folder: Path, number: int = 100) -> None:
     """Kill and resume so many trainings, race a tenth as many, and print as JSON what became of them."""
     th.set_num_threads(1)
     # The export takes seconds each time, and writes one file when all else is done.
-    vars(ppo)["to_onnx"] = lambda network: b"a network"
+    vars(runs)["to_onnx"] = lambda network: b"a network"
     vars(evaluate)["SMALL"] = -1  # solving the board would take seconds each time
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
