@@ -149,29 +149,24 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
 @contextmanager
 def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
     """Yield a function that shows progress: a line at each milestone, and in a terminal the state after each update."""
-    updates, shown, start = -1, -1, (0.0, 0)
-
-    def pace(run: Run) -> str:
-        """Return the speed and the time left, if known. The first update compiles kernels, so it does not count."""
-        nonlocal updates, start
-        updates += 1
-        if updates < 2:
-            start = time.perf_counter(), run.done
-            return ""
-        speed = (run.done - start[1]) / (time.perf_counter() - start[0])
-        minutes = max(run.total - run.done, 0) / speed / 60
-        left = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-        return f", {speed:,.0f}/s, {f'{60 * minutes:.0f} s' if minutes < 1 else left} left"
-
+    calls, shown, start = 0, -1, (0.0, 0)
     with console.status("") as status:
 
         def show(run: Run) -> None:
-            nonlocal shown
+            nonlocal calls, shown, start
+            calls += 1
             line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}"
-            paced = line + pace(run)
-            status.update(paced)
-            if updates == 2 and run.done < run.total:
-                console.print(paced, soft_wrap=True)
+            if calls <= 2:  # the first update compiles kernels, so it does not count
+                start = time.perf_counter(), run.done
+                status.update(line)
+            else:
+                speed = (run.done - start[1]) / (time.perf_counter() - start[0])
+                minutes = max(run.total - run.done, 0) / speed / 60
+                left = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+                left = f"{60 * minutes:.0f} s" if minutes < 1 else left
+                status.update(paced := f"{line}, {speed:,.0f}/s, {left} left")
+                if calls == 3 and run.done < run.total:
+                    console.print(paced, soft_wrap=True)
             if run.milestone > shown:
                 shown = run.milestone
                 latest = run.curve[-len(run.references) :]

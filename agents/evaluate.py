@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,7 +109,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
     return out.getvalue()
 
 
-def draw_curve(rows: Iterable[Measurement], unit: str, players: int) -> bytes:
+def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     """Return a picture (PNG) of the learning curve: the shares of games won with their 95 % intervals."""
     from matplotlib.figure import Figure  # takes most of a second to import
 
@@ -120,10 +120,8 @@ def draw_curve(rows: Iterable[Measurement], unit: str, players: int) -> bytes:
         ylim=(0, 1),
         title="Strength in training",
     )
-    by_opponent: dict[str, list[Measurement]] = {}
-    for row in rows:
-        by_opponent.setdefault(row.opponent, []).append(row)
-    for opponent, points in by_opponent.items():
+    for opponent in dict.fromkeys(row.opponent for row in rows):
+        points = [row for row in rows if row.opponent == opponent]
         done = [row.done / 1e6 for row in points]
         low, high = zip(*(proportion_confint(row.wins, row.games) for row in points), strict=True)
         (line,) = axes.plot(done, [row.wins / row.games for row in points], label=f"against {opponent}")
@@ -131,7 +129,7 @@ def draw_curve(rows: Iterable[Measurement], unit: str, players: int) -> bytes:
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(alpha=0.3)
-    if by_opponent:
+    if rows:
         axes.legend(loc="lower right")
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150)

@@ -30,8 +30,6 @@ from wotd_env.core.dice import (
 from wotd_env.core.rules import DICE, DRAGON, PATHS
 from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows, row_operation
 
-__all__ = ["ENDS", "IMPOSSIBLE", "OTHER_ENDS", "PATH_ENDS", "planned_holds"]
-
 PATH_ENDS = DICE + 1
 """Ends on one path: moves by 1 to 5 dice, and a swap with four dragons."""
 

@@ -159,14 +159,7 @@ class Afterstates(nn.Module):
 
 
 class Planned(nn.Module):
-    """Scores of all actions by the ends of the turn, to be added to the logits.
-
-    Args:
-        rules: the rules of the game.
-        of_path: numbers that describe a path, without dice.
-        of_board: numbers that describe the game, without paths and dice.
-        width: units of the first layer.
-    """
+    """Scores of all actions by the ends of the turn, to be added to the logits; arguments as for `Afterstates`."""
 
     ranks: th.Tensor  # (5, 7): the number of a roll is the sum of its dice's; without dice it does not matter
     number: th.Tensor  # (6,): 0..5

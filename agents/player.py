@@ -42,14 +42,11 @@ class NetworkPolicy:
             ValueError: if the network was made for other rules.
         """
         self.check_rules(game.rules)
-        game = seen_in("one_hot", game)
-        observation, mask = (
-            th.from_numpy(game.observe(state)).float(),
-            th.from_numpy(game.legal_actions(state)),
-        )
+        observation = th.from_numpy(seen_in("one_hot", game).observe(state)).float()
         with th.no_grad():
             device = next(self.network.parameters()).device
-            logits = self.network(observation.to(device))[0].cpu().masked_fill(mask == 0, -np.inf).numpy()
+            scores = self.network(observation.to(device))[0].cpu().numpy()
+        logits = np.where(game.legal_actions(state), scores, -np.inf)
         if self.sample:  # the largest of logit + Gumbel noise is a draw from the distribution
             logits = logits + rng.gumbel(size=logits.shape)
         action: NDArray[np.int64] = logits.argmax(1)
@@ -80,22 +77,17 @@ def to_onnx(network: Any) -> bytes:
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")
-    log = logging.getLogger("torch.onnx")
-    level = log.level
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about itself
-        log.setLevel(logging.ERROR)
-        try:
-            program = th.onnx.export(
-                _Logits(network).eval(),
-                tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
-                input_names=["observation", "action_mask"],
-                output_names=["logits"],
-                dynamic_shapes=({0: batch}, {0: batch}),
-                verbose=False,
-            )
-        finally:
-            log.setLevel(level)
+        program = th.onnx.export(
+            _Logits(network).eval(),
+            tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
+            input_names=["observation", "action_mask"],
+            output_names=["logits"],
+            dynamic_shapes=({0: batch}, {0: batch}),
+            verbose=False,
+        )
     assert program is not None
     model = program.model_proto
     shrink(model.graph)

@@ -283,11 +283,11 @@ class Run(runs.Run):
     """A training run of PPO. It leaves `model.onnx`, the policy network for players without torch.
 
     Attributes:
-        network: the policy network.
         critic: the training run of the critic; None if the critic is given.
     """
 
     learner, unit, kind = "ppo", "decisions", Settings
+    network: Network
     fixed: ClassVar[tuple[str, ...]] = (
         "preset", "folder", "rules", "seed", "games", "steps", "width", "planned", "critic", "critic_turns",
     )  # fmt: skip

@@ -46,6 +46,9 @@ REFERENCES = ("random", "greedy", "planner")
 
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
+PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
+"""Packages whose versions are recorded."""
+
 OF_THE_END = (RESULT, REPLAY, "model.onnx")
 """Files that exist only when the training is finished."""
 
@@ -71,7 +74,6 @@ class Run:
         unit: the unit of `done` and `total`.
         kind: class of the settings.
         fixed: names of the settings that cannot change when a run is resumed.
-        packages: packages whose versions are recorded.
         network: the network that learns.
         optimizer: its optimizer.
         state: STATE (G,), the games that are learned from.
@@ -87,7 +89,6 @@ class Run:
     unit: ClassVar[str]
     kind: ClassVar[type[Settings]]
     fixed: ClassVar[tuple[str, ...]]
-    packages: ClassVar[tuple[str, ...]] = ("numpy", "numba", "torch")
     network: nn.Module
     optimizer: th.optim.Optimizer
     state: States
@@ -162,14 +163,10 @@ class Run:
     def begin(cls, settings: Any) -> Self:
         """Make the run folder with a first checkpoint. Wrong settings and unusable folders raise, see `opened`."""
         run = cls(settings)
-        run.make_folder()
+        make_folder(run.folder)
+        run.save()
+        run.write_config()
         return run
-
-    def make_folder(self) -> None:
-        """Make the run folder with a first checkpoint, see `begin`."""
-        make_folder(self.folder)
-        self.save()
-        self.write_config()
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
@@ -231,7 +228,7 @@ class Run:
 
     def write_config(self) -> None:
         """Write the settings and the versions of packages to `config.json`."""
-        versions = {package: version(package) for package in self.packages}
+        versions = {package: version(package) for package in PACKAGES}
         config = {
             "settings": asdict(self.settings),
             "versions": {"wotd-env": wotd_env.__version__, "python": platform.python_version(), **versions},
@@ -364,7 +361,9 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
         run = kind(settings)  # a wrong setting leaves no folder
         make_folder(run.folder)
         with locked(run.folder):
-            run.make_folder()
+            make_folder(run.folder)  # another training may have started here
+            run.save()
+            run.write_config()
             yield run
 
 
@@ -435,17 +434,14 @@ def _remove_parts(folder: Path) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other trainings out of a run folder; raise CheckpointError if one uses it."""
-    lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(blocking=False)
+        lock = FileLock(folder / LOCK).acquire(blocking=False)
     except Timeout as error:
         raise CheckpointError(
             f"another training is running in {folder}; wait for its end or stop it"
         ) from error
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def write_json(file: Path, content: Any) -> None:

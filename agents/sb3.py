@@ -60,9 +60,6 @@ class Settings(settings.Settings):
     width: int = 64
     """Units of the network's hidden layers."""
 
-    gamma: float = 1.0
-    """Discount per decision."""
-
     learning_rate: float = 1e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
 
@@ -91,9 +88,8 @@ class Settings(settings.Settings):
         super().__post_init__()
         self.check("preset", self.preset == "quick", "must be quick")
         self.check_counts("updates", "games", "steps", "width", "epochs", "threads")
-        self.check_shares("past", "greedy", "gamma", "gae_lambda", "clip")
+        self.check_shares("past", "greedy", "gae_lambda", "clip")
         self.check_positive("learning_rate")
-        self.check("gamma", self.gamma > 0, "must be positive, because only the end of a game is rewarded")
         self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
         self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
         rollout = self.games * self.steps
@@ -145,8 +141,7 @@ def device_of(name: str) -> th.device:
         SettingError: if it does not work.
     """
     try:
-        number = th.zeros((), device=name)
-        number.item()
+        (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch raises almost any kind
         why = str(error).splitlines()[0]
         raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
@@ -154,10 +149,9 @@ def device_of(name: str) -> th.device:
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained network with its learning algorithm in `env`.
+    """Return an untrained network with its learning algorithm in `env`, whose games have the seed from its next reset on.
 
-    The next `env.reset()` begins games that no other seed has. Sets the number of torch's threads, because sums depend
-    on it. On a GPU, torch is set to deterministic operations.
+    Sets the number of torch's threads, because sums depend on it, and on a GPU deterministic operations.
 
     Raises:
         SettingError: if the device does not work.
@@ -174,7 +168,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         n_steps=settings.steps,
         batch_size=settings.batch_size,
         n_epochs=settings.epochs,
-        gamma=settings.gamma,
+        gamma=1.0,  # only the end of a game is rewarded
         gae_lambda=settings.gae_lambda,
         ent_coef=settings.entropy,
         clip_range=settings.clip,
@@ -198,9 +192,6 @@ class Run(runs.Run):
 
     learner, unit, kind = "sb3", "decisions", Settings
     fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
-    packages: ClassVar[tuple[str, ...]] = (
-        "numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib",
-    )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

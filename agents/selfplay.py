@@ -7,7 +7,7 @@ from the next decision of that seat.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -65,8 +65,8 @@ class SelfPlayVecEnv(VecEnv):
                 f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}"
             )
         self._opponents = list(opponents)
-        games = {id(policy): np.array([other is policy for other in opponents]) for policy in opponents}
-        self._groups = [({id(policy): policy for policy in opponents}[key], games[key]) for key in games]
+        distinct = {id(policy): policy for policy in opponents}.values()
+        self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]
 
     def reset(self) -> NDArray[np.int8]:
         """Start all games again, from the seed given to `seed` before, if any, and return the observations."""
@@ -121,14 +121,14 @@ class SelfPlayVecEnv(VecEnv):
         """Return the learner's legal actions, int8 (N, A)."""
         return self.game.legal_actions(self.state)
 
-    # The other methods that SB3 asks of a VecEnv. All environments are this object, so each has its attributes.
+    # SB3 also needs these methods. All environments share this object and its attributes.
 
     def close(self) -> None:
         """There is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute, once for each environment."""
-        return [getattr(self, attr_name)] * self._count(indices)
+        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute of all environments."""
@@ -139,14 +139,10 @@ class SelfPlayVecEnv(VecEnv):
     ) -> list[Any]:
         """Call `action_masks`: a row for each environment."""
         rows = getattr(self, method_name)(*args, **kwargs)
-        return rows if indices is None else [rows[i] for i in self._get_indices(indices)]
+        return [rows[i] for i in self._get_indices(indices)]
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> list[bool]:
         """No environment is wrapped."""
-        return [False] * self._count(indices)
-
-    def _count(self, indices: VecEnvIndices) -> int:
-        chosen: Iterable[int] = self._get_indices(indices)
-        return len(list(chosen))
+        return [False for _ in self._get_indices(indices)]

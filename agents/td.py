@@ -263,12 +263,12 @@ class Run(runs.Run):
     """A training run of TD(lambda). It leaves `value.npz`, the network, see `wotd_env.planning.learned`.
 
     Attributes:
-        network: the network that learns.
         averaged: the average of its weights, which plays.
         samples: the samples of the last updates, the newest last.
     """
 
     learner, unit, kind = "td", "turns", Settings
+    network: Network
     fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "init")
 
     def __init__(self, settings: Settings) -> None:

@@ -34,7 +34,7 @@ from tests.helpers.training import (
     skip_export,
     trained,
 )
-from wotd_env import Phase, make_policy
+from wotd_env import make_policy
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -118,7 +118,6 @@ def test_types_keys_and_shapes_of_a_value_are_checked(change: Callable[[Any], An
     [
         (in_games("player", 7), "game 2: player must be from 0 to 1"),
         (in_games("pieces", 100), "game 2: pieces must be"),
-        (in_games("phase", Phase.OVER), "state must only contain games at a decision"),
         (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (512,)"),
         (put(th.zeros(3), "network", "path.weight"), "network.path.weight must be"),
         (put({"path.weight": th.zeros(3)}, "pool", 0), "pool.0 must have the keys"),

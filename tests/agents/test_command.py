@@ -54,7 +54,7 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
     words = arguments(TINY_PPO, folder)
     assert command.main([*words, "--players", "3", "--powers", "any"]) == 0
     names = {path.name.split(".")[0] for path in folder.iterdir()}
-    assert names == {"", "config", "checkpoint", "model", "curve", "result", "events"}
+    assert names == {"", "config", "checkpoint", "model", "curve", "result", "events", "game"}
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert shown[0] == f"Run folder {folder}"
     percents = [line for line in shown if "wins: random" in line]
@@ -66,6 +66,8 @@ def test_the_command_leaves_a_complete_run_folder_and_prints_a_line_at_every_mil
     assert re.search(r", planner \d+%$", percents[1])
     assert any(re.match(r"50%  64 decisions, [\d,]+/s, \d+ s left$", line) for line in shown)
     assert "Measuring: 5 games against each of random, greedy, planner." in shown
+    assert f"Replay of a game by the trained policy: {folder / 'game.html'}" in shown
+    assert (folder / "game.html").read_text().startswith("<!doctype html>")
     assert shown[-2:-1] == command.what_next(folder, rules)
     assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
@@ -153,10 +155,6 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
             "critic must name a policy for the rules at hand: no file nowhere.npz",
         ),
         (["--critic", "td", "--spaces", "6"], "critic must name a policy for the rules at hand: no trained"),
-        (
-            ["sb3", "--gamma", "0"],
-            "gamma must be positive, because only the end of a game is rewarded, got 0.0",
-        ),
         (["--learning-rate", "-1"], "learning_rate must be a positive number, got -1.0"),
         (["--learning-rate", "inf"], "learning_rate must be a positive number, got inf"),
         (["--entropy", "inf"], "entropy must be a positive number, got inf"),

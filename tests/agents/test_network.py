@@ -12,7 +12,7 @@ import pytest
 import torch as th
 from sb3_contrib import MaskablePPO
 
-from agents.layers import KeptDice
+from agents.layers import KeptDice, sorted_faces
 from agents.player import to_onnx
 from agents.ppo import Network
 from tests.helpers import ROOT
@@ -52,7 +52,10 @@ def test_a_hold_is_scored_by_what_it_keeps():
     counts = (faces[:, :, None] == np.arange(6)).sum(1)
     scores = rng.normal(size=(200, 8, 6)).astype(np.float32)
     dice = th.from_numpy((counts[:, :, None] == np.arange(6)).astype(np.float32))
-    logits = KeptDice()(dice, th.from_numpy(scores).flatten(1)).numpy()
+    shown = sorted_faces(dice)
+    np.testing.assert_array_equal(shown, faces)
+    assert (sorted_faces(th.zeros(1, 6, 6)) == 6).all()  # before the first roll
+    logits = KeptDice()(shown, th.from_numpy(scores).flatten(1)).numpy()
     for i in range(200):
         for hold in range(32):
             dice_kept = KEEP_DICE[HOLD_KEEP[keep_index(faces[i].tolist()), hold]]

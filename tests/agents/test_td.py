@@ -206,7 +206,7 @@ def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
     folder = tmp_path / "a run"
     assert command.main(arguments(TINY_TD, folder)) == 0
     names = {path.name.split(".")[0] for path in folder.iterdir()}
-    assert names == {"", "checkpoint", "config", "curve", "events", "result", "value"}
+    assert names == {"", "checkpoint", "config", "curve", "events", "game", "result", "value"}
     shown = capsys.readouterr().out
     assert all(name in shown for name in runs.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
