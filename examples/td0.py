@@ -9,12 +9,12 @@ It teaches `Game.decide`, which leads to the afterstates, and `Game.chance_outco
 
 Seed 0 reaches 68 % against `greedy` in 1 minute of processor time, measurements included.
 
-    python examples/td0.py
+    python examples/td0.py [TURNS]
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -72,14 +72,10 @@ def logits(network: nn.Module, state: Array) -> th.Tensor:
 class Plan(NamedTuple):
     """The turns of N games, planned exactly. Values are those of the seat to act."""
 
-    ends: Array
-    """(N, 32): the positions at the ends of the turn; only the legal ones are valid"""
-    last: Array
-    """(N, 252, 11): values of the ends that the last roll allows, -inf if illegal"""
-    keeps: list[Array]
-    """two arrays (N, 462): values of the keeps after which 1 or 2 rolls follow"""
-    value: Array
-    """(N,): expected value of the turn before its first roll"""
+    ends: Array  # (N, 32): the positions at the ends of the turn; only the legal ones are valid
+    last: Array  # (N, 252, 11): values of the ends that the last roll allows, -inf if illegal
+    keeps: list[Array]  # two arrays (N, 462): values of the keeps after which 1 or 2 rolls follow
+    value: Array  # (N,): expected value of the turn before its first roll
 
 
 def plan(network: nn.Module, state: Array) -> Plan:
@@ -137,13 +133,9 @@ def win_rate(network: nn.Module, opponent: str, games: int) -> float:
 
 
 def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: int = 500) -> nn.Module:
-    """Train a network by self-play, print its progress ten times, and return it.
+    """Train a network by self-play, print its win rates ten times, and return it.
 
-    Args:
-        turns: turns of each game; each is followed by a gradient step.
-        games: games side by side.
-        seed: equal seeds give equal networks.
-        evaluation_games: games that measure each win rate.
+    A gradient step follows each turn of all games. Equal seeds give equal networks.
     """
     th.set_num_threads(1)  # equal seeds then give equal weights
     th.manual_seed(seed)
@@ -168,21 +160,13 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
         state = planned.ends[everyone, ALLOWED[roll, planned.last[everyone, roll].argmax(1)]]
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:
-            rates = ", ".join(
+            rates = [
                 f"{win_rate(network, name, evaluation_games):.1%} against {name}"
                 for name in ("greedy", "random")
-            )
-            print(
-                f"turn {turn + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
-                flush=True,
-            )
+            ]
+            print(f"turn {turn + 1}, {time.process_time() - started:.0f} s:", *rates, flush=True)
     return network
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description="Learn the value of positions by TD(0) through planned turns."
-    )
-    parser.add_argument("--turns", type=int, default=1500, help="turns of each game")
-    parser.add_argument("--seed", type=int, default=0)
-    train(**vars(parser.parse_args()))
+    train(*map(int, sys.argv[1:]))
