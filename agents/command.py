@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import importlib
 import inspect
@@ -11,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,6 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The values of errno that mean that the disk is full."""
 
 
-@dataclass
-class _Origin:
-    """The origin of the defaults of the settings."""
-
-    preset: str = "quick"
-    resume: Path | None = None
-
-
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
     """Return the learner, a module, and its settings from the command line.
 
@@ -51,7 +44,10 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
         print(f"train.py: error: unknown learner {named!r}; choose {', '.join(learners)}", file=sys.stderr)
         raise SystemExit(2)
     options = arguments[1:] if named else arguments
-    origin, _ = tyro.cli(_Origin, args=options, add_help=False, return_unknown_args=True)
+    defaults = argparse.ArgumentParser(prog="train.py", add_help=False, allow_abbrev=False)
+    defaults.add_argument("--preset", default="quick")
+    defaults.add_argument("--resume", type=Path)
+    origin, _ = defaults.parse_known_args(options)
     name = named or next(iter(learners))
     if origin.resume:
         name = str(checkpoint.load(origin.resume / CHECKPOINT).get("learner", name))

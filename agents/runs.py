@@ -161,7 +161,7 @@ class Run:
 
     @classmethod
     def begin(cls, settings: Any) -> Self:
-        """Make the run folder with a first checkpoint. Wrong settings and unusable folders raise, see `opened`."""
+        """Make the run folder with a first checkpoint; errors as by `opened`."""
         run = cls(settings)
         make_folder(run.folder)
         run.save()
@@ -347,7 +347,7 @@ class Run:
 
 @contextmanager
 def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Lock the run folder; resume the run in `settings.resume`, or begin one in `settings.folder`.
+    """Lock the run folder; resume the run in `settings.resume`, or start one in `settings.folder`.
 
     Raises:
         CheckpointError: if another training uses the folder, or the run cannot be resumed.

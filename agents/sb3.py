@@ -135,11 +135,7 @@ class PathPolicy(MaskableActorCriticPolicy):
 
 
 def device_of(name: str) -> th.device:
-    """Return a device of torch after a trial.
-
-    Raises:
-        SettingError: if it does not work.
-    """
+    """Return a device of torch after a trial; raise SettingError if it does not work."""
     try:
         (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch raises almost any kind

@@ -24,9 +24,8 @@ from wotd_env.policy import Policy, ask
 class SelfPlayVecEnv(VecEnv):
     """N games, in each of which the learner has one seat.
 
-    Observations are int8 (N, D), rewards float32 (N,). `action_masks()` returns the action masks, int8 (N, A). The info
-    of a finished game contains its `terminal_observation`. A truncated game (R16) is finished like any other, with the
-    result 0. Observations count down to it, so a learner must not bootstrap there.
+    Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) is finished like any
+    other, with the result 0. Observations count down to it, so a learner must not bootstrap there.
 
     Args:
         game: the game.

@@ -153,11 +153,6 @@ class Network(nn.Module):
         self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
 
 
-def average_of(network: Network, decay: float) -> AveragedModel:
-    """Return an exponential moving average of the weights of a network. Its `module` is the averaged network."""
-    return AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))  # type: ignore[no-untyped-call]
-
-
 # ------------------------------------------------------------------------------------------------ self-play and targets
 
 
@@ -227,7 +222,7 @@ def learn(
 
     Args:
         network: the network that learns; its loss is the cross-entropy of its chances to win with the targets.
-        averaged: the average of its weights, see `average_of`.
+        averaged: the exponential moving average of its weights; `module` is the averaged network.
         optimizer: the optimizer of its parameters.
         samples: the samples of one or more updates.
         rates: the learning rate of each gradient step.
@@ -283,7 +278,8 @@ class Run(runs.Run):
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none" and settings.resume is None:
             self.network.load(initial(settings))
-        self.averaged = average_of(self.network, settings.average)
+        average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         self.samples: list[Samples] = []
