@@ -12,7 +12,10 @@ ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "rules"
 LAYERS_FILE = ROOT / "docs" / "layers.svg"
 
-BOARD = "..B.#C.|.A.../...A..D|..B../.#.D.B.|...C./.A.#...|CD.../DC..B..|....A wfme(o) 42 C keep 1 mmmod used=B powers=own"
+BOARD = (
+    "..B.#C.|.A.../...A..D|..B../.#.D.B.|...C./.A.#...|CD.../DC..B..|....A "
+    "wfme(o) 42 C keep 1 mmmod used=B powers=own"
+)
 """The position of the picture at the head of README.md."""
 
 CASES = """

@@ -96,10 +96,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
     """Yield the episodes of a policy, one for each of its seats in each game.
 
-    Args:
-        decisions: decisions of whole games, such as those of `wotd_env.recording.blocks`.
-        policy: name of the policy.
-        encoding: the encoding of the observations.
+    `decisions` are those of whole games, as from `wotd_env.recording.blocks`.
     """
     game = Game(decisions.rules, encoding=encoding)
     last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the last row of each game

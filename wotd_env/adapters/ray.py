@@ -88,14 +88,9 @@ class Cluster:
 
 
 def connect(address: str | None) -> bool:
-    """Connect to a Ray cluster, unless this process is connected to one.
+    """Connect to a Ray cluster, unless this process is connected to one; return whether this call has connected.
 
-    Args:
-        address: address of the cluster; `"auto"` for the cluster of this machine, `"local"` or None for a new one on
-            this machine.
-
-    Returns:
-        Whether this call has connected.
+    The address is that of `Cluster`; `"local"` means the same as None.
 
     Raises:
         ConnectionError: if there is no cluster at the address.

@@ -136,7 +136,7 @@ def vector(batch: int, players: int, threads: int, powers: str = "none", opponen
     """Return the loop of the native vector environment."""
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
-    rules = {"players": players, "powers": powers}
+    rules: dict[str, Any] = {"players": players, "powers": powers}
     env = WayOfTheDragonVectorEnv(
         batch, opponents=opponents, num_threads=threads, autoreset_mode="SameStep", **rules
     )

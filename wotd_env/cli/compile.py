@@ -69,10 +69,11 @@ def _games() -> None:
         game.scores(state)
 
 
-def _single_environments() -> None:
+def _environments() -> None:
     from wotd_env import way_of_the_dragon_v0
     from wotd_env.envs.common import final_rewards
     from wotd_env.envs.single import WayOfTheDragonEnv
+    from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
@@ -81,14 +82,9 @@ def _single_environments() -> None:
     raw = way_of_the_dragon_v0.raw_env()
     raw.reset(seed=0)
     raw.step(raw.action_masks().argmax())
-
-
-def _vector_environment() -> None:
-    from wotd_env.envs.vector import WayOfTheDragonVectorEnv
-
-    env = WayOfTheDragonVectorEnv(4)
-    env.reset(seed=0)
-    env.step(env.action_masks().argmax(1))
+    envs = WayOfTheDragonVectorEnv(4)
+    envs.reset(seed=0)
+    envs.step(envs.action_masks().argmax(1))
 
 
 def _policies() -> None:
@@ -145,10 +141,9 @@ def _tournaments() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "games": _games,
     "the solver": _solver,
-    "the vector environment": _vector_environment,
+    "environments": _environments,
     "policies": _policies,
     "learned values": _learned,
-    "single environments": _single_environments,
     "tree search": _search,
     "tournaments": _tournaments,
 }

@@ -28,12 +28,7 @@ FIXED_WORDS: dict[int, str] = {
 
 
 def action_text(game: Game, state: States, action: int) -> str:
-    """Return a legal action as a short word, such as `mm`, `m3` or `pass`.
-
-    Args:
-        game: the rules.
-        state: STATE (1,), the position of the action.
-        action: number of the action.
+    """Return a legal action of a position, STATE (1,), as a short word, such as `mm`, `m3` or `pass`.
 
     Raises:
         IllegalActionError: if the action is not legal.

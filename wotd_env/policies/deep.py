@@ -35,9 +35,6 @@ class Deep(Planner):
         name: a policy with a value: a name such as `planner` or `td`, the file or run folder of a learned value, or
             `module:object`. The default is the bundled learned value for the rules.
 
-    Attributes:
-        policy: the policy whose value is used.
-
     Raises:
         FileNotFoundError: if the file does not exist.
         ValueError: for an unknown policy, one without a value, or a damaged file.

@@ -23,9 +23,6 @@ class FunctionPolicy:
             (N, D) and (N, A), and returns integers (N,).
         batched: call the function once for all games.
         encoding: encoding of its observations, independent of the encoding of the games.
-
-    Raises:
-        ValueError: for an unknown encoding.
     """
 
     def __init__(

@@ -36,10 +36,7 @@ class Mcts:
     """Plays the most visited action of a tree search.
 
     Args:
-        playouts: number of playouts for each decision, also as text.
-
-    Raises:
-        ValueError: unless it is an integer from 1 to 100,000.
+        playouts: number of playouts for each decision, 1 to 100,000, also as text.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:

@@ -45,9 +45,6 @@ class Td(Planner):
     Args:
         file: the learned value, or the run folder that contains it; by default the bundled value for the rules.
 
-    Attributes:
-        value: the learned value.
-
     Raises:
         FileNotFoundError: if the file does not exist.
         ValueError: if the file is not a learned value or is damaged.

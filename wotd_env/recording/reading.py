@@ -54,12 +54,7 @@ def blocks(file: str | Path) -> Iterator[Decisions]:
 
 
 def game_of(file: str | Path, number: int) -> RecordedGame:
-    """Return a game of a file by its number, with its forced decisions.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it has no such game, or if the seed and the actions do not lead to it.
-    """
+    """Return a game of a file by its number, with its forced decisions. Errors as of `load`."""
     decisions = load(file, filters=[("game", "=", check_integer("game", number, 0, 2**63 - 1))])
     if not len(decisions.game):
         raise ValueError(f"game must be one of {file}, got {number}")
