@@ -137,15 +137,15 @@ def permute_observations(
         ValueError: for a wrong shape, an unknown encoding, or an invalid permutation.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
-    places = layout(rules, encoding)
-    games, size = np.shape(observations)[:1], max(place.stop for place in places.values())
+    slices = layout(rules, encoding)
+    games, size = np.shape(observations)[:1], max(part.stop for part in slices.values())
     permuted = _rows("observations", observations, games, size).copy()
     moved_to = _permutations(permutation, len(permuted))
     moves = {"path": moved_to, "face": _faces(moved_to)}
     if rules.immunity:
         moves["color"] = moved_to
     for name, part in described.items():
-        numbers = permuted[:, places[name]].reshape(len(permuted), *part.axes.values())
+        numbers = permuted[:, slices[name]].reshape(len(permuted), *part.axes.values())
         for axis, kind in enumerate(part.axes, 1):
             if kind in moves:
                 numbers = _moved(numbers, moves[kind], axis)
@@ -155,7 +155,7 @@ def permute_observations(
             elif kind in moves:
                 named = numbers[..., column].reshape(len(permuted), math.prod(numbers.shape[1:-1]))
                 numbers[..., column] = _renamed(named, moved_to).reshape(numbers.shape[:-1])
-        permuted[:, places[name]] = numbers.reshape(len(permuted), len(part.highest))
+        permuted[:, slices[name]] = numbers.reshape(len(permuted), len(part.highest))
     return permuted
 
 
@@ -216,12 +216,12 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
     return moved_to
 
 
-def _moved(array: NDArray[Any], places: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return an array (N, ...) with index i of an axis moved to `places[game, i]`; `places` is (N, k)."""
+def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArray[Any]:
+    """Return an array (N, ...) with index i of an axis moved to `moved_to[game, i]`; `moved_to` is (N, k)."""
     shape = [1] * array.ndim
-    shape[0], shape[axis] = places.shape
+    shape[0], shape[axis] = moved_to.shape
     moved = np.empty_like(array)
-    np.put_along_axis(moved, places.reshape(shape), array, axis)
+    np.put_along_axis(moved, moved_to.reshape(shape), array, axis)
     return moved
 
 
@@ -244,9 +244,9 @@ def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int
 def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the corresponding action in the permuted games for every action, int64 (N, A)."""
     # A stable sort keeps dice of one face in order, so that the smallest of equal holds stays the smallest.
-    places = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
+    new_index = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
-    holds = (kept << places[:, None]).sum(2)
+    holds = (kept << new_index[:, None]).sum(2)
     moves = [first + moved_to for first in (Action.MOVE_ON, Action.WOOD_ON, Action.JUMP_ON)]
     fixed = np.arange(Action.EQUILIBRIUM, Action.FIRST_SWAP)
     others = np.broadcast_to(fixed, (len(states), len(fixed)))

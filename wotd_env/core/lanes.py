@@ -34,7 +34,7 @@ MOST = np.uint64(127)
 
 
 trailing_zeros: Any = numbers.trailing_zeros
-"""Kernel `trailing_zeros(bits)`: return the place of the lowest bit of a number other than 0."""
+"""Kernel `trailing_zeros(bits)`: return the index of the lowest set bit of a number other than 0."""
 
 
 def _emit_word_at(typing: Any, record: Any, offset: Any) -> Any:

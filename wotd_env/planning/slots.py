@@ -442,9 +442,6 @@ _follow = turn.row_operation(_emit_follow)
 """Kernel: write the second row of a tuple to the lanes where the last two are equal, and the first one elsewhere."""
 
 
-# ------------------------------------------------------------------------------------------------------------- choices
-
-
 @kernel
 def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
     """Write the legal slots of a state after its last roll, int64 (K,); return their number."""
