@@ -40,9 +40,9 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
     Args:
         dice: (N, 6, 6), the number of dice that show each face, one-hot.
     """
-    number = th.arange(COUNTS, device=dice.device)
+    number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
-    return (up_to <= number[:DICE, None]).sum(2)
+    return (up_to <= die[:, None]).sum(2)
 
 
 class KeptDice(nn.Module):
