@@ -298,7 +298,7 @@ def test_what_is_no_table_is_named(game):
         lambda: solver.evaluate(make_policy("greedy"), name),
     ):
         with pytest.raises(
-            TypeError, match=r"table must be a Table, as .*load\(file\) returns it, got 'p0.wotd'"
+            TypeError, match=r"table must be a Table, the result of .*load\(file\), got 'p0.wotd'"
         ):
             call()
 
