@@ -1,4 +1,4 @@
-"""Shared by the tests of the learners."""
+"""Fixtures shared by the tests of the learners."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from agents import evaluate
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boards are not solved at the end of a training run, because that takes seconds."""
+def skip_solving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip solving boards at the end of a training run, which takes seconds."""
     monkeypatch.setattr(evaluate, "SMALL", -1)

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, changed or interrupted."""
+"""Damaged and changed checkpoints, and interrupted training runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "fir
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder; not to be changed."""
+    """A finished run folder. Tests must not modify it."""
     folder: Path = trained(
         TINY_SB3, tmp_path_factory.mktemp("finished") / "run", updates=1, milestones=1, past=0.5
     ).folder
@@ -49,7 +49,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("harm", "words"),
+    ("damage", "words"),
     [
         (flip, "checkpoint.pt is damaged"),
         (lambda file: file.write_bytes(file.read_bytes()[:-999]), "checkpoint.pt is damaged"),
@@ -74,11 +74,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (lambda file: file.unlink(), "there is no checkpoint"),
     ],
 )
-def test_a_checkpoint_that_cannot_be_read_is_named_and_nothing_is_changed(
-    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], harm, words: str
+def test_an_unreadable_checkpoint_is_reported_and_left_unchanged(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], damage, words: str
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
-    harm(folder / "checkpoint.pt")
+    damage(folder / "checkpoint.pt")
     if (folder / "checkpoint.pt").is_dir():
         with pytest.raises(CheckpointError, match=words):
             Run.read_settings(folder)
@@ -105,7 +105,7 @@ LIKE = {"tensor": th.zeros(2, 3), "list": [], "any": {}, "whole": 1, "part": 0.5
         (lambda content: content.pop("whole"), "must have the keys"),
     ],
 )
-def test_types_keys_and_shapes_of_a_value_are_checked(change: Callable[[Any], Any], words: str):
+def test_check_compares_types_keys_and_shapes(change: Callable[[Any], Any], words: str):
     saved = {"tensor": th.ones(2, 3), "list": [1, 2], "any": {1: 2}, "whole": 7, "part": 1}
     checkpoint.check("content", saved, LIKE)
     change(saved)
@@ -134,7 +134,7 @@ def test_types_keys_and_shapes_of_a_value_are_checked(change: Callable[[Any], An
         (put(3, "settings", "rules", "players"), "network."),
     ],
 )
-def test_every_part_of_a_checkpoint_is_checked_before_it_is_used(
+def test_every_part_of_a_checkpoint_is_validated_before_use(
     tmp_path: Path,
     finished: Path,
     capsys: pytest.CaptureFixture[str],
@@ -149,7 +149,7 @@ def test_every_part_of_a_checkpoint_is_checked_before_it_is_used(
     assert "Restore a copy" in message
 
 
-def test_an_error_that_is_no_lack_of_room_is_not_called_one(
+def test_permission_errors_are_not_reported_as_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     def refuse(self: Run) -> None:
@@ -162,7 +162,7 @@ def test_an_error_that_is_no_lack_of_room_is_not_called_one(
     assert "Fix that, then resume with: " in message
 
 
-def test_the_other_files_of_a_run_are_not_needed_to_resume_it(tmp_path: Path, finished: Path):
+def test_resuming_needs_only_the_checkpoint_file(tmp_path: Path, finished: Path):
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "config.json").write_text("{")
     (folder / "curve.csv").unlink()
@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_is_always_refused(tmp_path: Path, finished: Path):
         assert "\n" not in str(error.value)
 
 
-def test_a_second_training_in_a_folder_is_an_error(
+def test_a_second_training_run_in_a_folder_is_refused(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
@@ -205,7 +205,7 @@ def test_a_second_training_in_a_folder_is_an_error(
     assert command.main(["--resume", str(folder)]) == 0
 
 
-def test_what_makes_a_run_another_one_cannot_change(finished: Path, capsys: pytest.CaptureFixture[str]):
+def test_rules_width_and_folder_cannot_change_on_resume(finished: Path, capsys: pytest.CaptureFixture[str]):
     assert "rules cannot change when the run in" in refusal(finished, capsys, "--players", "3")
     message = refusal(finished, capsys, "--width", "9")
     assert f"width cannot change when the run in {finished} is resumed: it is 8" in message
@@ -214,7 +214,7 @@ def test_what_makes_a_run_another_one_cannot_change(finished: Path, capsys: pyte
     assert not other.exists()
 
 
-def test_the_result_of_a_run_stays_if_it_cannot_be_resumed(
+def test_a_failed_resume_keeps_the_results_of_the_run(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
@@ -229,7 +229,7 @@ def test_the_result_of_a_run_stays_if_it_cannot_be_resumed(
 
 
 @pytest.mark.parametrize("size", [0, 1000])
-def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
+def test_a_run_can_start_again_after_a_full_disk(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
 ):
     with no_room(size):
@@ -242,7 +242,7 @@ def test_a_run_that_finds_no_room_to_begin_can_be_begun_again(
     runs.make_folder(tmp_path)
 
 
-def test_a_full_disk_leaves_a_run_that_can_be_resumed(
+def test_a_run_can_be_resumed_after_a_full_disk(
     tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     folder, whole = shutil.copytree(finished, tmp_path / "run"), shutil.copytree(finished, tmp_path / "whole")
@@ -267,7 +267,7 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(
     assert not list(folder.glob(".part*"))
 
     before = contents(folder)
-    with no_room(size):  # still full
+    with no_room(size):  # the disk is still full
         code = command.main(["--resume", str(folder)])
     assert code == 1
     assert str(folder / "checkpoint.pt") in capsys.readouterr().err
@@ -279,8 +279,8 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(
 
 
 @pytest.mark.slow
-def test_trainings_that_are_killed_or_begun_twice_learn_the_same(tmp_path: Path):
-    pytest.importorskip("fcntl")  # as systems have that can fork
+def test_killed_or_restarted_training_runs_learn_the_same_weights(tmp_path: Path):
+    pytest.importorskip("fcntl")  # missing on systems without fork
     command = [sys.executable, "-m", "tests.helpers.training_kills", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -289,7 +289,9 @@ def test_trainings_that_are_killed_or_begun_twice_learn_the_same(tmp_path: Path)
     assert not result["wrong"]
 
 
-def test_export_names_what_is_missing(tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]):
+def test_export_reports_missing_checkpoints_and_folders(
+    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+):
     assert export.main([str(tmp_path / "nowhere")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
     assert export.main([str(finished), str(tmp_path / "nowhere" / "model.onnx")]) == 2

@@ -1,4 +1,4 @@
-"""The comparison of methods of training: interruption, grading, and the page."""
+"""The comparison of training methods: interruption, grading, and the page."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ QUICK = comparison.QUICK
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the page and, when it is needed, the table."""
+    """A folder for the page and for cached tables."""
     shutil.copy(comparison.ROOT / "docs" / comparison.PAGE, tmp_path)
     monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
     return tmp_path
 
 
-def kept(place: Path, run: str) -> dict[str, Any]:
+def saved_curve(place: Path, run: str) -> dict[str, Any]:
+    """Return the saved learning curve of a run."""
     content: dict[str, Any] = json.loads((place / "comparison" / "0-quick" / f"{run}.json").read_text())
     return content
 
 
-def test_an_interrupted_comparison_continues_and_writes_table_and_picture(
+def test_an_interrupted_comparison_resumes_and_writes_table_and_picture(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     learn, updates = td.Run.learn, 0
@@ -50,14 +51,14 @@ def test_an_interrupted_comparison_continues_and_writes_table_and_picture(
     command = ["--quick", "--spaces", "0", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 130
     assert "continue with the same command" in capsys.readouterr().err
-    half = kept(place, "td-0")
+    half = saved_curve(place, "td-0")
     assert not half["done"]
-    assert len(half["points"]) == 2  # the update in progress is saved, and graded after the interruption
+    assert len(half["points"]) == 2  # the current update is saved and graded after the interruption
     assert not (place / comparison.PICTURE).exists()
 
     assert comparison.main(command) == 0
     assert updates == QUICK.seeds * QUICK.changes["td"]["updates"]
-    assert kept(place, "td-0")["points"][:2] == half["points"]
+    assert saved_curve(place, "td-0")["points"][:2] == half["points"]
     page = (place / comparison.PAGE).read_text()
     assert f"| {comparison.METHODS['td'].words} | {QUICK.seeds} |" in page
     assert f"]({comparison.PICTURE})" in page
@@ -69,7 +70,7 @@ def test_an_interrupted_comparison_continues_and_writes_table_and_picture(
     assert (place / comparison.PICTURE).read_text() == picture
 
 
-def test_the_time_of_grading_is_not_counted_even_after_a_crash(place: Path, monkeypatch: pytest.MonkeyPatch):
+def test_training_time_excludes_grading_even_after_a_crash(place: Path, monkeypatch: pytest.MonkeyPatch):
     clock, grade = 0.0, analysis.grade
 
     def grade_slowly(*arguments: Any, **options: Any) -> Any:
@@ -90,10 +91,10 @@ def test_the_time_of_grading_is_not_counted_even_after_a_crash(place: Path, monk
         patch.setattr(td.Run, "learn", Mock(side_effect=MemoryError))  # cut off after the first grading
         with pytest.raises(MemoryError):
             comparison.main(command)
-    assert len(kept(place, "td-0")["points"]) == 1
+    assert len(saved_curve(place, "td-0")["points"]) == 1
     assert comparison.main(command) == 0
     for name in "td", "sb3-unmasked":
-        seconds = [point[0] for point in kept(place, f"{name}-0")["points"]]
+        seconds = [point[0] for point in saved_curve(place, f"{name}-0")["points"]]
         assert 0 < seconds[0] < seconds[-1] < 1000
 
 
@@ -122,9 +123,9 @@ def test_a_finished_run_with_other_settings_is_refused(
     assert (place / comparison.PAGE).read_text() == before
 
 
-@pytest.mark.parametrize("less", [["--quick"], ["--methods", "td"], ["--spaces", "0"]], ids=str)
-def test_only_the_whole_comparison_writes_the_page(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], less: list[str]
+@pytest.mark.parametrize("partial", [["--quick"], ["--methods", "td"], ["--spaces", "0"]], ids=str)
+def test_only_the_full_comparison_writes_the_page(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], partial: list[str]
 ):
     (place / "docs").mkdir()
     page = place / "docs" / comparison.PAGE
@@ -133,7 +134,7 @@ def test_only_the_whole_comparison_writes_the_page(
     monkeypatch.setattr(comparison, "ROOT", place)
     curves = {"td": [[comparison.Point(0.0, -40.0, 1.0), comparison.Point(60.0, 49.0, 0.1)]]}
     monkeypatch.setattr(comparison, "compare", lambda *_: curves)
-    assert comparison.main(less) == 0
+    assert comparison.main(partial) == 0
     assert "| TD(lambda), self-play | 1 | 1.0 | 49.00 % |" in capsys.readouterr().out
     assert page.read_text() == before
     assert comparison.main([]) == 0
@@ -154,7 +155,7 @@ def test_every_method_is_trained_and_graded(place: Path):
     for name, method in comparison.METHODS.items():
         assert method.words in page
         for seed in range(QUICK.seeds):
-            curve = kept(place, f"{name}-{seed}")
+            curve = saved_curve(place, f"{name}-{seed}")
             assert curve["done"]
             assert len(curve["points"]) == QUICK.changes[method.learner]["milestones"] + 1, name
             seconds = [point[0] for point in curve["points"]]
@@ -162,9 +163,7 @@ def test_every_method_is_trained_and_graded(place: Path):
             assert all(-20 < share < 55 for _, share, _ in curve["points"])
 
 
-def test_training_without_masks_uses_the_number_of_threads_in_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_training_without_masks_uses_the_threads_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(MaskablePPO, "learn", lambda *_, **__: None)
     settings = comparison.settings_of(comparison.METHODS["sb3-unmasked"], QUICK, 0, 0, tmp_path)
     no_table: Any = None  # nothing is graded
@@ -177,6 +176,6 @@ def test_training_without_masks_uses_the_number_of_threads_in_the_settings(
         th.set_num_threads(before)
 
 
-def test_a_missing_table_is_named(place: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_table_error_names_the_solve_command(place: Path, capsys: pytest.CaptureFixture[str]):
     assert comparison.main(["--quick", "--spaces", "2", "--into", str(place)]) == 2
     assert "wotd solve --spaces 2 " in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The layer that plans holds does what the definition of a turn says, and so does its gradient."""
+"""The layer that plans holds: values, gradients, and the variant for ONNX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVANCED, SWAPPED, PASSED = range(ENDS - OTHER_ENDS, ENDS)
 
 
 def some_ends(count: int, seed: int) -> th.Tensor:
-    """Return ends (count, ENDS), of which many moves and swaps are impossible, all of them in some positions."""
+    """Return random values of ends, (count, ENDS). The share of impossible moves and swaps grows by row from 0 to 1."""
     generator = th.Generator().manual_seed(seed)
     ends = th.randn(count, ENDS, generator=generator)
     blocked = th.rand(count, ENDS, generator=generator) < th.linspace(0, 1, count)[:, None]
@@ -33,8 +33,8 @@ def some_ends(count: int, seed: int) -> th.Tensor:
     return ends.masked_fill(blocked, IMPOSSIBLE)
 
 
-def stopped(ends: np.ndarray, roll: int) -> float:
-    """Return what a roll is worth where the rolling stops: a swap is free, a pass only where no move is possible."""
+def stop_value(ends: np.ndarray, roll: int) -> float:
+    """Return the value of stopping with a roll. Swaps are optional; a pass is possible only if no move is."""
     counts = COUNTS[roll].tolist()
     moves = [ends[path * PATH_ENDS + counts[path] - 1] for path in range(PATHS) if counts[path]]
     if roll == EQUILIBRIUM:
@@ -49,21 +49,21 @@ def stopped(ends: np.ndarray, roll: int) -> float:
 
 
 def means(rolls: np.ndarray) -> np.ndarray:
-    """Return what every keep is worth, (462,), if rolls are worth that."""
+    """Return the mean value of each keep, (462,), given the values of all rolls."""
     return np.array(
         [rolls[THROW_ROLL[THROW_START[k] : THROW_START[k] + THROW_SIZE[k]]].mean() for k in range(NUM_KEEPS)]
     )
 
 
 @pytest.mark.parametrize("rerolls", [1, 2])
-def test_holds_are_worth_the_mean_of_what_follows(rerolls):
+def test_hold_values_match_a_direct_computation(rerolls):
     for ends in some_ends(8, seed=0).numpy():
         check_holds(ends, rerolls)
 
 
 def check_holds(ends: np.ndarray, rerolls: int) -> None:
-    """Compare what holds are worth with a slow reading of the definition."""
-    stop = np.array([stopped(ends, roll) for roll in range(NUM_ROLLS)])
+    """Compare the values of holds with a slow computation from their definition."""
+    stop = np.array([stop_value(ends, roll) for roll in range(NUM_ROLLS)])
     worth = means(stop)
     if rerolls == 2:
         legal = (LEGAL_HOLDS[:, None] >> np.arange(NUM_HOLDS, dtype=np.uint64) & np.uint64(1)).astype(bool)
@@ -77,7 +77,7 @@ def check_holds(ends: np.ndarray, rerolls: int) -> None:
     assert np.allclose(found.numpy(), expected, atol=1e-5)
 
 
-def test_without_rerolls_there_is_nothing_to_hold():
+def test_hold_values_and_gradients_are_zero_without_rerolls():
     ends = th.randn(5, ENDS, requires_grad=True)
     found = planned_holds(ends, th.arange(5), th.zeros(5, dtype=th.int64))
     found.sum().backward()
@@ -87,7 +87,7 @@ def test_without_rerolls_there_is_nothing_to_hold():
 
 
 @pytest.mark.parametrize("rerolls", [1, 2])
-def test_the_gradient_of_a_hold_is_the_distribution_of_the_ends_it_leads_to(rerolls):
+def test_the_gradient_of_a_hold_is_its_distribution_over_ends(rerolls):
     generator = th.Generator().manual_seed(1)
     ends = some_ends(40, seed=1).requires_grad_()
     rolls = th.randint(NUM_ROLLS, (40,), generator=generator)
@@ -99,7 +99,7 @@ def test_the_gradient_of_a_hold_is_the_distribution_of_the_ends_it_leads_to(rero
         assert th.allclose((gradient * ends).sum(1), found[:, hold], atol=1e-5)
 
 
-def test_what_onnx_is_given_is_the_same():
+def test_the_onnx_variant_computes_the_same_hold_values():
     generator = th.Generator().manual_seed(2)
     ends = some_ends(300, seed=2)
     rolls, rerolls = (

@@ -1,4 +1,4 @@
-"""The policy network, and its export as ONNX."""
+"""The policy network and its ONNX export."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ VARIANTS = [
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 @pytest.mark.parametrize("planned", [False, True])
-def test_the_network_knows_every_part_of_the_observation_and_every_action(rules: Rules, planned: bool):
+def test_network_outputs_depend_on_every_observation_part(rules: Rules, planned: bool):
     game = Game(rules)
     network = Network(rules, 16, planned)
     observation = th.from_numpy(game.observe(game.reset(40, seed=0))).float().requires_grad_()
     logits, value = network(observation)
     assert logits.shape == (40, game.num_actions)
     assert value.shape == (40, 32)
-    # What never changes in this phase need not matter, but no part may be left out.
+    # Single features may be constant in this phase, but every part must have a gradient.
     (logits.square().sum() + value.sum()).backward()
     assert observation.grad is not None
     for name, part in game.observation_layout.items():
         assert observation.grad[:, part].any(), name
 
 
-def test_a_hold_is_scored_by_what_it_keeps():
+def test_hold_logits_are_sums_over_the_kept_dice():
     rng = np.random.default_rng(0)
     faces = np.sort(rng.integers(0, 6, (200, 5)), 1)
     counts = (faces[:, :, None] == np.arange(6)).sum(1)
@@ -66,7 +66,7 @@ def test_a_hold_is_scored_by_what_it_keeps():
 
 
 @pytest.mark.parametrize("planned", [False, True])
-def test_the_network_treats_all_paths_alike(planned: bool):
+def test_the_network_is_equivariant_to_path_permutations(planned: bool):
     game = Game(Rules(players=3))
     network = Network(game.rules, 16, planned)
     state = game.reset(300, seed=5)
@@ -75,7 +75,7 @@ def test_the_network_treats_all_paths_alike(planned: bool):
         game.step(state, RANDOM.act(game, state, rng))
     state = state[state["phase"] == Phase.MOVE]
     assert len(state)
-    order = rng.permutation(5)  # path e of the one is path order[e] of the other
+    order = rng.permutation(5)  # path e of `state` is path order[e] of `other`
     other = state.copy()
     other["pieces"][:, :, order] = state["pieces"]
     other["color"] = np.argsort(np.argsort(order))[state["color"]]
@@ -96,7 +96,7 @@ def test_the_network_treats_all_paths_alike(planned: bool):
     [Rules(), Rules(players=3, powers="own", immunity=True, spaces=2), Rules(players=4, dead_pieces=5)],
     ids=str,
 )
-def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules):
+def test_turn_ends_are_scored_by_their_afterstates(rules: Rules):
     game, network = Game(rules, skip_forced=False), Network(rules, 16, planned=True)
     state, rng = game.reset(300, seed=7), np.random.default_rng(0)
     for _ in range(120):
@@ -112,7 +112,7 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
     of_board = th.randn(afterstates.board.in_features)
 
     def ends(states: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return what the ends are worth, which moves are free, and which pairs of pieces are still."""
+        """Return the values of the ends, the possible moves, and the pairs of pieces that cannot be swapped."""
         count, observation = len(states), th.from_numpy(game.observe(states)).float()
         pieces = observation[:, layout["pieces"]].reshape(count, rules.players, 5, -1)
         free = planned.free(pieces, observation[:, layout["dead"]].reshape(count, 5, -1))
@@ -124,7 +124,7 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
 
     moved, swapped, advanced, passed, free, still = ends(state)
     pairs, dragon = swapped.shape[2], 5
-    # Dice, an action, what its end is worth, where it is possible.
+    # Dice, an action, the values of its end, and the positions in which it is legal.
     cases = [([0, 1, 2, 3, 4], 47, advanced[:, 0], free[:, :, 0].any(1))]
     for path in range(5):
         for count in range(1, 6):
@@ -143,7 +143,7 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
         there["pieces"] = left["pieces"]
         np.testing.assert_allclose(worth[possible], ends(there)[3][:, 0], rtol=1e-4, atol=1e-4)
     with th.no_grad():
-        afterstates.again.add_(1)  # five dice earn a further turn, so those ends alone change
+        afterstates.again.add_(1)  # five dice earn a further turn, so only those ends change
     changed = np.abs(ends(state)[0] - moved) > 1e-3
     assert changed[:, :, 4].any()
     assert not changed[:, :, :4].any()
@@ -151,7 +151,7 @@ def test_an_end_of_a_turn_is_scored_by_the_position_that_it_leaves(rules: Rules)
         np.testing.assert_array_equal(now, before)
 
 
-def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path: Path):
+def test_exported_networks_are_small_and_contain_no_local_paths(tmp_path: Path):
     rules = Rules(spaces=2)
     network = Network(rules, 16, planned=True)
     file = tmp_path / "model.onnx"
@@ -173,7 +173,7 @@ def test_an_exported_network_is_small_and_tells_nothing_of_this_machine(tmp_path
 
 
 @pytest.mark.parametrize(("network", "mask_in"), [("MlpPolicy", "info"), ("MultiInputPolicy", "obs")])
-def test_a_model_of_other_makers_plays_as_sb3_has_it_predict(tmp_path: Path, network: str, mask_in: str):
+def test_sb3_policies_play_what_sb3_predicts(tmp_path: Path, network: str, mask_in: str):
     env = gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=1, mask_in=mask_in)
     model = MaskablePPO(network, env, seed=0, device="cpu")
     model.save(tmp_path / "model.zip")

@@ -108,7 +108,7 @@ def test_equal_seeds_give_equal_weights_with_any_number_of_threads(tmp_path: Pat
     assert not same(one, other)
 
 
-def test_an_interrupted_run_continues_as_if_it_had_not_been_interrupted(
+def test_an_interrupted_run_resumes_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     skip_export(monkeypatch)
@@ -130,7 +130,7 @@ def test_an_interrupted_run_continues_as_if_it_had_not_been_interrupted(
     assert same(whole, Run.resume(Run.read_settings(folder)))
 
 
-def test_a_finished_run_can_be_given_more_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_finished_run_can_be_extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     skip_export(monkeypatch)
     run = trained(TINY_PPO, tmp_path / "run", updates=2, milestones=1)
     run.finish()
@@ -139,13 +139,13 @@ def test_a_finished_run_can_be_given_more_updates(tmp_path: Path, monkeypatch: p
     assert all((run.folder / name).is_file() for name in runs.OF_THE_END)
     more = resumed(run, updates=3)
     assert more.updates == 2
-    assert not any((run.folder / name).exists() for name in runs.OF_THE_END)  # of the shorter training
+    assert not any((run.folder / name).exists() for name in runs.OF_THE_END)  # results of the shorter run
     more.train(lambda run: None)
     assert more.updates == 3
     assert Run.read_settings(run.folder).updates == 3
 
 
-def test_a_run_with_fewer_updates_than_it_has_learned_is_measured_again(tmp_path: Path):
+def test_a_shortened_run_is_measured_at_its_new_end(tmp_path: Path):
     run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "run", milestones=1))
     with pytest.raises(runs.Stopped):
         run.train(lambda run: setattr(run, "stop", run.done > 0))
@@ -156,7 +156,7 @@ def test_a_run_with_fewer_updates_than_it_has_learned_is_measured_again(tmp_path
     assert {row.done for row in less.curve} == {0, run.done}
 
 
-def test_tensorboard_shows_losses_and_the_strength_at_every_milestone(tmp_path: Path):
+def test_tensorboard_shows_losses_and_strength_at_milestones(tmp_path: Path):
     run = trained(TINY_PPO, tmp_path / "run")
     shown = EventAccumulator(str(run.folder)).Reload()
     points = shown.Scalars("strength/wins_against_random")
@@ -166,7 +166,7 @@ def test_tensorboard_shows_losses_and_the_strength_at_every_milestone(tmp_path: 
         assert len(shown.Scalars(name)) == TINY_PPO.updates, name
 
 
-def test_a_given_critic_is_not_changed_and_can_be_replaced(
+def test_resuming_needs_the_file_of_a_given_critic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     skip_export(monkeypatch)
@@ -188,7 +188,7 @@ def test_every_variant_trains(tmp_path: Path, rules: Rules):
     assert Run.read_settings(run.folder).rules == rules
 
 
-def test_a_start_cut_short_can_be_started_again(tmp_path: Path):
+def test_an_interrupted_start_can_be_repeated(tmp_path: Path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / ".lock").write_bytes(b"")
@@ -198,7 +198,7 @@ def test_a_start_cut_short_can_be_started_again(tmp_path: Path):
     with pytest.raises(FileExistsError, match=r"already contains a run; resume it with --resume"):
         Run.begin(dataclasses.replace(TINY_PPO, folder=folder))
 
-    # It can also be resumed before it has learned anything, to the same end.
+    # A run that is resumed before its first update learns the same weights.
     copy = shutil.copytree(folder, tmp_path / "copy")
     run.train(lambda run: None)
     other = Run.resume(Run.read_settings(copy))
@@ -207,7 +207,7 @@ def test_a_start_cut_short_can_be_started_again(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_the_network_learns_from_the_rules_alone(tmp_path: Path):
+def test_ppo_learns_to_beat_random_play(tmp_path: Path):
     run = trained(
         TINY_PPO,
         tmp_path / "run",

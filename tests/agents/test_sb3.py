@@ -33,7 +33,7 @@ from wotd_env.adapters.sb3 import SB3VecEnv
     ],
     ids=["self-play", "vector environment"],
 )
-def test_no_game_of_a_training_is_one_of_another_seed(games: Callable[[Game], VecEnv]):
+def test_training_runs_with_different_seeds_share_no_games(games: Callable[[Game], VecEnv]):
     rules = Rules(spaces=1)
     streams: list[set[int]] = []
     for seed in 0, 1:
@@ -46,11 +46,11 @@ def test_no_game_of_a_training_is_one_of_another_seed(games: Callable[[Game], Ve
     assert not streams[0] & streams[1]
 
 
-def test_an_interrupted_run_continues_as_if_it_had_not_been_interrupted(
+def test_an_interrupted_run_resumes_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     skip_export(monkeypatch)
-    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25}  # the snapshots of the pool continue too
+    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25}  # the pool of snapshots must be restored, too
     whole = trained(TINY_SB3, tmp_path / "whole", **changes)
 
     # Ctrl-C in the middle of the second rollout, between two milestones.
@@ -79,7 +79,7 @@ def test_an_interrupted_run_continues_as_if_it_had_not_been_interrupted(
     assert same(whole, Run.resume(Run.read_settings(folder)))
 
 
-def test_on_another_device_a_network_learns_and_is_kept_alike(tmp_path: Path):
+def test_other_devices_learn_and_save_the_same_network(tmp_path: Path):
     here, there = tmp_path / "here", tmp_path / "there"
     changes: dict[str, Any] = {"updates": 3, "milestones": 1, "milestone_games": 2}
     settings = dataclasses.replace(TINY_SB3, **changes)
@@ -90,7 +90,7 @@ def test_on_another_device_a_network_learns_and_is_kept_alike(tmp_path: Path):
     trained(settings, here)
     saved, other = (checkpoint.load(folder / "checkpoint.pt") for folder in (here, there))
     for name in ("network", "optimizer", "state"):
-        checkpoint.check(name, other[name], saved[name])  # also that it lies in main memory
+        checkpoint.check(name, other[name], saved[name])  # also checks that tensors are in main memory
     for name, tensor in saved["network"].items():
         assert tensor.equal(other["network"][name]), name
 
@@ -117,12 +117,12 @@ def test_self_play_learns(tmp_path: Path):
         milestone_games=1000,
     )
     random, greedy, _ = (row.wins / row.games for row in run.curve[-3:])
-    # Seeds 0 to 6: at least 0.994 and 0.244 (mean 0.34, standard deviation 0.05); at first at most 0.76 and 0.02.
+    # Seeds 0 to 6: at least 0.994 and 0.244 (mean 0.34, standard deviation 0.05); untrained at most 0.76 and 0.02.
     assert random > 0.95
     assert greedy > 0.1
 
 
-def test_shares_of_the_games_never_add_up_to_more_than_all(tmp_path: Path):
+def test_opponent_shares_never_exceed_the_number_of_games(tmp_path: Path):
     settings = dataclasses.replace(TINY_SB3, games=3, steps=64, past=0.5, greedy=0.5, folder=tmp_path)
     run = Run(settings)
     network, greedy = run.past, run.references["greedy"]
@@ -131,7 +131,7 @@ def test_shares_of_the_games_never_add_up_to_more_than_all(tmp_path: Path):
     assert run.env.opponents[2] is greedy
 
 
-def test_losses_of_sb3_are_shown_by_tensorboard(tmp_path: Path):
+def test_tensorboard_shows_the_losses_of_sb3(tmp_path: Path):
     run = trained(TINY_SB3, tmp_path / "run")
     shown = EventAccumulator(str(run.folder)).Reload()
     for name in ("train/loss", "train/approx_kl", "strength/wins_against_random"):

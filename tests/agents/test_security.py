@@ -1,4 +1,4 @@
-"""What SECURITY.md promises: reading a stranger's network or training runs no code that the file contains."""
+"""Promises of SECURITY.md: loading an untrusted network or training run executes no code from its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wotd_env import make_policy  # noqa: E402
 
 
 class Payload:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -43,7 +43,7 @@ def marker(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that has just begun; not to be changed."""
+    """The folder of a run that has just started. Tests must not modify it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     run = sb3.Run.begin(dataclasses.replace(TINY_SB3, folder=folder))
     run.model.save(folder / "model.zip")  # as users of SB3 do
@@ -51,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plant(model: Path, marker: Path, target: Path) -> Path:
-    """Copy a model.zip, with the payload in all that SB3 has pickled and can pickle."""
+    """Copy a model.zip and replace every pickled value with the payload."""
     hidden = base64.b64encode(cloudpickle.dumps(Payload(marker))).decode()
     with zipfile.ZipFile(model) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -72,7 +72,7 @@ def torch_file(content: Any) -> bytes:
     return buffer.getvalue()
 
 
-def test_the_payload_runs_where_nothing_keeps_it_from_it(run: Path, marker: Path, tmp_path: Path):
+def test_the_payload_runs_without_protection(run: Path, marker: Path, tmp_path: Path):
     pickle.loads(pickle.dumps(Payload(marker)))
     assert marker.exists()
     marker.unlink()
@@ -94,7 +94,7 @@ def test_sb3_files_are_not_read_without_consent(run: Path, marker: Path, tmp_pat
 
 @pytest.mark.parametrize("make", [pickle.dumps, torch_file])
 @pytest.mark.parametrize("part", ["settings", "network", "state", None])
-def test_a_run_is_resumed_without_running_what_its_files_contain(
+def test_resuming_a_run_executes_no_code_from_its_files(
     run: Path,
     marker: Path,
     tmp_path: Path,
@@ -130,7 +130,7 @@ def test_an_onnx_file_is_not_unpickled(marker: Path, tmp_path: Path, make: Calla
 
 
 def test_an_onnx_file_reads_no_file_outside_its_folder(tmp_path: Path):
-    """Weights may lie in a file beside the network; what else is on the disk is none of its business."""
+    """Weights may be stored in a file next to the network, but nowhere else."""
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")
     (tmp_path / "secret").write_bytes(bytes(4 * 3))

@@ -1,4 +1,4 @@
-"""Self-play as an SB3 `VecEnv`, and games that measure strength."""
+"""Self-play as an SB3 `VecEnv`, and the measurement of strength."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ VARIANTS = [
 
 
 def learner_actions(mask: np.ndarray, step: int) -> np.ndarray:
-    """Some legal actions, not always the same."""
+    """Return legal actions that vary with the step."""
     return np.array(
         [legal[(7 * step + 3 * i) % len(legal)] for i, legal in enumerate(map(np.flatnonzero, mask))]
     )
 
 
 @pytest.mark.parametrize("rules", [*VARIANTS, Rules(max_turns=30)], ids=str)
-def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: Rules):
+def test_self_play_matches_games_played_one_by_one(rules: Rules):
     game = Game(rules)
     opponents: list[Policy] = [GREEDY, FIRST, GREEDY, FIRST, FIRST]
     env = SelfPlayVecEnv(game, opponents, seed=40)
 
-    # The same games, each in a loop of its own; the learner's seats are the environment's draws.
+    # The same games, each in its own loop. The environment draws the learner's seats.
     states = [game.reset(1, seed=40 + i) for i in range(len(opponents))]
     seats = env.seat.copy()
 
     def until_learner(i: int) -> tuple[float, bool]:
-        """Play the others of game i; return the result and whether the game ended."""
+        """Play the opponents' decisions in game i; return the result and whether the game ended."""
         state, result, ended = states[i], 0.0, False
         while True:
             if state["phase"][0] == Phase.OVER:
@@ -88,7 +88,7 @@ def test_each_seat_gets_its_own_next_decision_and_the_rewards_in_between(rules: 
     assert ends
 
 
-def test_turn_limits_too_short_for_the_learner_to_be_asked_do_no_harm():
+def test_games_that_end_before_the_learner_acts_are_skipped():
     env = SelfPlayVecEnv(Game(Rules(players=3, max_turns=1)), [RANDOM] * 8)
     for step in range(50):
         assert (env.state["player"] == env.seat).all()
@@ -97,7 +97,7 @@ def test_turn_limits_too_short_for_the_learner_to_be_asked_do_no_harm():
 
 
 @pytest.mark.parametrize("players", [2, 3])
-def test_wins_and_losses_both_come_through(players: int):
+def test_the_learner_receives_rewards_for_wins_and_losses(players: int):
     env = SelfPlayVecEnv(Game(Rules(players=players)), [RANDOM] * 64, seed=1)
     results: list[float] = []
     for step in range(1500):
@@ -112,7 +112,7 @@ def test_wins_and_losses_both_come_through(players: int):
     assert wins + losses > 0.9 * len(results)  # the rest are ties and truncated games
 
 
-def test_the_learner_has_every_seat_equally_often():
+def test_the_learner_plays_every_seat_equally_often():
     env = SelfPlayVecEnv(Game(Rules(players=4)), [RANDOM] * 400, seed=2)
     share = np.bincount(env.seat, minlength=4) / 400
     assert (abs(share - 1 / 4) < 0.1).all()
@@ -143,7 +143,7 @@ def test_every_opponent_plays_its_own_games_in_batches():
 
 
 class Peeking:
-    """Plays the same whatever it sees, but notes the streams of the games it is shown."""
+    """A policy that records the random streams of the games it sees."""
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
@@ -154,7 +154,7 @@ class Peeking:
 
 
 class Streams(Game):
-    """A game that notes the streams from which its dice come."""
+    """A game that records the random streams of its dice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ class Streams(Game):
         super().step(state, actions, validate)
 
 
-def test_opponents_do_not_see_the_dice_to_come():
+def test_opponents_cannot_see_future_dice():
     game, peeking = Streams(), Peeking()
     env = SelfPlayVecEnv(game, [peeking] * 20, seed=4)
     for step in range(10):
@@ -174,14 +174,14 @@ def test_opponents_do_not_see_the_dice_to_come():
     assert not peeking.seen & (game.real | set(env.state["rng"].tolist()))
 
 
-def test_who_is_measured_does_not_see_the_dice_to_come():
+def test_measured_policies_cannot_see_future_dice():
     game, one, other = Streams(), Peeking(), Peeking()
     measure(game, one, other, 20, seed=4)
     assert min(len(one.seen), len(other.seen)) > 100
     assert not (one.seen | other.seen) & game.real
 
 
-def test_sb3_finds_all_that_it_expects_of_a_vecenv():
+def test_self_play_implements_the_vecenv_interface():
     env = SelfPlayVecEnv(Game(), [GREEDY] * 4, seed=3)
     assert is_masking_supported(env)
     np.testing.assert_array_equal(get_action_masks(env), env.action_masks())

@@ -1,4 +1,4 @@
-"""Settings that a checkpoint contains do not make a user run code."""
+"""Settings in a checkpoint do not run code without consent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wotd_env import Rules
 
 @pytest.fixture
 def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module that an attacker might have put where Python finds it."""
+    """The name of a module that an attacker has placed on the import path."""
     name = "planted_by_an_attacker"
     (tmp_path / f"{name}.py").write_text("from wotd_env.policies.planner import Planner as go\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -53,13 +53,15 @@ def test_no_setting_in_a_checkpoint_runs_code_without_consent(
             assert f"names code that would be run: --{name} {value}" in message
 
 
-def test_code_that_the_user_names_again_is_run(evil: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_code_that_the_user_names_explicitly_is_run(
+    evil: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     settings = kept(ppo.Settings()) | {"critic": f"{evil}:go"}
     checkpoint.save(tmp_path / "checkpoint.pt", {"learner": "ppo", "settings": settings})
     assert command.main(["--resume", str(tmp_path), "--critic", f"{evil}:go"]) == 2
     assert (
         "its content must have the keys" in capsys.readouterr().err
-    )  # there is nothing else in this checkpoint
+    )  # this checkpoint contains only settings
     assert evil in sys.modules
 
 
@@ -77,11 +79,11 @@ def test_code_that_the_user_names_again_is_run(evil: str, tmp_path: Path, capsys
         (3, False),
     ],
 )
-def test_names_of_code_are_told_from_other_settings(value: Any, code: bool):
+def test_names_code_detects_import_paths(value: Any, code: bool):
     assert names_code(value) == code
 
 
-def test_a_device_with_a_number_names_no_code():
+def test_the_device_setting_is_declared_to_name_no_code():
     assert get_type_hints(sb3.Settings, include_extras=True)["device"] == NamesNoCode
 
 

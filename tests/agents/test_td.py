@@ -1,4 +1,4 @@
-"""TD(lambda) by self-play: what is learnt, and the run."""
+"""TD(lambda) by self-play: learning, training runs, and bad input."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ VARIANTS = [
     Rules(players=4, spaces=2, dead_pieces=5, start="loser", max_turns=20),
 ]
 
-# ------------------------------------------------------------------------------------------------------- what is learnt
+# ------------------------------------------------------------------------------------------------------------- learning
 
 
 @pytest.mark.parametrize("rules", [Rules(spaces=0), Rules(players=3, spaces=1, powers="any")], ids=str)
-def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
+def test_self_play_targets_follow_the_td_lambda_formula(rules: Rules):
     game, n, turns, td_lambda = Game(rules), rules.players, 30, 0.7
     value = some_value(rules)
     state = game.reset(8, seed=4, roll=False)
@@ -49,7 +49,7 @@ def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
     samples = self_play(game, state, value, drawn, td_lambda)
 
     rng = np.random.default_rng(7)
-    met = []  # a turn each: the games before it, what it was worth before and after, whether something follows
+    met = []  # per turn: the games before it, values before and after, whether the trace continues
     for _ in range(turns):
         before = mine.copy()
         at_random = rng.random(8) < 0.2
@@ -63,12 +63,12 @@ def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
     for i in range(8):
         following = None
         for t in range(turns - 1, -1, -1):
-            before, worth, after, goes_on = (each[i] for each in met[t])
+            before, worth, after, continues = (each[i] for each in met[t])
             target = worth
-            if following is not None and goes_on:
+            if following is not None and continues:
                 target = target + td_lambda * (following - after)
             following = target
-            ended += not goes_on
+            ended += not continues
             chances = (np.roll(target, -int(before["player"])) * (n - 1) + 1) / n
             np.testing.assert_allclose(samples.chances[t * 8 + i], chances, atol=1e-5)
             np.testing.assert_array_equal(
@@ -79,7 +79,7 @@ def test_what_a_round_teaches_is_what_the_formula_says(rules: Rules):
 
 
 @pytest.mark.parametrize("rules", [Rules(), *VARIANTS], ids=str)
-def test_the_planner_plays_by_the_network_that_learns(rules: Rules):
+def test_planner_values_equal_the_network_outputs(rules: Rules):
     th.manual_seed(3)
     network = Network(rules, 64)
     game, state = Game(rules), positions(rules)
@@ -92,7 +92,7 @@ def test_the_planner_plays_by_the_network_that_learns(rules: Rules):
     np.testing.assert_allclose(value(game, state), np.take_along_axis(expected, seats, 1), atol=1e-5)
 
 
-def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
+def test_gradient_steps_fit_the_targets(tmp_path: Path):
     run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, updates=1, batches=300, average=0.9))
     game = run.game
     state = game.reset(20, seed=9, roll=False)
@@ -104,14 +104,14 @@ def test_gradient_steps_lead_to_what_is_taught(tmp_path: Path):
     run.samples = [Samples(active[distinct], chances[distinct])]
     run.learn()
     with th.no_grad():
-        learnt = run.averaged(active[distinct]).softmax(1)
-    np.testing.assert_allclose(learnt, chances[distinct], atol=0.02)
+        fitted = run.averaged(active[distinct]).softmax(1)
+    np.testing.assert_allclose(fitted, chances[distinct], atol=0.02)
 
 
 # ------------------------------------------------------------------------------------------------------------- running
 
 
-def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_training_starts_from_the_network_that_init_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     first = trained(TINY_TD, tmp_path / "first")
     settings = dataclasses.replace(TINY_TD, folder=tmp_path / "second", init=str(first.folder))
     second = Run.begin(settings)
@@ -126,13 +126,13 @@ def test_learning_goes_on_from_the_network_that_is_named(tmp_path: Path, capsys:
     whole = trained(TINY_TD, tmp_path / "whole", init=str(first.folder))
     assert not same(whole, first)
     assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
-    shutil.rmtree(first.folder)  # it is not needed any more
+    shutil.rmtree(first.folder)  # resuming does not need it
     rest = Run.resume(td.Run.read_settings(second.folder))
     rest.train(lambda run: None)
     assert same(rest, whole)
 
 
-def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
+def test_equal_seeds_give_equal_weights_with_any_number_of_threads(tmp_path: Path):
     games = 600  # enough for two threads
     one = trained(TINY_TD, tmp_path / "1", seed=1, games=games, updates=3)
     assert same(one, trained(TINY_TD, tmp_path / "2", seed=1, games=games, updates=3, threads=2))
@@ -140,7 +140,7 @@ def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
     assert not same(one, trained(TINY_TD, tmp_path / "4", seed=2, games=games, updates=3))
 
 
-def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
+def test_an_interrupted_run_resumes_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     whole = trained(TINY_TD, tmp_path / "whole")
@@ -177,7 +177,7 @@ def test_old_samples_are_dropped(tmp_path: Path, replay: int):
     assert len(run.samples) == min(replay, TINY_TD.updates + 1)
 
 
-def test_a_start_cut_short_and_a_finished_run_can_go_on(tmp_path: Path):
+def test_new_and_finished_runs_can_be_resumed(tmp_path: Path):
     whole = trained(TINY_TD, tmp_path / "whole")
     Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path / "run"))
     run = Run.resume(td.Run.read_settings(tmp_path / "run"))
@@ -200,7 +200,7 @@ def test_every_variant_trains(tmp_path: Path, rules: Rules):
     assert run.game.legal_actions(state)[np.arange(50), actions].all()
 
 
-def test_the_command_leaves_a_complete_run_folder_and_says_what_to_do_next(
+def test_train_writes_a_complete_run_folder_and_prints_next_steps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     folder = tmp_path / "a run"
@@ -250,14 +250,14 @@ def test_self_play_learns(tmp_path: Path):
 
 @pytest.fixture(scope="session")
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table of the smallest board; not to be changed."""
+    """The table of the smallest board. Tests must not modify it."""
     file = tmp_path_factory.mktemp("solved") / "0.wotd"
     solver.solve(0, file)
     return file
 
 
 @pytest.mark.parametrize(
-    ("harm", "words"),
+    ("damage", "words"),
     [
         (lambda file: file.write_bytes(b"way-of-the-dragon values 1\n" + bytes(9999)), "another version"),
         (lambda file: file.write_text("nothing of the kind"), "is not a table"),
@@ -265,16 +265,16 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (lambda file: file.write_bytes(file.read_bytes()[:-99_999] + bytes(99_999)), "is damaged"),
     ],
 )
-def test_a_finished_training_survives_a_table_that_cannot_be_used(
+def test_an_unusable_table_does_not_fail_a_finished_run(
     tmp_path: Path,
     solved: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    harm: Callable[[Path], Any],
+    damage: Callable[[Path], Any],
     words: str,
 ):
     table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
-    harm(table)
+    damage(table)
     monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
     assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--updates", "1"]) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -285,7 +285,7 @@ def test_a_finished_training_survives_a_table_that_cannot_be_used(
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_the_last_line_is_the_share_of_games_won_against_perfect_play(
+def test_the_last_line_shows_the_win_rate_against_perfect_play(
     tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ):
     monkeypatch.setattr(solver, "cache_file", lambda spaces: solved if cached else tmp_path / "missing")
@@ -304,12 +304,12 @@ def test_the_last_line_is_the_share_of_games_won_against_perfect_play(
     played = evaluate.measure(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
     assert (
         abs(share - 100 * (played.wins + played.ties / 2) / games) < band + 150 / games**0.5
-    )  # three deviations
+    )  # three standard deviations
     assert 0 < band < 2
     assert share < 48
 
 
-def test_the_last_line_names_the_strongest_reference_if_perfect_play_is_unknown():
+def test_the_last_line_names_the_strongest_reference_without_perfect_play():
     results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
     shown = evaluate.strength("td", Rules(spaces=0, players=3), results)
     assert shown == "It wins 25.0 of 100 games against planner (8 games)."
@@ -328,28 +328,28 @@ def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):
     assert steps == {f"strength/wins_against_{name}": [0, 192, 384] for name in runs.REFERENCES}
 
 
-def test_a_finished_run_becomes_the_model_of_its_rules(
+def test_a_finished_run_can_be_bundled_as_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    box, run, fixed = (tmp_path / name for name in ("box", "run", "fixed"))
-    box.mkdir()
-    monkeypatch.setattr(models, "FOLDER", box)
+    bundle, run, fixed = (tmp_path / name for name in ("bundle", "run", "fixed"))
+    bundle.mkdir()
+    monkeypatch.setattr(models, "FOLDER", bundle)
     rules = ("--spaces", "7", "--powers", "own", "--max-turns", "30")
     assert command.main([*arguments(TINY_TD, run), *rules, "--colors", "random"]) == 0
-    file = tool.put(run, box)
+    file = tool.put(run, bundle)
     assert {models.find("td", Rules(powers="own", colors=colors)) for colors in ("random", None)} == {file}
     assert command.main([*arguments(TINY_TD, fixed), *rules]) == 0
-    before = contents(box)
+    before = contents(bundle)
     assert tool.main([str(tmp_path / "nothing")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
     half = trained(TINY_TD, tmp_path / "half", rules=Rules(), updates=1)
     with pytest.raises(ValueError, match=r"half is not finished: python train\.py --resume"):
-        tool.put(half.folder, box)
+        tool.put(half.folder, bundle)
     with pytest.raises(
         ValueError, match=r"the network in .*fixed is made for .*colors=None.*colors='random'"
     ):
-        tool.put(fixed, box)
-    assert contents(box) == before
+        tool.put(fixed, bundle)
+    assert contents(bundle) == before
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
@@ -357,7 +357,7 @@ def test_a_finished_run_becomes_the_model_of_its_rules(
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder; not to be changed."""
+    """A finished run folder. Tests must not modify it."""
     run: Run = trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", updates=2, milestones=1)
     return run.folder
 
@@ -377,7 +377,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (put("os:abort", "settings", "init"), "names code that would be run: --init os:abort"),
     ],
 )
-def test_a_checkpoint_that_does_not_fit_is_refused(
+def test_an_inconsistent_checkpoint_is_refused(
     tmp_path: Path,
     finished: Path,
     capsys: pytest.CaptureFixture[str],
@@ -428,7 +428,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
         (["--decisions", "9"], "--decisions"),
     ],
 )
-def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+def test_wrong_settings_are_reported(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
     try:
         code: Any = command.main(["td", *wrong])
     except SystemExit as stop:  # raised by the parser
@@ -439,7 +439,7 @@ def test_wrong_settings_are_named(wrong: list[str], words: str, capsys: pytest.C
 
 
 @pytest.mark.parametrize("preset", td.PRESETS)
-def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
+def test_presets_set_their_own_values(preset: str, tmp_path: Path):
     small = "--players 3 --games 8 --updates 1 --milestones 1 --milestone-games 3 --final-games 3"
     command.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
     settings = Run.read_settings(tmp_path / "run")
@@ -448,7 +448,7 @@ def test_a_preset_has_settings_of_its_own(preset: str, tmp_path: Path):
         assert getattr(settings, name) == getattr(named, name)
 
 
-def test_a_learner_that_there_is_not_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_learner_error_lists_the_learners(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stop:
         command.main(["dqn", "--updates", "9"])
     assert stop.value.code == 2

@@ -39,8 +39,8 @@ def test_ppo_gives_no_probability_to_illegal_actions(players: int):
         game.step(state, policy.sample().numpy())
 
 
-def test_ppo_returns_are_results_without_a_critic_and_a_trace():
-    """With trace 1 and values 0, the advantage of a decision is the result of its game for its seat."""
+def test_ppo_advantages_are_returns_with_trace_one_and_zero_values():
+    """With trace 1 and values 0, the advantage of a decision is the return of its seat."""
     game = Game(players=3, spaces=0)
     network = ppo.Network(game)
     for parameter in (network.whole_out.weight, network.whole_out.bias):
@@ -52,7 +52,7 @@ def test_ppo_returns_are_results_without_a_critic_and_a_trace():
     assert (early < 0).sum() > (early > 0).sum() > 0  # two of three seats lose
 
 
-def test_numpy_gradients_are_those_of_the_loss():
+def test_numpy_gradients_match_finite_differences_of_the_loss():
     game, rng = actor_critic_numpy.game, np.random.default_rng(0)
     network = actor_critic_numpy.Network(rng, width=8)
     network.weights = [w.astype(np.float64) + 0.1 * rng.normal(size=w.shape) for w in network.weights]
@@ -95,11 +95,11 @@ def test_numpy_actor_critic_learns_to_beat_random_play(monkeypatch: pytest.Monke
     assert after > before + 0.2
 
 
-def test_dqn_remembers_returns_over_n_steps():
+def test_dqn_stores_n_step_returns():
     game = Game(encoding="features")
     memory = dqn.Memory(10, game)
     zeros, masks = np.zeros((3, game.observation_size), np.int8), np.ones((3, game.num_actions), np.int8)
-    # Game 0 goes on; game 1 ends in the second step; game 2 has just begun anew in the first one.
+    # Game 0 continues; game 1 ends in the second step; game 2 restarts in the first one.
     steps = [
         ([0, 0, 0], [False, False, False], [True, True, False]),
         ([0, -1, 0], [False, True, False], [True, True, True]),

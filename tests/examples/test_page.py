@@ -30,7 +30,7 @@ def test_example_is_one_small_documented_file(file: Path):
     assert not imported & {"agents", "benchmarks", "examples", "tests", "tools", "train"}
 
 
-def test_the_page_has_the_lines_of_every_example():
+def test_the_page_lists_every_example_with_its_line_count():
     page = (ROOT / "docs" / "examples.md").read_text()
     listed = re.findall(r"^\| \[(\w+\.py)\]\(\.\./examples/\1\) \| .* \| (\d+) \|$", page, flags=re.MULTILINE)
     assert dict(listed) == {file.name: str(len(file.read_text().splitlines())) for file in EXAMPLES}

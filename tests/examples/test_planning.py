@@ -18,7 +18,7 @@ from wotd_env.planning.planner import plan
 
 
 def middle_game(game: Game, games: int) -> Any:
-    """Games between greedy players at different decisions, none of which can end in this turn."""
+    """Return games between greedy players at different decisions. None can end in this turn."""
     state, rng = game.reset(games, seed=3), np.random.default_rng(0)
     for step in range(30):
         live = np.flatnonzero(np.arange(games) % 30 >= step)
@@ -32,7 +32,7 @@ def middle_game(game: Game, games: int) -> Any:
 
 
 @pytest.mark.parametrize("rules", [{}, {"players": 3, "powers": "any"}], ids=["basic", "powers"])
-def test_expectimax_has_the_action_values_of_the_planner(rules: dict[str, Any]):
+def test_expectimax_action_values_match_the_planner(rules: dict[str, Any]):
     game = Game(**rules, skip_forced=False)
     state = middle_game(game, 15)
 
@@ -51,7 +51,7 @@ def test_expectimax_has_the_action_values_of_the_planner(rules: dict[str, Any]):
     np.testing.assert_allclose(expected[np.arange(len(state)), actions], best, rtol=1e-4, atol=1e-4)
 
 
-def test_td_plans_turns_as_the_planner_does():
+def test_td_planning_matches_the_planner():
     th.manual_seed(0)
     network = nn.Sequential(nn.Linear(td0.PIECES.stop, 64), nn.ReLU(), nn.Linear(64, 1))
     game = td0.game

@@ -1,4 +1,4 @@
-"""The example of RLlib; `make test-clients` runs it, because RLlib pins Gymnasium."""
+"""The RLlib example. `make test-clients` runs it, because RLlib pins Gymnasium."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import ray
 
 from examples import rllib_ppo
 
-pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of Ray
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
-    """One CPU and little memory."""
+    """Start Ray with one CPU and little memory."""
     ray.init(
         "local", num_cpus=1, object_store_memory=200_000_000, include_dashboard=False, log_to_driver=False
     )

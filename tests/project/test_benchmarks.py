@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: its loops play, its ratios name its cases, its check can fail."""
+"""The benchmark: its cases, ratios, timing, and check against the history."""
 
 import itertools
 import json
@@ -14,15 +14,15 @@ from wotd_env import Game
 from wotd_env.cli import bench as cli_bench
 
 
-def test_cases_have_names_of_their_own_and_ratios_name_them():
+def test_case_names_are_unique_and_ratios_use_them():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
     assert {name for pair in bench.RATIOS.values() for name in pair} <= set(names)
 
 
-def test_what_is_measured_is_called_by_its_name():
-    told = [*(case.what for case in CASES), bench.RESULTS.read_text(), bench.PAGE.read_text()]
-    methods = set(re.findall(r"\bGame\.(\w+)", "\n".join(told)))
+def test_benchmark_texts_name_existing_game_methods():
+    texts = [*(case.what for case in CASES), bench.RESULTS.read_text(), bench.PAGE.read_text()]
+    methods = set(re.findall(r"\bGame\.(\w+)", "\n".join(texts)))
     assert "step_autoreset" in methods
     assert [name for name in methods if not hasattr(Game, name)] == []
 
@@ -38,9 +38,7 @@ def test_a_loop_counts_the_decisions_it_plays(name):
 
 
 @pytest.mark.parametrize("name", ["game-one", "aec-raw", "aec", "single", "openspiel", "maedn", "tictactoe"])
-def test_the_clock_of_the_environment_stops_while_an_action_is_chosen(
-    name: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_environment_time_excludes_choosing_actions(name: str, monkeypatch: pytest.MonkeyPatch):
     case = next(case for case in CASES if case.name == name)
     if not case.installed:
         pytest.skip(f"needs {case.needs}")
@@ -49,15 +47,15 @@ def test_the_clock_of_the_environment_stops_while_an_action_is_chosen(
     for module in (cases, cli_bench):
         monkeypatch.setattr(module, "perf_counter", lambda: float(next(ticks)))
     decisions, inside = chunk()
-    assert inside >= decisions > 0  # the clock ticks whenever it is read
+    assert inside >= decisions > 0  # every reading advances the clock
 
 
-def test_what_is_published_has_every_case():
+def test_published_results_contain_every_case():
     published = set(json.loads(bench.RESULTS.read_text())["cases"])
     assert published == {case.name for case in CASES}
 
 
-def test_workers_are_measured_in_turns():
+def test_measure_returns_statistics_for_every_case():
     cases = [case for case in CASES if case.name in ("game-64", "bytes-8192")]
     rows = bench.measure(cases, seconds=0.01, repeats=2)
     assert list(rows) == ["game-64", "bytes-8192"]
@@ -66,7 +64,7 @@ def test_workers_are_measured_in_turns():
         assert row["inside"] >= row["median"]
 
 
-def test_the_check_fails_when_a_ratio_has_fallen(tmp_path, monkeypatch):
+def test_the_check_fails_if_a_ratio_drops(tmp_path, monkeypatch):
     history = tmp_path / "history.jsonl"
     monkeypatch.setattr(bench, "HISTORY", history)
     quiet = Console(quiet=True)

@@ -1,4 +1,4 @@
-"""The documentation holds: its code runs, its commands and links exist, its tables are those of the code."""
+"""The documentation: code runs, commands and links exist, and generated tables are up to date."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 RECIPES = ROOT / "docs" / "recipes.md"
 
 NEEDS = {"openspiel.md": "pyspiel"}
-"""Pages on packages that may be missing."""
+"""Pages about optional packages, and the module that each page needs."""
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -44,7 +44,7 @@ def commands() -> list[str]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python") and page != RECIPES], ids=lambda page: page.name
 )
-def test_python_runs_from_the_top_of_the_page_to_its_end(page, tmp_path, monkeypatch):
+def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
     monkeypatch.chdir(tmp_path)
@@ -54,14 +54,14 @@ def test_python_runs_from_the_top_of_the_page_to_its_end(page, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(("module", "code"), recipes(), ids=lambda part: part if part.isidentifier() else "")
-@pytest.mark.filterwarnings("default")  # those of the other libraries
+@pytest.mark.filterwarnings("default")  # warnings of other libraries
 def test_recipe_runs_by_itself(module, code, tmp_path, monkeypatch):
     pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     exec(compile(code, RECIPES.name, "exec"), {"__name__": "page"})
 
 
-def test_commands_exist():
+def test_documented_commands_exist():
     makefile = (ROOT / "Makefile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     group: Any = typer.main.get_command(app)
@@ -84,21 +84,21 @@ def test_commands_exist():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files_of_the_project(page):
+def test_relative_links_lead_to_existing_files(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     missing = [link for link in links if not (page.parent / link).exists()]
     assert not missing
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of the headings of a page, as forges and the site make them."""
+    """Return the heading anchors of a page, as code hosts and the site generate them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ +(.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_into_pages_lead_to_headings(page):
+def test_link_anchors_match_headings(page):
     links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
     missing = [
         (file, anchor)
@@ -108,7 +108,7 @@ def test_links_into_pages_lead_to_headings(page):
     assert not missing
 
 
-def test_what_the_page_on_changing_a_rule_names_is_in_the_files_that_it_links_to():
+def test_names_in_changing_a_rule_exist_in_the_linked_files():
     page = ROOT / "docs" / "changing-a-rule.md"
     text = page.read_text()
     files = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)", text)}
@@ -119,26 +119,26 @@ def test_what_the_page_on_changing_a_rule_names_is_in_the_files_that_it_links_to
         head, *lines = change.splitlines()
         old = "\n".join(line[1:] for line in lines if line[0] in "- ")
         assert old in (ROOT / head.removeprefix("--- ")).read_text(), (
-            f"{head} has other lines now than the page shows"
+            f"{head} differs from the diff on the page"
         )
 
 
-def test_the_page_of_commands_is_what_their_help_says():
+def test_the_page_of_commands_matches_the_help_texts():
     assert wotd_commands.page() == wotd_commands.PAGE.read_text(), "run `make docs-tables`"
 
 
-def test_generated_tables_are_those_of_the_code():
+def test_generated_tables_are_up_to_date():
     text = (ROOT / "docs" / "environment.md").read_text()
     assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.all_tables())
     assert pages.renew(text, tables.all_tables()) == text, "run `make docs-tables`"
 
 
 @pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
-def test_quoted_figures_are_the_measured_ones(page):
+def test_quoted_figures_match_the_measurements(page):
     assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"
 
 
-def test_figures_are_quoted():
+def test_pages_quote_figures():
     pages_with_figures = {page.name for page in figures.PAGES if "<!-- figure: " in page.read_text()}
     assert pages_with_figures >= {"performance.md", "policies.md", "openspiel.md"}
     for page in ("README.md", "docs/index.md"):
@@ -147,7 +147,7 @@ def test_figures_are_quoted():
         figures.figure("rate no-such-case")
 
 
-def test_the_table_of_extras_has_those_of_the_project():
+def test_the_readme_lists_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     text = (ROOT / "README.md").read_text()
     rows = text.partition("| extra | contents |")[2].partition("\n\n")[0].splitlines()[2:]
@@ -156,4 +156,4 @@ def test_the_table_of_extras_has_those_of_the_project():
     (everything,) = extras["all"]
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
         *("all", "rllib", "docs", "notebooks", "bench", "dev")
-    }, "the last but one row says so"
+    }, "README.md says which extras `all` leaves out"

@@ -12,7 +12,7 @@ from wotd_env import Rules, models
 from wotd_env.arena import Tournament, run
 
 
-def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
+def test_the_ladder_page_contains_pictures_and_ratings(tmp_path):
     options = ("--games", "20", "--policies", "random", "first", "--players", "2", "3", "--workers", "0")
     ladder.main([*options, "--seed", "7", "--into", str(tmp_path)])
     page = (tmp_path / "ladder.md").read_text()
@@ -37,7 +37,7 @@ def test_the_ladder_is_written_with_its_pictures_and_ratings(tmp_path):
         ("--policies nobody", "policy must be one of"),
     ],
 )
-def test_a_ladder_that_cannot_be_made_is_named(tmp_path, capsys, option, words):
+def test_wrong_ladder_options_are_reported(tmp_path, capsys, option, words):
     with pytest.raises(SystemExit):
         ladder.main([*option.split(), "--into", str(tmp_path)])
     assert words in capsys.readouterr().err
@@ -45,16 +45,16 @@ def test_a_ladder_that_cannot_be_made_is_named(tmp_path, capsys, option, words):
 
 
 @pytest.mark.parametrize("option", ["--games 1000", "--players 2", "--policies first random"])
-def test_a_trial_of_the_ladder_does_not_replace_the_one_that_is_shipped(monkeypatch, capsys, option):
+def test_partial_ladders_do_not_replace_the_published_page(monkeypatch, capsys, option):
     monkeypatch.setattr(ladder, "run", None)
     with pytest.raises(SystemExit) as stopped:
         ladder.main(option.split())
     assert stopped.value.code == 2
-    told = f"{option.split()[0]} makes another page than the published one: name a folder for it with --into FOLDER"
-    assert told in capsys.readouterr().err
+    message = f"{option.split()[0]} makes another page than the published one: name a folder for it with --into FOLDER"
+    assert message in capsys.readouterr().err
 
 
-def test_the_ladder_has_learnt_policies_where_there_are_models_for_them(tmp_path, monkeypatch):
+def test_the_ladder_skips_policies_without_a_model(tmp_path, monkeypatch):
     rules = Rules(powers="own", colors="random")
     models_of = {"td": (Rules(), Rules(players=3)), "ppo": (Rules(),)}
     for policy, known in models_of.items():

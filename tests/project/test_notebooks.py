@@ -1,4 +1,4 @@
-"""The notebooks run from a clean kernel, and are kept without what they print: the site runs them to show it."""
+"""The notebooks run in a clean kernel and are stored without outputs; the site runs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.helpers import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUICK = {"01_quickstart", "03_arena"}
-"""Those that take less than half a minute."""
+"""Notebooks that take less than half a minute."""
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ QUICK = {"01_quickstart", "03_arena"}
     [pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.slow) for path in NOTEBOOKS],
     ids=lambda path: path.stem,
 )
-@pytest.mark.filterwarnings("default")  # the kernel's own
+@pytest.mark.filterwarnings("default")  # warnings of the kernel
 def test_notebook_runs(notebook, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # agents/ is used from the checkout
     content = nbformat.read(notebook, as_version=4)
@@ -27,8 +27,8 @@ def test_notebook_runs(notebook, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_kept_without_outputs(notebook):
+def test_notebook_is_stored_without_outputs(notebook):
     cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
     assert cells
-    cure = "clear the outputs before you save: jupyter nbconvert --clear-output --inplace notebooks/*.ipynb"
-    assert not any(cell.outputs or cell.execution_count for cell in cells), cure
+    hint = "clear the outputs before you save: jupyter nbconvert --clear-output --inplace notebooks/*.ipynb"
+    assert not any(cell.outputs or cell.execution_count for cell in cells), hint

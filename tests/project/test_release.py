@@ -1,4 +1,4 @@
-"""What is published says the same everywhere, and holds what it must."""
+"""Releases: version, workflows, and package contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_citation_has_the_version_of_the_package():
 
 
 @pytest.mark.parametrize("file", [*FORGE, ROOT / "CITATION.cff"], ids=lambda file: file.name)
-def test_files_for_the_host_can_be_read(file):
+def test_files_for_the_code_host_are_valid_yaml(file):
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     assert yaml.safe_load(file.read_text())
 
@@ -27,7 +27,7 @@ def test_files_for_the_host_can_be_read(file):
 @pytest.mark.parametrize(
     "file", [file for file in FORGE if file.parent.name == "workflows"], ids=lambda f: f.name
 )
-def test_workflows_run_known_code_with_few_rights(file):
+def test_workflows_pin_actions_and_limit_permissions(file):
     text = file.read_text()
     actions = re.findall(r"uses: (\S+)", text)
     assert actions
@@ -39,14 +39,14 @@ def test_workflows_run_known_code_with_few_rights(file):
         assert re.search(rf"^{target}:.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_packages_hold_exactly_what_they_should():
+def test_compare_reports_missing_and_extra_files():
     release.compare("a wheel", {"wotd_env/__init__.py"}, {"wotd_env/__init__.py"})
     for inside, wanted in (({"a"}, {"a", "b"}), ({"a", "b"}, {"a"})):
         with pytest.raises(SystemExit, match="'b'"):
             release.compare("a wheel", inside, wanted)
 
 
-def test_what_is_tried_is_an_extra_of_the_project():
+def test_smoke_tested_extras_exist():
     extras = release.extras()
     assert set(release.SMOKE) <= {*extras, "bare"}
     assert not release.NOT_FOR_USERS - set(extras)

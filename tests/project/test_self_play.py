@@ -1,4 +1,4 @@
-"""The table of rewards in docs/environment.md is right, and the loop of docs/self-play.md equals the engine."""
+"""The reward table of docs/environment.md and the loop of docs/self-play.md match the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "environment.md"
 
 
 def stated_rewards(players):
-    """The row of the table: the reward of each winner, by the number of winners, and that of every other seat."""
+    """Return the reward of each winner, by number of winners, and that of every other seat, as stated on the page."""
     table = PAGE.read_text().split("<!-- table: reward -->")[1]
     row = next(line for line in table.splitlines() if line.startswith(f"| {players} |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
@@ -21,11 +21,11 @@ def stated_rewards(players):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_the_table_of_rewards_is_that_of_the_game(players):
+def test_the_reward_table_matches_the_game(players):
     game, (stated, other) = Game(Rules(players=players)), stated_rewards(players)
     assert len(stated) == players - 1  # all seats never win together
     for winners in range(1, players):
-        over = game.reset(1)  # made up: it ends before anyone has moved
+        over = game.reset(1)  # an artificial end before anyone has moved
         over["phase"] = Phase.OVER
         for path in range(winners):
             over["pieces"][0, path, path] = game.rules.spaces + 3
@@ -37,7 +37,7 @@ def test_the_table_of_rewards_is_that_of_the_game(players):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_advance_is_step_and_reset(players):
+def test_step_autoreset_equals_step_and_reset(players):
     game, rng = (
         Game(Rules(players=players, spaces=1, start="loser", powers="own")),
         np.random.default_rng(players),

@@ -25,7 +25,7 @@ PUBLIC = [
 """The public modules; `__all__` lists their names."""
 
 
-def test_site_builds_without_warnings_and_has_all_pictures_and_public_names(tmp_path):
+def test_site_builds_with_all_pictures_and_public_names(tmp_path):
     pytest.importorskip("sphinx", reason="needs the extra docs")
     pytest.importorskip("myst_nb", reason="needs the extra docs")
     # The notebooks are run by tests/project/test_notebooks.py.

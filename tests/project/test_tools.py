@@ -1,4 +1,4 @@
-"""The checks of `make check` that are our own find what they are for."""
+"""The check of kernels in `make check`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def choose(games, rules):
         "games[:2].repeat(3)",
     ],
 )
-def test_records_made_in_a_kernel_are_found(code):
+def test_kernel_check_reports_record_allocations(code):
     assert list(faults(KERNEL.format(code))) == [(6, code)]
     assert not list(faults(KERNEL.format(code).replace("@compilation.kernel\n", "")))
 
@@ -35,7 +35,7 @@ def test_records_made_in_a_kernel_are_found(code):
 @pytest.mark.parametrize(
     "code", ["np.empty(3)", "np.zeros((2, 3), np.uint64)", "np.full(4, 1, dtype=np.int8)"]
 )
-def test_arrays_of_numbers_are_fine(code):
+def test_kernel_check_allows_arrays_of_numbers(code):
     assert not list(faults(KERNEL.format(code)))
 
 

@@ -1,4 +1,4 @@
-"""What editors and type checkers see of the package."""
+"""The package as seen by editors and type checkers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import wotd_env
 from tests.helpers import ROOT
 
 
-def test_public_names_and_no_others_are_listed_before_they_are_used():
+def test_dir_lists_exactly_the_public_names_before_use():
     code = "import wotd_env; print(*dir(wotd_env))"
     listed = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
@@ -21,7 +21,7 @@ def test_public_names_and_no_others_are_listed_before_they_are_used():
 
 
 @pytest.mark.slow
-def test_a_type_checker_knows_what_users_get(tmp_path):
+def test_type_checkers_infer_the_types_of_the_public_api(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import wotd_env\n"

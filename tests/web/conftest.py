@@ -1,4 +1,4 @@
-"""Fixtures of all tests of the server. They import it late: a test module skips itself without the extra `web`."""
+"""Fixtures for tests of the server. Late imports let test modules skip themselves without the extra `web`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: replacements for stuck ones, and the rules that they play."""
+"""Agents: replacements for stuck agents, and the rules that agents can play."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wotd_env.policy import Policy
 
 
 class Stuck:
-    """A policy that never answers, until it is let go."""
+    """A policy that blocks until it is released."""
 
     go = Event()
 
@@ -45,14 +45,14 @@ class Stuck:
 
 
 class Wrong:
-    """A policy that is always wrong."""
+    """A policy that always chooses an illegal action."""
 
     def act(self, game: Game, state: Any, rng: Any) -> Any:
         return np.full(len(state), 54)
 
 
 class Failing:
-    """A policy that fails where it is asked about more than one game at a time, or about a move."""
+    """A policy that raises an error for batches of games and for moves."""
 
     def act(self, game: Game, state: Any, rng: Any) -> Any:
         if len(state) > 1 or state["phase"][0] == 2:
@@ -78,11 +78,11 @@ def test_greedy_decides_for_stuck_and_failing_agents(tmp_path: Path) -> None:
             assert notes <= {f"{name.split()[0]} {what}; greedy chose"}
             assert bool(notes) == (name != "greedy")
             assert "secret" not in json.dumps(view)
-    Stuck.go.set()  # it did not keep the server from stopping
+    Stuck.go.set()  # the stuck agent did not prevent the server from stopping
 
 
 class Choosy:
-    """A policy for the usual board only. Its reason names a file."""
+    """A policy for the default board only. Its error message contains a path."""
 
     def check_rules(self, rules: Rules) -> None:
         if rules.spaces != 7:
@@ -113,7 +113,7 @@ def test_agents_are_listed_with_the_reason_why_they_cannot_play(tmp_path: Path) 
 
 
 class Watched:
-    """A policy that counts how often it is asked about rules."""
+    """A policy that counts the calls of `check_rules`."""
 
     asked = 0
 

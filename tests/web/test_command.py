@@ -48,7 +48,7 @@ Serve = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start the command for a file of tables; whatever still runs in the end is killed."""
+    """Start the command with a database file. Processes that still run at the end are killed."""
     started = []
 
     def start(file: Path, *options: str) -> subprocess.Popen[str]:
@@ -83,7 +83,7 @@ def client_for(process: subprocess.Popen[str]) -> httpx.Client:
 
 
 def send_nonsense(at: At) -> None:
-    """Send what is neither HTTP nor WebSocket, and text that is none."""
+    """Send malformed HTTP requests, WebSocket upgrades and text."""
     address = at.client.base_url.host, at.client.base_url.port or 80
     upgrade = (
         f"GET {at.url}/socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -113,12 +113,12 @@ def test_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
         send_nonsense(at)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")  # nothing of what clients do is in the log
+    assert (process.returncode, errors) == (0, "")  # messages caused by clients are not logged
     assert "Stopped" in output
 
 
 class Unready:
-    """A policy that never says what rules it plays."""
+    """A policy whose `check_rules` never returns."""
 
     def check_rules(self, rules: Rules) -> None:
         Event().wait()
@@ -189,7 +189,8 @@ def test_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "pip install 'wotd-env[web]'" in result.output
 
 
-def run_the_script_of_the_documentation(client: httpx.Client) -> dict[str, Any]:
+def run_documented_script(client: httpx.Client) -> dict[str, Any]:
+    """Run the script of docs/serve.md against a server, and return its variables."""
     page = ROOT / "docs" / "serve.md"
     (script,) = re.findall(r"^```py\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
@@ -209,7 +210,7 @@ def test_documented_script_plays_within_the_limits(
     def noted_pause(seconds: float) -> None:
         if threading.get_ident() == script:
             done.append(seconds)
-        else:  # the server is at work in this process, too
+        else:  # the server sleeps in this process, too
             pause(seconds)
 
     def noted(self: httpx.Client, url: str, **how: Any) -> httpx.Response:
@@ -218,7 +219,7 @@ def test_documented_script_plays_within_the_limits(
 
     monkeypatch.setattr(httpx.Client, "get", noted)
     monkeypatch.setattr("time.sleep", noted_pause)
-    names = run_the_script_of_the_documentation(client)
+    names = run_documented_script(client)
     assert names["view"]["status"] == "over"
     *waiting, text = done
     assert text == f"{names['table']}/text"
@@ -231,14 +232,14 @@ def test_documented_script_raises_on_a_refusal(tmp_path: Path) -> None:
         running(tmp_path / "tables", fewer(tables_per_address=0)) as client,
         pytest.raises(httpx.HTTPStatusError, match="429"),
     ):
-        run_the_script_of_the_documentation(client)
+        run_documented_script(client)
 
 
 @pytest.mark.slow
 def test_answered_decisions_survive_a_kill(serve: Serve, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     tables: list[At] = []
-    answered: dict[str, list[Any]] = {}  # the decisions that the server has said it has taken
+    answered: dict[str, list[Any]] = {}  # decisions that the server has confirmed
     for round_ in range(6):
         process = serve(tmp_path / "tables")
         with contextlib.closing(client_for(process)) as client:
@@ -246,7 +247,7 @@ def test_answered_decisions_survive_a_kill(serve: Serve, tmp_path: Path) -> None
             for at in tables:
                 log = at.view["log"]
                 assert log[: len(answered[at.table])] == answered[at.table]
-                # One more can be there: that which was being answered.
+                # One more decision may be stored, if the kill came before its answer.
                 assert sum(step["seat"] == 0 for step in log[len(answered[at.table]) :]) <= 1
             if round_ < 5:
                 at, _ = make(client, HERE, GREEDY, rules=VARIANTS[round_ % 2], help=False)

@@ -57,7 +57,7 @@ def test_deadline_of_the_head_ends_with_the_request(tmp_path: Path) -> None:
 
 
 def until_dropped(client: httpx.Client, start: bytes) -> None:
-    """Send the start of a request, then a byte now and then, until the server drops the connection."""
+    """Send the start of a request, then single bytes, until the server drops the connection."""
     address = client.base_url.host, client.base_url.port or 80
     with socket.create_connection(address, timeout=0.05) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(start)

@@ -94,7 +94,7 @@ def test_game_can_start_from_a_position(client: httpx.Client) -> None:
         tuple(make(client, HERE, HERE, position=LINE + " stream=0123456789abcdef")[0].act_none())
         for _ in range(8)
     }
-    assert len(rolls) > 1  # the stream in the line is not the one that rolls
+    assert len(rolls) > 1  # the dice do not come from the stream in the line
 
 
 def test_server_takes_forced_decisions(client: httpx.Client) -> None:
@@ -127,7 +127,7 @@ def test_view_shows_the_roll_off(client: httpx.Client) -> None:
     assert content["view"]["player"] == most[1]
 
 
-def test_roll_off_has_a_further_round_for_those_who_tie() -> None:
+def test_roll_off_has_a_further_round_for_tied_seats() -> None:
     game = Game(Rules(players=3))
     rounds = next(rolled for seed in range(100) if len(rolled := roll_off_of(game, seed) or []) > 1)
     for before, after in itertools.pairwise(rounds):
@@ -137,7 +137,7 @@ def test_roll_off_has_a_further_round_for_those_who_tie() -> None:
 
 
 def test_pass_says_that_no_piece_can_move_by_the_dice(client: httpx.Client) -> None:
-    # A swap is legal beside the pass: four dragons, and nothing to move by the other die.
+    # Four dragons allow a swap, but no piece can move with the other die.
     line = f"{BOARD.replace('..A....|B....', '.......|B...A')} wf(meo) 12 A move 0 wdddd"
     at, content = make(client, HERE, HERE, position=line)
     words = {choice["kind"]: choice["words"] for choice in content["view"]["choices"]}
@@ -203,12 +203,12 @@ def test_only_its_player_or_the_host_gives_a_seat_to_an_agent(client: httpx.Clie
     assert host.post("/seat", seat=2, agent="greedy").json()["status"] == "playing"
     with guest.socket() as socket:
         socket.recv(timeout=60)
-        assert host.post("/seat", seat=1, agent="greedy").status_code == 403  # Bob is there
+        assert host.post("/seat", seat=1, agent="greedy").status_code == 403  # Bob is connected
         gone = guest.post("/seat", seat=1, agent="greedy")
         assert (gone.status_code, gone.json()["mine"], gone.json()["host"]) == (200, [], False)
         with pytest.raises(ConnectionClosed):
             until_closed(socket)
-    assert guest.get().status_code == 403  # the key went with the seat
+    assert guest.get().status_code == 403  # the key is revoked with the seat
     assert host.view["seats"][1]["agent"] == "greedy"
 
 

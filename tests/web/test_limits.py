@@ -30,9 +30,6 @@ from tests.helpers.server import (
 from wotd_env.web.limits import Rate, Refused, client_of
 
 SEATS = [HERE, GREEDY]
-
-
-SEATS = [HERE, GREEDY]
 WRONG_TABLES: list[tuple[Any, str | None]] = [
     ([], None),
     ("x", None),
@@ -88,7 +85,7 @@ def test_wrong_table_is_refused_with_field_and_reason(
     )
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert 10 < len(answer.json()["error"]) <= 400
-    assert "Rules(" not in answer.json()["error"]  # errors are for people
+    assert "Rules(" not in answer.json()["error"]  # messages contain no Python objects
 
 
 MALFORMED = [
@@ -167,7 +164,7 @@ def test_idle_tables_make_room(tmp_path: Path) -> None:
         assert client.get(older.url).status_code == 404  # after 30 days
         assert client.get(old.url).status_code == 401
         make(client, HERE, HERE)
-        assert client.get(old.url).status_code == 404  # after a day, where there is no room
+        assert client.get(old.url).status_code == 404  # after a day, if the server is full
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 503
     with contextlib.closing(sqlite3.connect(file)) as database:
         assert database.execute("SELECT count(*) FROM tables").fetchone() == (1,)

@@ -80,10 +80,10 @@ def test_review_of_a_finished_game_is_consistent(client: httpx.Client, rules: di
 
 
 def test_help_after_a_timeout_works_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = Event()
+    release = Event()
 
     def slow(game: Game, states: States) -> Sequence[Any]:
-        go_on.wait(60)
+        release.wait(60)
         return advise(game, states)
 
     monkeypatch.setattr("wotd_env.web.tables.advise", slow)
@@ -91,8 +91,8 @@ def test_help_after_a_timeout_works_again(tmp_path: Path, monkeypatch: pytest.Mo
         at, _ = make(client, HERE, HERE, help=True)
         late = at.get("/help")
         assert (late.status_code, late.headers["Retry-After"]) == (503, "5")
-        go_on.set()
-        for _ in range(600):  # what was begun late is done first
+        release.set()
+        for _ in range(600):  # the late request is finished first
             if (told := at.get("/help")).status_code == 200:
                 break
             Event().wait(0.1)
@@ -119,18 +119,18 @@ def test_review_is_counted_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
         assert other.get("/review").status_code == 429
         assert at.get("/review").content == told.content
         at.post("/seat", seat=0, agent="greedy")
-        assert at.get("/review").status_code == 429  # it would name somebody else
+        assert at.get("/review").status_code == 429  # the kept review names another player
 
 
 @pytest.fixture
 def long_reviews(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
-    """Let reviews from now on begin, and end when they are let go; gives the events of both."""
-    begun, go_on, ended = events = [Event() for _ in range(3)]
+    """Make later reviews wait for an event. Gives the events of their start, release and end."""
+    started, release, finished = events = [Event() for _ in range(3)]
 
     def long(recorded: notation.RecordedGame, graded: bool) -> dict[str, Any]:
-        begun.set()
-        go_on.wait(60)
-        ended.set()
+        started.set()
+        release.wait(60)
+        finished.set()
         return replay(recorded, graded)
 
     def begin() -> list[Event]:
@@ -138,28 +138,28 @@ def long_reviews(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[
         return events
 
     yield begin
-    go_on.set()
+    release.set()
 
 
 def test_review_counts_until_its_thread_finishes(
     tmp_path: Path, long_reviews: Callable[[], list[Event]]
 ) -> None:
     with running(tmp_path / "tables", fewer(reviews=1, reviewing=0.1)) as client:
-        _, go_on, _ = long_reviews()
+        _, release, _ = long_reviews()
         late, next_ = (client.post("/api/games", json={"text": LINE}) for _ in range(2))
         assert (late.status_code, late.json()["error"]) == (503, "the review takes too long")
         assert (next_.status_code, next_.json()["error"].partition(";")[0]) == (
             503,
             "too many games wait for their review",
         )
-        go_on.set()
+        release.set()
         for _ in range(600):
             answer = client.post("/api/games", json={"text": LINE})
             if not answer.json().get("error", "").startswith("too many games wait"):
                 break
             Event().wait(0.1)
         else:
-            pytest.fail("the review that has ended still counts")
+            pytest.fail("the review that has finished still counts")
 
 
 def test_server_stops_during_a_review(
@@ -167,11 +167,11 @@ def test_server_stops_during_a_review(
 ) -> None:
     with ThreadPoolExecutor() as pool:
         with running(tmp_path / "tables") as client:
-            begun, _, ended = long_reviews()
+            started, _, finished = long_reviews()
             address = f"{client.base_url}/api/games"
             asked = pool.submit(httpx.post, address, json={"text": LINE}, timeout=60)
-            begun.wait(60)
-        assert not ended.is_set()
+            started.wait(60)
+        assert not finished.is_set()
         assert (asked.result().status_code, asked.result().json()["error"]) == (
             503,
             "the server is being stopped",

@@ -64,7 +64,7 @@ def test_wrong_keys_are_rate_limited_and_right_keys_are_not(tmp_path: Path) -> N
         answer = wrong.get()
         assert (answer.status_code, answer.json()["error"].split(";")[0]) == (429, "too many wrong keys")
         assert int(answer.headers["retry-after"]) > 0
-        assert at.get().status_code == 200  # a right key of the same address
+        assert at.get().status_code == 200  # a valid key from the same address
         body = {"name": "Bob", "invitation": content["invitations"][0]["invitation"]}
         assert client.post(f"{at.url}/join", json=body).status_code == 200
 
@@ -84,7 +84,7 @@ def test_no_message_contains_random_bits(client: httpx.Client, monkeypatch: pyte
         sent += json.dumps(view)
         view = at.act(view)
     sent += at.get().text + at.get("/review").text + at.get("/text").text
-    assert len(drawn) >= view["ply"] + 2  # for each decision, and for the beginning
+    assert len(drawn) >= view["ply"] + 2  # one for each decision, and more for the start
     assert len(set(drawn)) == len(drawn)
     for bits in drawn:
         assert str(bits) not in sent
@@ -172,7 +172,7 @@ def test_unchanged_drawings_are_not_sent_again(client: httpx.Client) -> None:
 
 
 def malformed(rng: np.random.Generator, key: str) -> bytes:
-    """Return a message that is wrong in some way."""
+    """Return a random malformed message."""
     valid = json.dumps({"type": "act", "ply": 0, "action": 31}).encode()
     kind = rng.integers(6)
     if kind == 0:

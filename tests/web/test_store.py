@@ -86,7 +86,7 @@ def test_damaged_table_is_left_out(tmp_path: Path, damage: str, caplog: pytest.L
     (told,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
     assert f"table {damaged.table} " in told
     with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as file:
-        assert all_rows(file) == rows  # what may still be saved by hand
+        assert all_rows(file) == rows  # damaged rows stay in the file
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_failed_start_of_a_game_is_tried_again(tmp_path: Path, monkeypatch: pyte
         with monkeypatch.context() as patch:
             patch.setattr(Store, "put_game", full)
             joined = client.post(f"{host.url}/join", json={"name": "Bob"})
-            assert joined.status_code == 200  # the seat is his, and so is its key
+            assert joined.status_code == 200  # Bob gets the seat and its key
             assert (joined.json()["view"]["status"], joined.json()["view"]["waiting_for"]) == ("waiting", [])
         guest = At(client, host.table, joined.json()["key"])
         assert guest.until(lambda view: view["status"] == "playing")["mine"] == [1]

@@ -71,7 +71,7 @@ test("two taps offer a swap, and tapping a piece again releases it", () => {
   assert.deepEqual(tap(view([swap]), one, 1, 4).chosen, NOTHING);
 });
 
-test("marks show moves before powers, and what is chosen", () => {
+test("marks show moves before powers, and the selection", () => {
   const marks = marksOf(view([wood, step, jump, swap]), NOTHING);
   assert.equal(marks.get("0:2")?.kind, "move");
   assert.equal(marks.get("0:3")?.kind, "power");
@@ -84,7 +84,7 @@ test("marks show moves before powers, and what is chosen", () => {
   );
 });
 
-test("buttons stand for the choices that the board does not show; ending the turn comes last", () => {
+test("choices that the board does not show get buttons, with ending the turn last", () => {
   const end = choice(52, "end");
   const extra = choice(53, "perfection");
   assert.deepEqual(choicesBeside(view([end, extra], "extra")), [extra, end]);

@@ -1,4 +1,4 @@
-/** Places of the dice: a die that is kept stays where it is. */
+/** Places of the dice: kept dice stay in place. */
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -43,12 +43,12 @@ test("every die has one place after any roll", () => {
   }
 });
 
-test("of equal dice the pressed one stays", () => {
+test("the pressed one of several equal dice stays", () => {
   const { order } = sortedPlaces();
   const dice = [1, 1, 1, 2, 3];
   const pressed = [false, false, true, false, false];
   assert.deepEqual(keptPlaces(order, dice, mask(0), pressed), pressed);
-  const others = [false, false, false, true, false]; // not what the action keeps
+  const others = [false, false, false, true, false]; // differs from the dice that the action keeps
   assert.deepEqual(keptPlaces(order, dice, mask(0), others), [true, false, false, false, false]);
 });
 

@@ -1,4 +1,4 @@
-"""The page of `wotd serve` for every screen, without a mouse, and in four languages."""
+"""The page of `wotd serve`: screen sizes, keyboard, accessibility, and languages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.helpers.page import a_step, decide, line, my_turn, open_rules, record
 pytestmark = pytest.mark.slow
 
 
-def test_keyboard_alone(visit):
+def test_a_turn_can_be_played_with_the_keyboard_only(visit):
     page = visit(width=1280, height=800)
     page.wait_for_selector(".set-up form")
     press = page.keyboard.press
@@ -100,7 +100,7 @@ def test_every_page_fits_its_screen(visit, width):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_checker_finds_nothing_that_keeps_anybody_out(visit, theme):
+def test_pages_have_no_accessibility_violations(visit, theme):
     page = visit(width=1024, height=768, color_scheme=theme)
     page.wait_for_selector(".set-up form")
     open_rules(page)
@@ -135,7 +135,7 @@ def test_a_checker_finds_nothing_that_keeps_anybody_out(visit, theme):
     assert violations(page) == []
 
 
-def test_rules_in_four_languages(visit):
+def test_rules_are_shown_in_four_languages(visit):
     page = visit()
     page.get_by_role("button", name="Rules").click()
     text = page.locator("#rules-text")
@@ -148,14 +148,14 @@ def test_rules_in_four_languages(visit):
     assert len(seen) == 4
 
 
-def test_without_scripts_the_page_says_what_it_needs(visit):
+def test_the_page_explains_that_it_needs_scripts(visit):
     page = visit(java_script_enabled=False)
     expect(page.locator("noscript h1")).to_be_visible()
     page.locator("noscript a[lang=de]").click()
     expect(page.locator("body")).to_contain_text("Würfel")
 
 
-def test_nothing_is_asked_of_other_servers(visit, site):
+def test_the_page_sends_no_requests_to_other_servers(visit, site):
     page = visit()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -197,7 +197,7 @@ def test_dice_and_buttons_are_on_the_screen_and_cover_no_piece(visit, width, hei
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_nothing_jumps_while_a_turn_is_played(visit, width, height):
+def test_the_layout_is_stable_during_a_turn(visit, width, height):
     page = visit(width=width, height=height)
     set_up(page, powers="none")
     fixed = ".turn, .seats, .bar, .board-box, .dock" + (", .choices, .log-card" if width >= 1000 else "")
@@ -211,7 +211,7 @@ def test_nothing_jumps_while_a_turn_is_played(visit, width, height):
         assert boxes(page, fixed) == first
 
 
-def test_a_large_screen_is_used(visit):
+def test_the_board_fills_a_large_screen(visit):
     page = visit(width=1920, height=1080)
     set_up(page)
     assert my_turn(page)
@@ -231,4 +231,5 @@ def test_a_review_shows_all_its_columns(visit, width, height):
     card = boxes(page, ".review .side .card")[0]
     assert all(right <= card[2] for _, _, right, _ in boxes(page, ".review th, .review td"))
     shares = page.locator(".review tbody td:last-child").all_inner_texts()
+    assert shares
     assert all(0 <= int(share) <= 100 for share in shares)

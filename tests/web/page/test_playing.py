@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 # ------------------------------------------------------------------------------------------------ playing
 
 
-def test_a_whole_game_by_taps_and_its_review(visit):
+def test_a_game_can_be_played_and_reviewed_by_touch(visit):
     page = visit(has_touch=True, is_mobile=True)
     set_up(page, powers="own", spaces=2)
     while my_turn(page):
@@ -34,7 +34,7 @@ def test_a_whole_game_by_taps_and_its_review(visit):
     expect(page.locator(".sub")).to_contain_text("game 2")
 
 
-def test_a_reload_brings_the_whole_game_back(visit):
+def test_a_reload_restores_the_game(visit):
     page = visit()
     set_up(page, powers="any")
     for _ in range(6):
@@ -62,7 +62,7 @@ def test_a_second_browser_joins_by_link(visit):
     for page in (host, guest):
         expect(page.locator(".seat .name")).to_have_text(["Ann", "<b>Bob</b>"])
     names = {"Ann": host, "<b>Bob</b>": guest}
-    for _ in range(8):  # each sees what the other does, and acts in turn
+    for _ in range(8):  # both see every decision and act in turn
         host.wait_for_function("old => document.querySelector('.play').dataset.at === old", arg=at(guest))
         acting = names[host.locator(".seat.acts .name").inner_text()]
         waiting = host if acting is guest else guest
@@ -77,7 +77,7 @@ def test_a_second_browser_joins_by_link(visit):
     expect(late.get_by_role("button", name="Take the seat")).to_be_hidden()
 
 
-def test_an_open_seat_is_in_the_list(visit):
+def test_a_guest_joins_an_open_seat_from_the_list(visit):
     host, guest = visit(), visit()
     host.get_by_label("name of seat A").fill("Olga")
     host.get_by_label("who plays seat B").select_option("open")
@@ -88,7 +88,7 @@ def test_an_open_seat_is_in_the_list(visit):
     expect(host.locator(".seat .name")).to_have_text(["Olga", "Piet"])
 
 
-def test_an_open_seat_that_is_not_in_the_list_is_taken_by_its_link(visit, tmp_path):
+def test_a_guest_joins_an_unlisted_open_seat_by_link(visit, tmp_path):
     with running(tmp_path / "tables.sqlite") as client:
         seats = [{"kind": "here", "name": "Olga"}, {"kind": "open"}]
         tables = [client.post("/api/tables", json={"seats": seats}).json()["table"] for _ in range(6)]
@@ -105,7 +105,7 @@ def test_an_open_seat_that_is_not_in_the_list_is_taken_by_its_link(visit, tmp_pa
         expect(page.get_by_role("alert")).to_have_text("This table has no open seat any more.")
 
 
-def test_two_people_at_one_screen(visit):
+def test_two_people_can_play_at_one_screen(visit):
     page = visit()
     page.get_by_label("name of seat A").fill("Ann")
     page.get_by_label("who plays seat B").select_option("here")
@@ -157,7 +157,7 @@ def test_powers_are_confirmed_before_they_are_spent(visit):
     expect(page.locator(".seat").first.get_by_role("button", name="anxiety, used")).to_have_count(1)
 
 
-def test_every_choice_is_there_in_words(visit):
+def test_every_choice_is_listed_in_words(visit):
     page = visit()
     set_up(
         page,
@@ -170,7 +170,7 @@ def test_every_choice_is_there_in_words(visit):
     expect(page.locator(".log code", has_text="f1")).to_have_count(1)
 
 
-def test_hints_and_chances_where_help_is_on(visit):
+def test_hints_and_win_chances_are_shown_with_help(visit):
     page = visit()
     set_up(page)
     assert my_turn(page)
@@ -182,7 +182,7 @@ def test_hints_and_chances_where_help_is_on(visit):
         best.click()
 
 
-def test_a_lost_connection_comes_back(visit, tmp_path):
+def test_the_page_reconnects_after_a_lost_connection(visit, tmp_path):
     file = tmp_path / "tables.sqlite"
     with running(file) as client:
         page = visit()
@@ -199,7 +199,7 @@ def test_a_lost_connection_comes_back(visit, tmp_path):
         decide(page, Locator.click)
 
 
-def test_a_table_that_is_gone_is_said_to_be_gone(visit, tmp_path):
+def test_the_page_reports_a_deleted_table(visit, tmp_path):
     file = tmp_path / "tables.sqlite"
     with running(file) as client:
         page = visit()
@@ -214,7 +214,7 @@ def test_a_table_that_is_gone_is_said_to_be_gone(visit, tmp_path):
         expect(page.get_by_role("heading", level=1)).to_have_text("This table is not yours")
 
 
-def test_a_page_too_many_says_why_it_waits(visit, tmp_path):
+def test_the_page_explains_the_socket_limit(visit, tmp_path):
     with running(tmp_path / "tables.sqlite", fewer(sockets=1)) as client:
         page = visit()
         page.goto(str(client.base_url))
@@ -229,7 +229,7 @@ def test_a_page_too_many_says_why_it_waits(visit, tmp_path):
         expect(other.locator(".play[data-at]")).to_be_visible()
 
 
-def test_agents_play_while_one_watches(visit):
+def test_agents_play_while_a_person_watches(visit):
     page = visit()
     open_rules(page)
     page.get_by_label("Speed of agents").select_option("fast")
@@ -239,7 +239,7 @@ def test_agents_play_while_one_watches(visit):
     assert page.locator(".dock.mine").count() == 0
 
 
-def test_a_table_without_its_key_says_how_to_get_one(visit, site):
+def test_a_table_without_a_key_links_to_the_tables(visit, site):
     page = visit()
     page.goto(site + "/#/table/nobodys")
     expect(page.get_by_role("heading", level=1)).to_have_text("This table is not yours")
@@ -247,7 +247,7 @@ def test_a_table_without_its_key_says_how_to_get_one(visit, site):
     expect(page.locator(".set-up form")).to_be_visible()
 
 
-def test_what_is_wrong_is_said_in_the_words_of_the_server(visit):
+def test_the_page_shows_error_messages_of_the_server(visit):
     page = visit()
     open_rules(page)
     page.get_by_label("Start from a position").fill("nonsense")
@@ -258,7 +258,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_server(visit):
 # ------------------------------------------------------------------------------------------------ review
 
 
-def test_a_recorded_game_is_stepped_through(visit):
+def test_a_recorded_game_can_be_stepped_through(visit):
     page = visit()
     page.get_by_label("text of a game").fill(recorded())
     page.get_by_role("button", name="Step through").click()
@@ -290,7 +290,7 @@ def faces(page: Page) -> list[str | None]:
     return [die.get_attribute("data-face") for die in page.locator(".die").all()]
 
 
-def test_a_kept_die_stays_at_its_place_and_its_key(visit):
+def test_a_kept_die_keeps_its_place_and_key(visit):
     page = visit(width=1280, height=720)
     set_up(page)
     assert my_turn(page)
@@ -307,7 +307,7 @@ def test_a_kept_die_stays_at_its_place_and_its_key(visit):
 
 
 @pytest.mark.parametrize("address", ["constructor", "new/%E0%A4%A", "nowhere"])
-def test_an_unknown_address_says_so_and_leads_home(visit, site, address):
+def test_an_unknown_address_shows_an_error_and_a_home_link(visit, site, address):
     page = visit()
     page.goto(f"{site}/#/{address}")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page")
@@ -315,7 +315,7 @@ def test_an_unknown_address_says_so_and_leads_home(visit, site, address):
     expect(page.locator(".set-up form")).to_be_visible()
 
 
-def test_agents_that_cannot_play_the_rules_say_why(visit):
+def test_the_page_explains_why_agents_cannot_play(visit):
     page = visit()
     page.get_by_role("radio", name="3").check(force=True)
     page.wait_for_function("() => document.querySelector('.seat-box .quiet').textContent.includes('ppo')")
@@ -324,7 +324,7 @@ def test_agents_that_cannot_play_the_rules_say_why(visit):
     expect(option).to_have_text(re.compile("^ppo is made|^ppo is not made"))
 
 
-def test_playing_on_keeps_the_opponents(visit):
+def test_continuing_a_recorded_game_keeps_the_opponents(visit):
     page = visit()
     page.get_by_label("text of a game").fill(recorded())
     page.get_by_role("button", name="Step through").click()
@@ -334,7 +334,7 @@ def test_playing_on_keeps_the_opponents(visit):
     expect(page.get_by_label("agent of seat B")).to_have_value("greedy")
 
 
-def test_copy_and_save_say_that_the_server_is_gone(visit, tmp_path):
+def test_copy_and_save_report_a_stopped_server(visit, tmp_path):
     with running(tmp_path / "tables.sqlite") as client:
         page = visit()
         page.goto(str(client.base_url))
@@ -346,7 +346,7 @@ def test_copy_and_save_say_that_the_server_is_gone(visit, tmp_path):
         expect(work.get_by_role("alert")).to_have_text("The server does not answer. Is it running?")
 
 
-def test_a_power_explains_itself(visit):
+def test_a_power_shows_its_explanation(visit):
     page = visit()
     set_up(page, powers="own")
     page.locator(".seat").first.get_by_role("button", name="fear").click()
@@ -356,7 +356,7 @@ def test_a_power_explains_itself(visit):
     expect(dialog).to_be_hidden()
 
 
-def test_a_waiting_table_shows_no_colors_that_are_drawn_later(visit):
+def test_a_waiting_table_hides_colors_drawn_at_the_start(visit):
     page = visit()
     open_rules(page)
     page.get_by_label("Colors").select_option("random")

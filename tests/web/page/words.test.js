@@ -1,4 +1,4 @@
-/** Words, addresses, offers and grades: what the page says without a browser. */
+/** Words, addresses, offers and grades of the page, tested without a browser. */
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -66,7 +66,7 @@ test("titles name the decision", () => {
   );
 });
 
-test("seats say what they do", () => {
+test("seats show their state and name", () => {
   /** @param {object} changes @param {object} [table] */
   const state = (changes, table = {}) => stateOf(/** @type {any} */ ({ ...seat, ...changes }), view(table));
   assert.equal(state({}), "you play");
@@ -80,7 +80,7 @@ test("seats say what they do", () => {
   assert.deepEqual(playerNames(["td", "td", "?"]), ["td (A)", "td (B)", "Seat C"]);
 });
 
-test("colors that are drawn at the start are open while a table waits", () => {
+test("random colors are unknown while a table waits", () => {
   assert.equal(colorsOpen(view({ status: "waiting", rules: { colors: "random" } })), true);
   assert.equal(colorsOpen(view({ status: "playing", rules: { colors: "random" } })), false);
   assert.equal(colorsOpen(view({ status: "waiting" })), false);
