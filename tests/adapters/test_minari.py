@@ -1,4 +1,4 @@
-"""Minari datasets hold what a learner in the Gymnasium environment sees and gets."""
+"""Minari datasets contain the observations and rewards of a learner in the Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from wotd_env.envs.single import WayOfTheDragonEnv
 minari: Any = pytest.importorskip("minari")
 pytest.importorskip("h5py")
 
-from wotd_env.adapters.minari import check, write  # noqa: E402 - needs what may not be there
+from wotd_env.adapters.minari import check, write  # noqa: E402 - needs the optional packages
 
-pytestmark = pytest.mark.filterwarnings(
-    "default:.*:UserWarning"
-)  # Minari's own, about what describes a dataset
+pytestmark = pytest.mark.filterwarnings("default:.*:UserWarning")  # Minari warns about missing metadata
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +38,14 @@ def own_datasets(tmp_path, monkeypatch):
     ],
     ids=["2 players", "3 players, truncated"],
 )
-def test_an_episode_is_what_the_environment_gives(tmp_path, rules, encoding):
-    names = ["greedy", "first", "greedy"][: rules.players]  # none of them draws
+def test_episodes_equal_games_in_the_gymnasium_environment(tmp_path, rules, encoding):
+    names = ["greedy", "first", "greedy"][: rules.players]  # deterministic policies
     file = tmp_path / "games.parquet"
     recording.record(names, file, 20, rules, seed=4)
     episodes = write(file, "wotd/first-v0", "first", encoding)
     dataset = minari.load_dataset("wotd/first-v0")
     assert dataset.total_episodes == episodes > 0
-    told = 0
+    steps = 0
     for metadata, episode in zip(dataset.storage.get_episode_metadata(range(episodes)), dataset, strict=True):
         seat, seed = int(episode.infos["seat"][0]), metadata["seed"]
         assert (seed - 4 + 1) % rules.players == seat
@@ -72,12 +70,12 @@ def test_an_episode_is_what_the_environment_gives(tmp_path, rules, encoding):
         assert terminated or truncated
         assert np.array_equal(observation, episode.observations[-1])
         assert np.array_equal(info["action_mask"], episode.infos["action_mask"][-1])
-        told += len(episode.actions)
-    assert told == dataset.total_steps == (np.array(names)[recording.load(file).policy] == "first").sum()
+        steps += len(episode.actions)
+    assert steps == dataset.total_steps == (np.array(names)[recording.load(file).policy] == "first").sum()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_the_environment_of_a_dataset_can_be_made_again(tmp_path, encoding):
+def test_recover_environment_returns_the_environment_of_a_dataset(tmp_path, encoding):
     file = tmp_path / "games.parquet"
     recording.record(["random", "first", "greedy"], file, 9, Rules(players=3, spaces=0))
     write(file, "wotd/random-v0", "first", encoding)
@@ -105,13 +103,13 @@ def test_a_failed_write_raises_and_leaves_nothing(tmp_path, monkeypatch):
         patch.setattr("wotd_env.adapters.minari.episodes", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write(file, "wotd/first-v0", "first")
-    assert write(file, "wotd/first-v0", "first") == 17  # both seats of nine games; one had no choice
+    assert write(file, "wotd/first-v0", "first") == 17  # both seats of nine games; one seat had no decision
     with pytest.raises(ValueError, match="the Minari dataset wotd/first-v0 exists already"):
         write(file, "wotd/first-v0", "first")
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
 
 
-def test_invalid_datasets_are_refused_before_recording():
+def test_invalid_datasets_are_rejected_before_recording():
     for policies, policy, message in (
         (
             ["greedy", "sb3:model.zip"],
@@ -130,7 +128,7 @@ def test_invalid_datasets_are_refused_before_recording():
         check("no id", Rules(), ["greedy"], "greedy")
 
 
-def test_an_encoding_needs_a_dataset(tmp_path, monkeypatch):
+def test_the_encoding_option_needs_minari(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["record", "first", "--games", "1", "--encoding", "compact", "--quiet"])
     assert result.exit_code == WRONG_USE
@@ -138,7 +136,7 @@ def test_an_encoding_needs_a_dataset(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_writes_both(tmp_path, monkeypatch):
+def test_wotd_record_writes_games_and_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"
     arguments += " --encoding compact"

@@ -1,4 +1,4 @@
-"""What is played on a Ray cluster is what is played without, also when a node dies."""
+"""A Ray cluster gives the same results as local processes, also when a node dies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from wotd_env.arena import BrokenPolicyError, Tournament, run
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.filterwarnings("default"),  # Ray's own warnings are not errors
 ]
 
 
 @contextmanager
 def two_nodes() -> Iterator[Callable[[], None]]:
-    """Connect to a cluster of two nodes with one CPU each; what this yields kills one of them."""
+    """Connect to a cluster of two nodes with one CPU each; yield a function that kills one of them."""
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster as LocalCluster
 
@@ -42,7 +42,7 @@ def two_nodes() -> Iterator[Callable[[], None]]:
         nodes.shutdown()
 
 
-def test_results_do_not_depend_on_a_dying_node(tmp_path):
+def test_results_do_not_change_when_a_node_dies(tmp_path):
     pytest.importorskip("ray")
     from wotd_env.adapters.ray import Cluster
 
@@ -64,12 +64,12 @@ def test_results_do_not_depend_on_a_dying_node(tmp_path):
     assert same(results, run(tournament, tmp_path / "games.sqlite"))
 
 
-def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, monkeypatch):
+def test_td_learns_the_same_on_a_cluster_that_loses_slices(tmp_path, monkeypatch):
     pytest.importorskip("ray")
     first = tmp_path / "first"
 
     def play_or_die(*arguments):
-        from agents import cluster  # on the node, where it is as it was
+        from agents import cluster  # the node imports the unpatched module
 
         try:
             first.touch(exist_ok=False)
@@ -79,19 +79,19 @@ def test_td_learns_the_same_on_a_cluster_also_when_slices_are_lost(tmp_path, mon
 
     monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
     settings = dataclasses.replace(TINY_TD, games=600, updates=5, threads=2)
-    alone = trained(TINY_TD, tmp_path / "alone", games=600, updates=5, threads=2)
+    local = trained(TINY_TD, tmp_path / "local", games=600, updates=5, threads=2)
 
     with two_nodes() as kill_one:
-        there = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "there", ray="auto"))
-        there.train(lambda run: kill_one() if run.updates == 2 else None)
+        remote = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "remote", ray="auto"))
+        remote.train(lambda run: kill_one() if run.updates == 2 else None)
     assert first.exists()
-    assert same_run(alone, there)
-    assert td.Run.read_settings(there.folder) == dataclasses.replace(
-        td.Run.read_settings(alone.folder), resume=there.folder, folder=there.folder
+    assert same_run(local, remote)
+    assert td.Run.read_settings(remote.folder) == dataclasses.replace(
+        td.Run.read_settings(local.folder), resume=remote.folder, folder=remote.folder
     )
 
 
-def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path):
+def test_a_policy_that_raises_stops_the_tournament(tmp_path):
     pytest.importorskip("ray")
     from wotd_env.adapters.ray import Cluster
 
@@ -103,7 +103,7 @@ def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path
     assert re.search(r"in _helper$", str(stopped.value), re.MULTILINE)
 
 
-def test_files_need_consent(tmp_path):
+def test_model_files_need_trust_on_the_cluster(tmp_path):
     pytest.importorskip("ray")
     contrib = pytest.importorskip("sb3_contrib")
     from gymnasium import make

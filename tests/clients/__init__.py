@@ -1,1 +1,1 @@
-"""The libraries that use the environments, as they are released; `make test-clients` runs all of them."""
+"""Tests with released libraries that use the environments; `make test-clients` runs all of them."""

@@ -1,4 +1,4 @@
-"""What the tests with other libraries share: the table of docs/clients.md, written from what has passed."""
+"""Shared by the tests with other libraries: write the table of docs/clients.md from the passed tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _entries = pytest.StashKey[dict[tuple[str, str], tuple[str, int] | None]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--table", action="store_true", help="write into docs/clients.md which libraries ran")
+    parser.addoption(
+        "--table", action="store_true", help="write the libraries whose tests passed into docs/clients.md"
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,7 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def lines_of(glue: Callable[..., Any]) -> int:
-    """Return how many lines of code a function has, without its head and docstring."""
+    """Return the number of lines of a function's body, without its docstring."""
     (function,) = ast.parse(textwrap.dedent(inspect.getsource(glue))).body
     assert isinstance(function, ast.FunctionDef)
     code = function.body[1:] if ast.get_docstring(function) else function.body
@@ -53,7 +55,7 @@ def lines_of(glue: Callable[..., Any]) -> int:
 
 
 def with_rows(page: str, rows: list[tuple[str, str, str, int]]) -> str:
-    """Return the page with these rows in its table, in place of the older ones of the same libraries."""
+    """Return the page with these rows in its table, in place of the older rows of the same libraries."""
     ran = {row[0] for row in rows}
     begin = page.index("<!-- table: clients -->")
     older = [line.strip("| ").split(" | ") for line in page[begin : page.index("<!-- end -->")].splitlines()]

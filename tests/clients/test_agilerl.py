@@ -1,4 +1,4 @@
-"""AgileRL's DQN and PPO learn by the masks of the vector environment's infos."""
+"""AgileRL's DQN and PPO learn with the masks in the infos of the vector environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("agilerl", reason="AgileRL is not installed: make test-clien
 import torch as th
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what AgileRL itself does in an old way
+    warnings.simplefilter("ignore")  # AgileRL's own deprecation warnings
     from agilerl.algorithms import DQN, PPO
     from agilerl.components.replay_buffer import ReplayBuffer
     from agilerl.rollouts.on_policy import collect_rollouts
@@ -23,11 +23,11 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 GAMES = 4
 NETWORK = {"encoder_config": {"hidden_size": [16]}, "head_config": {"hidden_size": [16]}}
 
-pytestmark = pytest.mark.filterwarnings("default")  # AgileRL's own
+pytestmark = pytest.mark.filterwarnings("default")  # AgileRL's own warnings are not errors
 
 
 def make(**options: Any) -> Any:
-    """Games whose illegal actions raise."""
+    """Return a vector environment in which illegal actions raise."""
     return gymnasium.make_vec(
         ID, num_envs=GAMES, observation_dtype="float32", illegal="raise", spaces=0, **options
     )
@@ -43,7 +43,7 @@ def changed(before: list[th.Tensor], agent: Any) -> bool:
 
 @pytest.mark.parametrize("mode", ["vector_entry_point", "sync"])
 @pytest.mark.client("AgileRL", "agilerl", "collect_rollouts(agent, gymnasium.make_vec(ID, num_envs=4))")
-def test_ppo_learns_by_the_masks(mode):
+def test_ppo_learns_with_action_masks(mode):
     th.manual_seed(0)
     envs = make(vectorization_mode=mode)
     agent = PPO(
@@ -64,7 +64,7 @@ def test_ppo_learns_by_the_masks(mode):
 
 
 @pytest.mark.client("AgileRL", "agilerl", "train_off_policy(gymnasium.make_vec(ID, num_envs=4), ...)")
-def test_dqn_learns_by_the_masks(tmp_path, monkeypatch):
+def test_dqn_learns_with_action_masks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     th.manual_seed(0)
     envs = make()

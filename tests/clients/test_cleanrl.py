@@ -1,4 +1,4 @@
-"""A script in the manner of CleanRL: PPO as one loop of plain PyTorch over the vector environment, with masks."""
+"""PPO with action masks in one plain PyTorch loop, like CleanRL's scripts."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Agent(nn.Module):
 
 
 def ppo(updates: int, **options: Any) -> tuple[list[float], Agent]:
-    """Learn; return how each game has ended, and the agent."""
+    """Train; return the final reward of each game, and the agent."""
     th.manual_seed(0)
     envs = gymnasium.make_vec(
         ID, num_envs=GAMES, autoreset_mode="SameStep", observation_dtype="float32", illegal="raise", **options
     )
     spaces: Any = envs.single_observation_space, envs.single_action_space
     agent = Agent(spaces[0].shape[0], spaces[1].n)
-    optimiser = th.optim.Adam(agent.parameters(), lr=1e-2)
+    optimizer = th.optim.Adam(agent.parameters(), lr=1e-2)
     seen, info = envs.reset(seed=0)
-    ends: list[float] = []
+    final_rewards: list[float] = []
     for _ in range(updates):
         rollout = []
         for _ in range(STEPS):
@@ -51,9 +51,9 @@ def ppo(updates: int, **options: Any) -> tuple[list[float], Agent]:
                 action = policy.sample()
             seen, reward, terminated, truncated, info = envs.step(action.numpy())
             done = terminated | truncated
-            ends += reward[done].tolist()
-            paid, over = th.as_tensor(reward, dtype=th.float32), th.as_tensor(done)
-            rollout.append((now, mask, action, policy.log_prob(action), value, paid, over))
+            final_rewards += reward[done].tolist()
+            received, over = th.as_tensor(reward, dtype=th.float32), th.as_tensor(done)
+            rollout.append((now, mask, action, policy.log_prob(action), value, received, over))
         nows, masks, actions, before, values, rewards, overs = map(th.stack, zip(*rollout, strict=True))
         with th.no_grad():
             _, following = agent(th.as_tensor(seen), th.as_tensor(info["action_mask"]))
@@ -68,25 +68,25 @@ def ppo(updates: int, **options: Any) -> tuple[list[float], Agent]:
             ratio = (policy.log_prob(actions) - before).exp()
             clipped = th.min(advantages * ratio, advantages * ratio.clamp(0.8, 1.2))
             loss = -clipped.mean() + 0.5 * (value - returns).square().mean() - 0.01 * policy.entropy().mean()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
-            optimiser.step()
-    return ends, agent
+            optimizer.step()
+    return final_rewards, agent
 
 
 @pytest.mark.slow
 @pytest.mark.client("PyTorch, a loop as CleanRL's", "torch", "gymnasium.make_vec(ID, num_envs=32)")
-def test_a_loop_of_plain_pytorch_learns_by_the_masks():
-    """It must come to beat random play, from which it begins, on the smallest board."""
-    ends, _ = ppo(70, spaces=0, opponents="random")
-    third = len(ends) // 3
-    assert set(ends) <= {-1.0, 0.0, 1.0}
-    assert np.mean(ends[-third:]) > np.mean(ends[:third]) + 0.1
+def test_a_plain_pytorch_loop_learns_with_action_masks():
+    """On the smallest board, the agent improves against random play."""
+    final_rewards, _ = ppo(70, spaces=0, opponents="random")
+    third = len(final_rewards) // 3
+    assert set(final_rewards) <= {-1.0, 0.0, 1.0}
+    assert np.mean(final_rewards[-third:]) > np.mean(final_rewards[:third]) + 0.1
 
 
 def test_the_same_seed_gives_the_same_network():
-    (ends, one), (again, other) = (ppo(2, spaces=0, players=3) for _ in range(2))
-    assert ends == again
+    (final_rewards, one), (again, other) = (ppo(2, spaces=0, players=3) for _ in range(2))
+    assert final_rewards == again
     for ours, theirs in zip(one.parameters(), other.parameters(), strict=True):
         assert th.equal(ours, theirs)

@@ -1,7 +1,6 @@
-"""Gymnasium's three ways to many games play the same ones, and its wrappers go around one game and around many.
+"""Gymnasium's vectorization modes play the same games, and its wrappers work on single and vector environments.
 
-What one environment promises is in tests/envs/test_single.py, what the native vector environment does in
-tests/envs/test_vector.py.
+The environments' own tests are in tests/envs/test_single.py and tests/envs/test_vector.py.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
 
 def needs(*modules: str) -> pytest.MarkDecorator:
-    """Skip where a package is not installed that Gymnasium needs for a wrapper."""
+    """Skip the test if one of these packages, which a wrapper needs, is not installed."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
 
 
-# ------------------------------------------------------------------------------------------------ many games
+# ------------------------------------------------------------------------------------------ vectorization modes
 
 
-def many(how: str, mode: AutoresetMode) -> gymnasium.vector.VectorEnv:
-    """Four games, as `make_vec` makes them."""
-    if how == "vector_entry_point":
-        return gymnasium.make_vec(ID, 4, how, spaces=0, autoreset_mode=mode)
-    more = {"autoreset_mode": mode} | ({"context": "fork"} if how == "async" else {})
-    return gymnasium.make_vec(ID, 4, how, vector_kwargs=more, spaces=0)
+def many(vectorization: str, mode: AutoresetMode) -> gymnasium.vector.VectorEnv:
+    """Return four games from `make_vec`."""
+    if vectorization == "vector_entry_point":
+        return gymnasium.make_vec(ID, 4, vectorization, spaces=0, autoreset_mode=mode)
+    more = {"autoreset_mode": mode} | ({"context": "fork"} if vectorization == "async" else {})
+    return gymnasium.make_vec(ID, 4, vectorization, vector_kwargs=more, spaces=0)
 
 
-def told(env: gymnasium.vector.VectorEnv, mode: AutoresetMode) -> Iterator[tuple[Any, ...]]:
-    """All that four seeded games of random legal actions tell, with the masks of the infos."""
+def results_of(env: gymnasium.vector.VectorEnv, mode: AutoresetMode) -> Iterator[tuple[Any, ...]]:
+    """Yield all results of four seeded games of random legal actions, with the masks of the infos."""
     rng = np.random.default_rng(0)
     observations, infos = env.reset(seed=3)
     yield observations, infos["action_mask"]
@@ -59,15 +58,15 @@ def told(env: gymnasium.vector.VectorEnv, mode: AutoresetMode) -> Iterator[tuple
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.client("Gymnasium", "gymnasium", "gymnasium.make_vec(ID, num_envs=4)")
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_make_vec_makes_the_same_games_in_every_way(how, mode):
-    stock, native = many(how, mode), many("vector_entry_point", mode)
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_stock_vector_environments_play_the_native_games(vectorization, mode):
+    stock, native = many(vectorization, mode), many("vector_entry_point", mode)
     try:
         assert stock.metadata["autoreset_mode"] == native.metadata["autoreset_mode"] == mode
         assert stock.observation_space == native.observation_space
         assert stock.action_space == native.action_space
         ends = 0
-        for theirs, ours in zip(told(stock, mode), told(native, mode), strict=True):
+        for theirs, ours in zip(results_of(stock, mode), results_of(native, mode), strict=True):
             np.testing.assert_equal(theirs, ours)
             ends += ours[3].sum() if len(ours) > 2 else 0
         assert ends > 10
@@ -75,7 +74,7 @@ def test_make_vec_makes_the_same_games_in_every_way(how, mode):
         stock.close()
 
 
-# ------------------------------------------------------------------------------------------------ around one game
+# ----------------------------------------------------------------------------------------- wrappers of one game
 
 Wrap = Callable[[Any], gymnasium.Env]
 
@@ -85,7 +84,7 @@ def plus_one(env: gymnasium.Env) -> gymnasium.Env:
     return wrappers.TransformObservation(env, lambda seen: seen + np.int8(1), space)
 
 
-AROUND_ONE: dict[str, Wrap] = {
+WRAPPERS: dict[str, Wrap] = {
     "Autoreset": wrappers.Autoreset,
     "ClipReward": lambda env: wrappers.ClipReward(env, -1, 1),
     "DelayObservation": lambda env: wrappers.DelayObservation(env, 2),
@@ -105,7 +104,7 @@ AROUND_ONE: dict[str, Wrap] = {
 
 
 def game_of(env: gymnasium.Env) -> list[tuple[Any, ...]]:
-    """The masks, reward and end of each step of a seeded game of random legal actions."""
+    """Return the mask, reward and end of each step of a seeded game of random legal actions."""
     rng, steps = np.random.default_rng(1), []
     observation, info = env.reset(seed=5)
     over = False
@@ -125,28 +124,28 @@ def plain_game() -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.client("Gymnasium", "gymnasium", "gymnasium.make(ID)")
-@pytest.mark.parametrize("name", AROUND_ONE)
-def test_a_wrapper_changes_nothing_in_the_game(name):
-    env = AROUND_ONE[name](gymnasium.make(ID, spaces=1))
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_do_not_change_the_game(name):
+    env = WRAPPERS[name](gymnasium.make(ID, spaces=1))
     np.testing.assert_equal(game_of(env), plain_game())
     assert abs(plain_game()[-1][1]) == 1
 
 
 @pytest.mark.parametrize("wrapper", [wrappers.NormalizeObservation, wrappers.NormalizeReward])
-def test_a_normalising_wrapper_leaves_the_dice_as_they_are(wrapper):
+def test_normalizing_wrappers_do_not_change_the_dice(wrapper):
     ours = [mask for mask, *_ in game_of(wrapper(gymnasium.make(ID, spaces=1, observation_dtype="float32")))]
     np.testing.assert_equal(ours, [mask for mask, *_ in plain_game()])
 
 
-def test_a_part_of_the_observation_can_be_filtered():
+def test_filter_observation_keeps_only_the_named_part():
     env = wrappers.FilterObservation(gymnasium.make(ID, mask_in="obs"), ["observation"])
     observation, _ = env.reset(seed=0)
     assert list(observation) == ["observation"]
-    assert env.get_wrapper_attr("action_masks")().any()  # the method is still there
+    assert env.get_wrapper_attr("action_masks")().any()
 
 
 @needs("torch", "array_api_compat")
-def test_observations_become_tensors():
+def test_numpy_to_torch_returns_tensors():
     env = wrappers.NumpyToTorch(gymnasium.make(ID, observation_dtype="float32"))
     seen, info = env.reset(seed=0)
     assert (str(seen.dtype), str(info["action_mask"].dtype)) == ("torch.float32", "torch.int8")
@@ -156,7 +155,7 @@ def test_observations_become_tensors():
 
 
 @needs("resvg_py")
-def test_pictures_are_collected():
+def test_render_collection_returns_all_images():
     env: Any = wrappers.RenderCollection(gymnasium.make(ID, render_mode="rgb_array"))
     _, info = env.reset(seed=0)
     env.step(info["action_mask"].argmax())
@@ -165,14 +164,14 @@ def test_pictures_are_collected():
 
 @needs("resvg_py")
 @pytest.mark.parametrize("only", [True, False])
-def test_pictures_are_observed(only):
+def test_add_render_observation_matches_its_space(only):
     env = gymnasium.make(ID, render_mode="rgb_array")
     seen = wrappers.AddRenderObservation(env, render_only=only, obs_key="state")
     assert seen.observation_space.contains(seen.reset(seed=0)[0])
 
 
 @needs("resvg_py", "pygame")
-def test_human_rendering_shows_the_pictures(monkeypatch):
+def test_human_rendering_opens_a_window(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     env: Any = wrappers.HumanRendering(gymnasium.make(ID, render_mode="rgb_array"))
     env.reset(seed=0)
@@ -181,17 +180,17 @@ def test_human_rendering_shows_the_pictures(monkeypatch):
 
 
 @needs("resvg_py", "moviepy")
-def test_a_game_is_filmed(tmp_path):
-    folder = tmp_path / "films"
+def test_record_video_writes_a_file(tmp_path):
+    folder = tmp_path / "videos"
     env = wrappers.RecordVideo(gymnasium.make(ID, render_mode="rgb_array", max_turns=3), str(folder))
     game_of(env)
     env.close()
     assert len(list(folder.glob("*.mp4"))) == 1
 
 
-# ------------------------------------------------------------------------------------------------ around many games
+# ------------------------------------------------------------------------------ wrappers of vector environments
 
-AROUND_MANY: dict[str, Callable[[Any], Any]] = {
+VECTOR_WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "ClipReward": lambda env: vector.ClipReward(env, -1, 1),
     "DictInfoToList": vector.DictInfoToList,
     "DtypeObservation": lambda env: vector.DtypeObservation(env, np.float32),
@@ -206,10 +205,13 @@ AROUND_MANY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", AROUND_MANY)
-def test_a_vector_wrapper_leaves_the_games_as_they_are(name):
+@pytest.mark.parametrize("name", VECTOR_WRAPPERS)
+def test_vector_wrappers_do_not_change_the_games(name):
     arguments: dict[str, Any] = {"num_envs": 3, "spaces": 0, "observation_dtype": "float32"}
-    env, plain = AROUND_MANY[name](gymnasium.make_vec(ID, **arguments)), gymnasium.make_vec(ID, **arguments)
+    env, plain = (
+        VECTOR_WRAPPERS[name](gymnasium.make_vec(ID, **arguments)),
+        gymnasium.make_vec(ID, **arguments),
+    )
     native: Any = plain
     observations, _ = env.reset(seed=4)
     plain.reset(seed=4)
@@ -227,14 +229,14 @@ def test_a_vector_wrapper_leaves_the_games_as_they_are(name):
     assert ends > 3
 
 
-def test_infos_of_many_games_become_lists():
+def test_dict_info_to_list_returns_one_info_per_game():
     _, infos = vector.DictInfoToList(gymnasium.make_vec(ID, num_envs=3)).reset(seed=0)
     assert [sorted(info) for info in infos] == [["action_mask"]] * 3
 
 
-def test_what_needs_an_observation_of_its_own_refuses_same_step():
-    """Gymnasium's rule, which the clients that ask for this mode run into."""
+def test_observation_wrappers_reject_the_same_step_mode():
+    """This restriction is Gymnasium's."""
     env = gymnasium.make_vec(ID, num_envs=2, autoreset_mode="SameStep")
-    # Before 1.4 it is an assertion without words.
+    # Gymnasium before 1.4 raises an AssertionError without a message.
     with pytest.raises((ValueError, AssertionError), match=f"^$|{re.escape(str(AutoresetMode.SAME_STEP))}"):
         vector.DtypeObservation(env, np.float32)

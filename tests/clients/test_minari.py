@@ -1,4 +1,4 @@
-"""Minari reads the datasets of recorded games, and makes the environment from them."""
+"""Minari reads the datasets of recorded games and recovers the environment from them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import minari
 from wotd_env import Rules, recording
 from wotd_env.adapters.minari import write
 
-pytestmark = pytest.mark.filterwarnings(
-    "default:.*:UserWarning"
-)  # Minari's own, about what describes a dataset
+pytestmark = pytest.mark.filterwarnings("default:.*:UserWarning")  # Minari warns about missing metadata
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +22,7 @@ def own_datasets(tmp_path, monkeypatch):
 
 
 @pytest.mark.client("Minari", "minari", "wotd record greedy --minari ID")
-def test_datasets_of_recorded_games_give_episodes_and_the_environment(tmp_path):
+def test_minari_loads_episodes_and_recovers_the_environment(tmp_path):
     recording.record(["greedy"], tmp_path / "games.parquet", 8, Rules(spaces=0))
     write(tmp_path / "games.parquet", "wotd/greedy-v0", "greedy")
     dataset = minari.load_dataset("wotd/greedy-v0")

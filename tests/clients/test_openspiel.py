@@ -1,6 +1,6 @@
-"""OpenSpiel plays the game by its own front door: its tests pass, and its algorithms find what the solver knows.
+"""The game passes OpenSpiel's own tests, and OpenSpiel's algorithms find the solver's values.
 
-`python -m tests.clients.test_openspiel` writes the playthroughs anew; then look at the difference.
+`python -m tests.clients.test_openspiel` regenerates the playthroughs; check the diff.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SMALLEST = Rules(spaces=0)
 VARIANTS = {
     "2 players": "players=2,spaces=2",
     "3 players, own powers": "players=3,spaces=1,powers=own,immunity=True",
-    "4 players, all that chance can draw": "players=4,spaces=2,powers=any,dead_pieces=3,colors=random",
+    "4 players, all chance nodes": "players=4,spaces=2,powers=any,dead_pieces=3,colors=random",
     "5 players": "players=5,spaces=0,powers=own,colors=wood-fire-water-metal-earth,start=3",
     "truncated": "players=2,spaces=1,max_turns=4",
 }
@@ -58,7 +58,7 @@ def game(request):
 
 
 def sample(state, rng: np.random.Generator) -> int:
-    """An outcome of a chance node, or a random legal action."""
+    """Return a random outcome of a chance node, or a random legal action."""
     if not state.is_chance_node():
         return int(rng.choice(state.legal_actions()))
     outcomes, chances = zip(*state.chance_outcomes(), strict=True)
@@ -66,7 +66,7 @@ def sample(state, rng: np.random.Generator) -> int:
 
 
 def states_of(game, seed: int):
-    """Every state of a random game, the same object all along."""
+    """Yield every state of a random game, always as the same object."""
     rng = np.random.default_rng(seed)
     state = game.new_initial_state()
     yield state
@@ -75,8 +75,8 @@ def states_of(game, seed: int):
         yield state
 
 
-def drawn(game, seed: int):
-    """The state before the first roll, and how probable it was."""
+def before_first_roll(game, seed: int):
+    """Return the state before the first roll, and its probability."""
     rng = np.random.default_rng(seed)
     state, chance = game.new_initial_state(), 1.0
     while "before the first turn" in str(state):
@@ -90,31 +90,31 @@ def drawn(game, seed: int):
     return state, chance
 
 
-def later(game, nodes: int, seed: int = 0):
-    """The state of a random game after some nodes, and for -1 at its end."""
+def state_after(game, nodes: int, seed: int = 0):
+    """Return the state of a random game after some nodes; -1 is its end."""
     return [state.clone() for state in states_of(game, seed)][nodes]
 
 
 # ------------------------------------------------------------------------------------------- OpenSpiel's own tests
 
 
-def test_random_simulations(game):
+def test_passes_random_sim_test(game):
     pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False, mask_test=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_random_simulations_of_whole_games(players):
+def test_full_games_pass_random_sim_test(players):
     game = load(f"players={players},powers=any")
     pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False, mask_test=True)
 
 
 @pytest.mark.client("OpenSpiel", "open_spiel", 'pyspiel.load_game("way_of_the_dragon")')
-def test_simulations_in_python(game):
+def test_passes_games_sim_test(game):
     games_sim_test.GamesSimTest().sim_game(game)
 
 
-def test_api(game, capfd):  # OpenSpiel prints the errors that it provokes
+def test_passes_the_api_test(game, capfd):  # OpenSpiel prints the errors that it provokes
     random.seed(0)
     case = type("Api", (api_test.EnforceAPIOnPartialTreeBase,), {"game": game, "game_name": NAME})
     result = unittest.TestResult()
@@ -124,18 +124,18 @@ def test_api(game, capfd):  # OpenSpiel prints the errors that it provokes
 
 
 @pytest.mark.parametrize("name", ["2_players", "3_players", "4_players", "5_players"])
-def test_playthrough(name):
+def test_playthroughs_are_unchanged(name):
     flags.FLAGS.mark_as_parsed()
     before, now = generate_playthrough.replay(PLAYTHROUGHS / f"{name}.txt")
-    assert now == before, "if the change is meant: python -m tests.clients.test_openspiel"
+    assert now == before, "if the change is intended: python -m tests.clients.test_openspiel"
 
 
-# -------------------------------------------------------------------------------------------- it is the same game
+# ---------------------------------------------------------------------------------- equality with the native game
 
 
-def test_it_plays_what_the_native_game_plays(game):
+def test_games_equal_the_native_games(game):
     rng = np.random.default_rng(1)
-    state, _ = drawn(game, seed=1)
+    state, _ = before_first_roll(game, seed=1)
     native, record = state.game, state.record.copy()
     while not state.is_terminal():
         action = sample(state, rng)
@@ -150,26 +150,26 @@ def test_it_plays_what_the_native_game_plays(game):
         state.apply_action(action)
         assert state.record.tobytes() == record.tobytes()
         for seat in range(native.rules.players):
-            seen = native.observe(record, seat)[0].tolist()
-            assert state.observation_tensor(seat) == state.information_state_tensor(seat) == seen
+            expected = native.observe(record, seat)[0].tolist()
+            assert state.observation_tensor(seat) == state.information_state_tensor(seat) == expected
     assert native.is_over(record).all()
     assert state.returns() == pytest.approx(native.rewards(record)[0].tolist())
     assert sum(state.returns()) == pytest.approx(0, abs=1e-15)
 
 
-def test_positions_have_the_same_words_exactly_if_they_look_the_same(game):
-    looks: dict[str, bytes] = {}
+def test_state_strings_are_equal_exactly_if_observations_are(game):
+    observations: dict[str, bytes] = {}
     for seed in range(2):
         for state in states_of(game, seed):
             if "before the first turn" in str(state):
-                continue  # that chance has still to draw something is in the words alone
-            look = state.game.observe(state.record, 0).tobytes()
-            assert looks.setdefault(str(state), look) == look
+                continue  # only the string shows that chance nodes remain
+            observation = state.game.observe(state.record, 0).tobytes()
+            assert observations.setdefault(str(state), observation) == observation
             assert state.observation_string(1) == state.information_state_string(0) == str(state)
-    assert len(set(looks.values())) == len(looks) > 10
+    assert len(set(observations.values())) == len(observations) > 10
 
 
-def test_rolls_are_as_probable_as_the_dice_say():
+def test_chance_outcomes_have_the_probabilities_of_the_dice():
     seen = set()
     for state in states_of(load("start=0"), seed=2):
         if not state.is_chance_node():
@@ -186,25 +186,25 @@ def test_rolls_are_as_probable_as_the_dice_say():
     assert seen == {0, 1, 2, 3, 4}
 
 
-# ------------------------------------------------------------------------------------- what chance draws at first
+# ------------------------------------------------------------------------------ chance nodes before the first turn
 
 
-def test_all_layouts_of_dead_pieces_are_equally_probable_and_none_blocks_a_path():
+def test_dead_pieces_are_uniform_and_never_block_a_path():
     game = load("spaces=5,dead_pieces=5,start=0")
     for seed in range(60):
-        state, chance = drawn(game, seed)
+        state, chance = before_first_roll(game, seed)
         dead = state.record["dead"][0]
-        assert chance == pytest.approx(1 / (53130 - 5), rel=1e-12)  # 5 of 25 spaces, but not a whole path
+        assert chance == pytest.approx(1 / (53130 - 5), rel=1e-12)  # 5 of 25 spaces, except 5 whole paths
         assert sum(bits.bit_count() for bits in dead.tolist()) == 5
         assert not any(impassable(bits) for bits in dead)
 
 
-def test_most_dead_pieces_on_the_longest_path_are_drawn():
-    state, _ = drawn(load("spaces=10,dead_pieces=15,start=0"), seed=3)
+def test_the_maximum_number_of_dead_pieces_is_drawn():
+    state, _ = before_first_roll(load("spaces=10,dead_pieces=15,start=0"), seed=3)
     assert sum(bits.bit_count() for bits in state.record["dead"][0].tolist()) == 15
 
 
-def test_all_colours_are_equally_probable():
+def test_all_colors_are_equally_probable():
     game = load("players=3,colors=random,powers=own,start=0")
     state = game.new_initial_state()
     outcomes = dict(state.chance_outcomes())
@@ -214,7 +214,7 @@ def test_all_colours_are_equally_probable():
     assert all(sorted(chosen) == [0, 1, 2, 3, 4] for chosen in colors)
 
 
-def test_the_roll_off_lets_every_seat_start_as_often_as_in_the_native_game():
+def test_every_seat_starts_equally_often_as_in_the_native_game():
     game = load("players=3")
     assert game.new_initial_state().chance_outcomes() == [(seat, pytest.approx(1 / 3)) for seat in range(3)]
     assert [game.new_initial_state().child(seat).record["player"][0] for seat in range(3)] == [0, 1, 2]
@@ -222,17 +222,17 @@ def test_the_roll_off_lets_every_seat_start_as_often_as_in_the_native_game():
     assert abs(starts - 10_000).max() < 5 * (30_000 * 2 / 9) ** 0.5
 
 
-def test_a_seat_that_is_named_starts_without_a_draw():
+def test_a_given_start_needs_no_chance_node():
     state = load("players=4,start=2").new_initial_state()
     assert state.record["player"][0] == 2
     assert len(state.chance_outcomes()) == NUM_ROLLS
 
 
-# ---------------------------------------------------------------------------------------- copies, files, parameters
+# ------------------------------------------------------------------------------------ copies, files, parameters
 
 
 def test_copies_are_independent_and_equal(game):
-    state = later(game, 12)
+    state = state_after(game, 12)
     before = state.record.tobytes()
     for other in (state.clone(), copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
         assert (str(other), other.history(), other.current_player()) == (
@@ -244,23 +244,23 @@ def test_copies_are_independent_and_equal(game):
         assert state.record.tobytes() == before != other.record.tobytes()
 
 
-def test_what_is_serialised_is_read_back(game):
-    state = later(game, 10)
+def test_deserialization_restores_game_and_state(game):
+    state = state_after(game, 10)
     same_game, same_state = pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, state))
     assert str(same_game) == str(game)
     assert same_state.record.tobytes() == state.record.tobytes()
     assert same_state.legal_actions() == state.legal_actions()
 
 
-def test_a_pickle_is_read_in_a_new_process(tmp_path):
-    state = later(load("players=3"), 9)
+def test_a_new_process_can_load_a_pickled_state(tmp_path):
+    state = state_after(load("players=3"), 9)
     (tmp_path / "state").write_bytes(pickle.dumps(state))
     read = f"import pickle; print(pickle.load(open({str(tmp_path / 'state')!r}, 'rb')))"
     output = subprocess.run([sys.executable, "-c", read], check=True, capture_output=True, text=True).stdout
     assert output.strip() == str(state)
 
 
-def test_parameters_are_the_rules():
+def test_game_parameters_set_the_rules():
     game = load(
         "players=4,spaces=3,powers=any,immunity=True,dead_pieces=2,colors=wood-fire-metal-earth,start=1"
     )
@@ -282,12 +282,12 @@ def test_parameters_are_the_rules():
         ("position=middle", "a position must begin with board, colors"),
     ],
 )
-def test_a_wrong_parameter_is_named(parameters, message):
+def test_an_invalid_parameter_raises_an_error_that_names_it(parameters, message):
     with pytest.raises(ValueError, match=message):
         load(parameters)
 
 
-def test_rules_that_contradict_a_position_are_refused():
+def test_parameters_that_contradict_the_position_raise_an_error():
     line = position(Rules(players=3), Game(Rules(players=3)).new(1))
     with pytest.raises(ValueError, match="players must be 3, as in the position, or be omitted, got 4"):
         load(f"players=4,position={line}")
@@ -295,8 +295,8 @@ def test_rules_that_contradict_a_position_are_refused():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_game_goes_on_from_a_position(game, seed):
-    state = later(game, 20, seed)
+def test_a_game_can_start_from_a_position(game, seed):
+    state = state_after(game, 20, seed)
     rules, record = state.game.rules, state.record
     again = load(f"position={position(rules, record)}")
     for spiel in (
@@ -317,32 +317,32 @@ def test_a_game_goes_on_from_a_position(game, seed):
     assert same_state.record.tobytes() == record.tobytes()
 
 
-def test_states_speak_the_notation(game):
+def test_state_strings_are_valid_notation(game):
     for state in states_of(game, seed=3):
         if "before the first turn" not in str(state):
             rules, record = notation.parse_position(str(state))
             assert rules == state.game.rules
-            if rules.max_turns > 900:  # so that the turn is not told
+            if rules.max_turns > 900:  # the string omits the turn
                 record["turn"] = state.record["turn"]
             assert record.tobytes() == state.record.tobytes()
 
 
-def test_turns_are_not_told_before_the_last_are_near():
-    state = later(load("start=0"), 60)
+def test_state_strings_contain_the_turn_only_near_the_limit():
+    state = state_after(load("start=0"), 60)
     assert state.record["turn"][0] > 3
     assert notation.parse_position(str(state))[1]["turn"][0] == 0
     near = state.record.copy()
     near["turn"] = 1000 - 126
-    told = load(f"position={position(state.game.rules, near)}").new_initial_state()
-    assert notation.parse_position(str(told))[1]["turn"][0] == 1000 - 126
+    restored = load(f"position={position(state.game.rules, near)}").new_initial_state()
+    assert notation.parse_position(str(restored))[1]["turn"][0] == 1000 - 126
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_tensors_are_in_the_encoding_that_is_asked_for(encoding):
+def test_tensors_have_the_requested_encoding(encoding):
     spiel = load(f"players=3,powers=own,encoding={encoding}")
     native = Game(Rules(players=3, powers="own"), encoding=encoding)
     assert spiel.observation_tensor_shape() == [native.observation_size]
-    state = later(spiel, 30)
+    state = state_after(spiel, 30)
     for seat in range(3):
         seen = native.observe(state.record, seat)[0]
         assert state.observation_tensor(seat) == seen.tolist()
@@ -353,8 +353,8 @@ def test_tensors_are_in_the_encoding_that_is_asked_for(encoding):
     assert pyspiel.load_game(str(spiel)).game.encoding == encoding
 
 
-def test_what_is_illegal_is_refused_and_changes_nothing():
-    state = later(load("start=0"), 1)
+def test_illegal_calls_raise_and_change_nothing():
+    state = state_after(load("start=0"), 1)
     before = state.record.tobytes()
     with pytest.raises(IllegalActionError, match=r"action 50 \(pass\) is illegal"):
         state.apply_action(50)
@@ -363,17 +363,17 @@ def test_what_is_illegal_is_refused_and_changes_nothing():
     assert state.record.tobytes() == before
     assert len(state.history()) == 1
     with pytest.raises(ValueError, match="the game is over"):
-        later(load("spaces=1,max_turns=1,start=0"), -1).apply_action(50)
+        state_after(load("spaces=1,max_turns=1,start=0"), -1).apply_action(50)
     state.apply_action(16)
     with pytest.raises(ValueError, match="0 is not an outcome"):
         state.apply_action(0 if 0 not in dict(state.chance_outcomes()) else NUM_ROLLS)
 
 
-# --------------------------------------------------------------------------------- its algorithms agree with ours
+# ------------------------------------------------------------------------- its algorithms agree with the solver
 
 
 ENDS = before_roll(*random_positions(0, 12, seed=5, late=True))
-"""Positions of the smallest board in which the game is nearly over, before the first roll of a turn."""
+"""Late positions of the smallest board, before the first roll of a turn."""
 
 
 @pytest.fixture(scope="module")
@@ -385,8 +385,8 @@ def oracle(tmp_path_factory):
     return solved
 
 
-def waiting(index: int, dice: list[int], phase: Phase, rolls_left: int, **fields) -> np.ndarray:
-    """One of the ENDS in the middle of a turn, STATE (1,)."""
+def mid_turn(index: int, dice: list[int], phase: Phase, rolls_left: int, **fields) -> np.ndarray:
+    """Return one of the ENDS in the middle of a turn, STATE (1,)."""
     state = ENDS[index : index + 1].copy()
     state["dice"], state["phase"], state["rolls_left"] = dice, phase, rolls_left
     for name, value in fields.items():
@@ -395,7 +395,7 @@ def waiting(index: int, dice: list[int], phase: Phase, rolls_left: int, **fields
 
 
 def for_player(oracle, player: int):
-    """What the exact solution says of states of OpenSpiel, for a player."""
+    """Return the exact value function of OpenSpiel states, for a player."""
 
     def value(state) -> float:
         equity = float(oracle.equity(state.game, state.record)[0])
@@ -405,9 +405,9 @@ def for_player(oracle, player: int):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_expectiminimax_chooses_the_dice_that_the_solution_keeps(oracle, index):
+def test_expectiminimax_keeps_the_dice_of_the_exact_solution(oracle, index):
     dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
-    start = waiting(index, dice, Phase.KEEP, 1)
+    start = mid_turn(index, dice, Phase.KEEP, 1)
     state = load(f"position={position(SMALLEST, start)}").new_initial_state()
     values, expected = plan(state.game, start, oracle.table(state.game).for_seats)
     value, action = minimax.expectiminimax(state, 1, for_player(oracle, 0), 0)
@@ -416,17 +416,17 @@ def test_expectiminimax_chooses_the_dice_that_the_solution_keeps(oracle, index):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_expectiminimax_makes_of_a_roll_what_the_solution_says(oracle, index):
+def test_expectiminimax_values_a_roll_like_the_exact_solution(oracle, index):
     kept = sorted(np.random.default_rng(index).integers(0, 6, 4).tolist())
-    start = waiting(index, [*kept, -1], Phase.CHANCE, 0)
+    start = mid_turn(index, [*kept, -1], Phase.CHANCE, 0)
     state = load(f"position={position(SMALLEST, start)}").new_initial_state()
     cached: dict[str, float] = {}
     exact = for_player(oracle, 0)
 
-    def value(later) -> float:
-        key = str(later)
+    def value(successor) -> float:
+        key = str(successor)
         if key not in cached:
-            cached[key] = exact(later)
+            cached[key] = exact(successor)
         return cached[key]
 
     found, _ = minimax.expectiminimax(state, 1, value, 0)
@@ -434,17 +434,17 @@ def test_expectiminimax_makes_of_a_roll_what_the_solution_says(oracle, index):
 
 
 def last_turn(index: int):
-    """A game that ends with this turn: drawn, unless it is finished. The seat to act has a re-roll left."""
+    """Return a game in its last turn, with a re-roll left, and its value. Reaching the turn limit is a draw."""
     dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
-    start = waiting(index, dice, Phase.KEEP, 1, turn=6)
+    start = mid_turn(index, dice, Phase.KEEP, 1, turn=6)
     game = load(f"position={position(Rules(spaces=0, max_turns=7), start)}")
     _, best = plan(game.game, start, lambda game, after: np.zeros((len(after), 2)))
     return game, float(best[0])
 
 
 @pytest.mark.parametrize("index", range(12))
-def test_value_iteration_finds_what_the_planner_finds(index, monkeypatch):
-    # Only games in which both move at once need its linear programs, which need a package more.
+def test_value_iteration_finds_the_planners_value(index, monkeypatch):
+    # Only simultaneous games need the linear programs, and those need another package.
     name = "open_spiel.python.algorithms.lp_solver"
     monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     from open_spiel.python.algorithms import value_iteration
@@ -455,27 +455,27 @@ def test_value_iteration_finds_what_the_planner_finds(index, monkeypatch):
 
 
 class Best(policy.Policy):  # type: ignore[misc]  # OpenSpiel is untyped
-    """Plays one of the best actions, by the planner."""
+    """Policy that plays one of the planner's best actions."""
 
     def action_probabilities(self, state, player_id=None):
         values, _ = plan(state.game, state.record, lambda game, after: np.zeros((len(after), 2)))
         return {int(values[0].argmax()): 1.0}
 
 
-def test_nobody_can_exploit_the_planner_and_the_best_response_is_worth_what_it_plans():
+def test_the_planner_is_not_exploitable_and_equals_the_best_response():
     worst = 0.0
     for index in range(4):
         game, best = last_turn(index)
         assert exploitability.nash_conv(game, Best(game, [0, 1])) == pytest.approx(0, abs=1e-6)
-        by_chance = policy.UniformRandomPolicy(game)
-        response = best_response.BestResponsePolicy(game, 0, by_chance)
+        uniform = policy.UniformRandomPolicy(game)
+        response = best_response.BestResponsePolicy(game, 0, uniform)
         assert response.value(game.new_initial_state()) == pytest.approx(best, abs=1e-6)
-        worst = max(worst, exploitability.nash_conv(game, by_chance))
+        worst = max(worst, exploitability.nash_conv(game, uniform))
     assert worst > 0.1
 
 
-def decisive(oracle) -> list[tuple[np.ndarray, int]]:
-    """The positions in which a choice between moves decides most, each with the best move."""
+def decisive_positions(oracle) -> list[tuple[np.ndarray, int]]:
+    """Return the positions with the widest gap between the two best moves, each with its best move."""
     native = Game(SMALLEST)
     states = np.repeat(ENDS, NUM_ROLLS)
     native.roll(states, np.tile(KEEPS[:NUM_ROLLS], (len(ENDS), 1)))
@@ -488,9 +488,9 @@ def decisive(oracle) -> list[tuple[np.ndarray, int]]:
     return [(states[at : at + 1], int(values[at].argmax())) for at in widest]
 
 
-def test_tree_search_finds_the_moves_that_decide_the_game(oracle):
-    # Not by the compiled pyspiel.MCTSBot of OpenSpiel 2.0.2: it crashes with every game that is written in Python.
-    for start, best in decisive(oracle):
+def test_tree_search_finds_decisive_moves(oracle):
+    # The compiled pyspiel.MCTSBot of OpenSpiel 2.0.2 crashes with every game written in Python.
+    for start, best in decisive_positions(oracle):
         game = load(f"position={position(SMALLEST, start)}")
         draws = np.random.RandomState(0)
         bot = mcts.MCTSBot(game, 2.0, 200, mcts.RandomRolloutEvaluator(1, draws), random_state=draws)
@@ -498,7 +498,7 @@ def test_tree_search_finds_the_moves_that_decide_the_game(oracle):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_the_reinforcement_learning_environment_plays(players):
+def test_rl_environment_plays_a_game(players):
     env = rl_environment.Environment(NAME, players=players, spaces=0)
     env.seed(0)
     native = Game(Rules(players=players, spaces=0))

@@ -1,7 +1,6 @@
-"""PettingZoo's tools and wrappers take the game as its users write it.
+"""PettingZoo's tools and wrappers work with the environment.
 
-Its suite (`api_test`, `seed_test`, `render_test`, `state_test`) and the game for all seats at once are in
-tests/envs/test_aec.py.
+PettingZoo's test suite (`api_test`, `seed_test`, `render_test`, `state_test`) runs in tests/envs/test_aec.py.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pettingzoo.utils import (
 from wotd_env import way_of_the_dragon_v0
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # where pygame is installed, they import a game in PettingZoo's old way
+    warnings.simplefilter("ignore")  # with pygame installed, they import a game in a deprecated way
     from pettingzoo.test import parallel_api_test, parallel_seed_test
     from pettingzoo.test import performance_benchmark as benchmark
 
@@ -36,23 +35,23 @@ in_registry = pytest.mark.skipif(
 
 
 def game_of(env, seed=2):
-    """Who acted how and was paid what, in a seeded game of random legal actions."""
-    rng, told = np.random.default_rng(0), []
+    """Return the agent, reward and action of each step of a seeded game of random legal actions."""
+    rng, steps = np.random.default_rng(0), []
     env.reset(seed=seed)
     for agent in env.agent_iter():
         observation, reward, terminated, truncated, _ = env.last()
         over = terminated or truncated
         action = None if over else int(rng.choice(np.flatnonzero(observation["action_mask"])))
-        told.append((agent, reward, action))
+        steps.append((agent, reward, action))
         env.step(action)
-    return told
+    return steps
 
 
 # ------------------------------------------------------------------------------------------------ tools
 
 
 @pytest.mark.client("PettingZoo", "pettingzoo", "way_of_the_dragon_v0.env()")
-def test_the_random_demo_plays_a_game_to_its_end(capsys):
+def test_random_demo_plays_complete_games(capsys):
     env = way_of_the_dragon_v0.env(players=3, spaces=0)
     returns = random_demo(env, render=False, episodes=2)
     assert np.isfinite(returns)
@@ -60,13 +59,13 @@ def test_the_random_demo_plays_a_game_to_its_end(capsys):
     assert not env.agents
 
 
-@pytest.mark.slow  # five seconds by PettingZoo's clock
-def test_the_benchmark_measures_it(capsys):
+@pytest.mark.slow  # the benchmark takes five seconds
+def test_performance_benchmark_runs(capsys):
     benchmark(way_of_the_dragon_v0.env())
     assert "turns per second" in capsys.readouterr().out
 
 
-def test_all_seats_at_once_pass_the_tests_of_parallel_environments():
+def test_the_parallel_conversion_passes_pettingzoos_tests():
     def make():
         return turn_based_aec_to_parallel(way_of_the_dragon_v0.env(players=3, spaces=0))
 
@@ -76,14 +75,14 @@ def test_all_seats_at_once_pass_the_tests_of_parallel_environments():
         parallel_seed_test(make, num_cycles=50)
 
 
-def test_seats_that_take_turns_are_not_said_to_act_at_once():
+def test_the_environment_is_not_marked_as_parallelizable():
     with pytest.raises(AssertionError, match="is_parallelizable"):
         aec_to_parallel(way_of_the_dragon_v0.env())
 
 
 @pytest.mark.client("PettingZoo", "pettingzoo", 'pettingzoo.make("aec", "wotd_env/way_of_the_dragon_v0")')
 @in_registry
-def test_the_registry_makes_the_game_of_the_module():
+def test_pettingzoo_make_returns_the_environment_of_the_module():
     env = pettingzoo.make("aec", NAME, players=3, spaces=1)
     assert game_of(env) == game_of(way_of_the_dragon_v0.env(players=3, spaces=1))
 
@@ -101,22 +100,22 @@ def test_the_registry_makes_the_game_of_the_module():
     ],
     ids=["AssertOutOfBounds", "Base", "OrderEnforcing", "TerminateIllegal"],
 )
-def test_a_wrapper_changes_nothing_in_the_game(wrap):
-    told = game_of(wrap(way_of_the_dragon_v0.raw_env(players=3, spaces=1)))
-    assert told == game_of(way_of_the_dragon_v0.env(players=3, spaces=1))
-    assert sorted(reward for _, reward, action in told if action is None) == [-0.5, -0.5, 1]
+def test_wrappers_do_not_change_the_game(wrap):
+    steps = game_of(wrap(way_of_the_dragon_v0.raw_env(players=3, spaces=1)))
+    assert steps == game_of(way_of_the_dragon_v0.env(players=3, spaces=1))
+    assert sorted(reward for _, reward, action in steps if action is None) == [-0.5, -0.5, 1]
 
 
-def test_games_follow_one_another_in_one_episode():
+def test_multi_episode_env_plays_several_games():
     env = wrappers.MultiEpisodeEnv(way_of_the_dragon_v0.env(players=3, spaces=0), num_episodes=3)
-    told = game_of(env)
-    assert len(told) > 2 * len(game_of(way_of_the_dragon_v0.env(players=3, spaces=0)))
+    steps = game_of(env)
+    assert len(steps) > 2 * len(game_of(way_of_the_dragon_v0.env(players=3, spaces=0)))
 
 
 @pytest.mark.parametrize("agents", [2, 5])
-def test_the_wrapper_of_sb3s_tutorial_gets_the_mask_as_the_second_value(agents):
+def test_the_mask_is_the_second_value_of_an_observation(agents):
     env = way_of_the_dragon_v0.env(players=agents)
     env.reset(seed=0)
-    observation, mask = env.observe(env.agent_selection).values()
+    observation, mask = env.observe(env.agent_selection).values()  # as in the wrapper of SB3's tutorial
     assert env.observation_space("player_0")["observation"].contains(observation)
     np.testing.assert_array_equal(mask, env.unwrapped.action_masks())

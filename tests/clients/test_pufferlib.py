@@ -1,4 +1,4 @@
-"""PufferLib's emulation runs the Gymnasium environment, one after the other and in processes."""
+"""PufferLib's emulation runs the Gymnasium environment, serially and in worker processes."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ import pytest
 pytest.importorskip("pufferlib", reason="PufferLib is not installed: make test-clients", exc_type=ImportError)
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what PufferLib itself does in an old way
+    warnings.simplefilter("ignore")  # PufferLib's own deprecation warnings
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 GAMES = 4
 
-# Its workers share memory that is closed when they are gone.
+# The shared memory of PufferLib's workers is closed after they exit.
 pytestmark = pytest.mark.filterwarnings("default")
 
 OPTIONS: dict[str, Any] = {"mask_in": "obs", "illegal": "raise", "spaces": 0}
 
 
 def make(buf: Any = None, seed: int = 0) -> GymnasiumPufferEnv:
-    """One game in PufferLib's clothes; an illegal action raises."""
+    """Return one emulated game; illegal actions raise."""
     return GymnasiumPufferEnv(
         env_creator=functools.partial(gymnasium.make, ID, **OPTIONS), buf=buf, seed=seed
     )
 
 
 def masks_of(envs: Any, observations: np.ndarray) -> np.ndarray:
-    """The masks in the observations, which PufferLib has made one vector."""
+    """Return the masks from the observations, which PufferLib flattens."""
     emulated = envs.driver_env.emulated["emulated_observation_dtype"]
     return np.asarray(observations.view(emulated)["action_mask"]).reshape(len(observations), -1)
 
 
 @pytest.mark.client("PufferLib", "pufferlib-core", "GymnasiumPufferEnv(gymnasium.make(ID))")
-def test_an_emulated_game_is_the_game():
+def test_emulation_does_not_change_the_game():
     env, plain = GymnasiumPufferEnv(gymnasium.make(ID, spaces=1)), gymnasium.make(ID, spaces=1)
     seen, info = env.reset(seed=3)
     expected, _ = plain.reset(seed=3)
@@ -57,20 +57,20 @@ def test_an_emulated_game_is_the_game():
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 @pytest.mark.client("PufferLib", "pufferlib-core", 'pufferlib.vector.make(..., mask_in="obs")')
-def test_games_of_legal_actions_are_played_in_every_backend(backend):
+def test_every_backend_plays_games_with_action_masks(backend):
     workers = {"num_workers": 2, "batch_size": GAMES} if backend == "Multiprocessing" else {}
     envs = pufferlib.vector.make(make, backend=backend, num_envs=GAMES, **workers)
     try:
         rng = np.random.default_rng(0)
         observations, _ = envs.reset(seed=0)
-        paid, ends = 0.0, 0
+        total_reward, ends = 0.0, 0
         for _ in range(200):
             masks = masks_of(envs, observations)
             actions = (rng.random(masks.shape) * masks).argmax(1)
             observations, rewards, terminated, *_ = envs.step(actions)
             ends += int(terminated.sum())
-            paid += float(np.abs(rewards).sum())
+            total_reward += float(np.abs(rewards).sum())
         assert ends > 10
-        assert paid == ends  # nobody ties with two players
+        assert total_reward == ends  # two players cannot tie
     finally:
         envs.close()

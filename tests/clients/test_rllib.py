@@ -1,4 +1,4 @@
-"""Ray RLlib: its environments, and PPO on them."""
+"""RLlib's environments, and RLlib's PPO on them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ray.tune.registry import register_env
 from wotd_env import Game, Rules
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 
-pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own warnings are not errors
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
-    """Two CPUs and little memory, for all tests."""
+    """Start a local Ray with two CPUs and little memory, for all tests."""
     memory = 200_000_000
     ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
     yield
@@ -33,7 +33,7 @@ def small_ray() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("players", [2, 3])
-def test_a_game_of_all_seats_is_played_to_its_end(players: int):
+def test_the_multi_agent_environment_plays_the_native_game(players: int):
     env = multi_agent_env({"players": players, "spaces": 1})
     rng = np.random.default_rng(0)
     observations, _ = env.reset(seed=5)
@@ -58,7 +58,7 @@ def test_a_game_of_all_seats_is_played_to_its_end(players: int):
 
 
 @pytest.mark.parametrize("extra", [{}, {"num_envs": 3}], ids=["one", "vector"])
-def test_one_seat_sees_what_rllib_wants(extra: dict[str, Any]):
+def test_single_agent_observations_have_rllibs_format(extra: dict[str, Any]):
     env = single_agent_env({"players": 3, "opponents": "random", **extra})
     seen, _ = env.reset(seed=0)
     assert env.observation_space.contains(seen)
@@ -70,7 +70,7 @@ def test_one_seat_sees_what_rllib_wants(extra: dict[str, Any]):
 
 @pytest.mark.client("RLlib", "ray", 'register_env("wotd", multi_agent_env)')
 @pytest.mark.parametrize("seats", ["all", "one", "vector"])
-def test_ppo_of_rllib_with_its_own_masked_module_learns_from_it(seats: str):
+def test_rllibs_ppo_trains_with_its_action_masking_module(seats: str):
     register_env("wotd", multi_agent_env if seats == "all" else single_agent_env)
     mode = VectorizeMode.VECTOR_ENTRY_POINT if seats == "vector" else VectorizeMode.SYNC
     config = (

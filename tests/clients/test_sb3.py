@@ -1,4 +1,4 @@
-"""Stable-Baselines3 takes the environments as its users write it, and `SB3VecEnv` is what its own `DummyVecEnv` is."""
+"""Stable-Baselines3 works with the environments, and `SB3VecEnv` equals SB3's own `DummyVecEnv`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
 @pytest.mark.client("Stable-Baselines3", "stable_baselines3", "make_vec_env(ID, 4)")
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
-def test_make_vec_env(kind):
-    # Its default, forkserver, needs a socket, which tests may not open.
-    how = {"start_method": "fork"} if kind is SubprocVecEnv else None
-    env = make_vec_env(ID, 2, seed=0, vec_env_cls=kind, vec_env_kwargs=how, env_kwargs={"spaces": 1})
+def test_make_vec_env_plays_with_masks(kind):
+    # The default, forkserver, needs a socket, and tests must not open sockets.
+    vec_env_kwargs = {"start_method": "fork"} if kind is SubprocVecEnv else None
+    env = make_vec_env(
+        ID, 2, seed=0, vec_env_cls=kind, vec_env_kwargs=vec_env_kwargs, env_kwargs={"spaces": 1}
+    )
     try:
         assert len(env.reset()) == 2
         for _ in range(5):
@@ -39,8 +41,8 @@ def test_make_vec_env(kind):
 
 
 @pytest.mark.client("Stable-Baselines3", "stable_baselines3", 'A2C("MlpPolicy", ID)')
-@pytest.mark.filterwarnings("ignore:.*lost by an illegal action")  # A2C knows no masks
-def test_a_model_is_made_from_the_name_of_the_environment():
+@pytest.mark.filterwarnings("ignore:.*lost by an illegal action")  # A2C does not support masks
+def test_a_model_accepts_the_environment_id():
     model = A2C("MlpPolicy", ID, n_steps=8, seed=0, device="cpu").learn(64)
     assert model.num_timesteps == 64
 
@@ -54,7 +56,7 @@ def test_a_model_is_made_from_the_name_of_the_environment():
     ],
     ids=["two", "dicts", "truncated"],
 )
-def test_it_does_what_dummy_environments_do(options):
+def test_sb3_vec_env_equals_dummy_vec_env(options):
     ours = SB3VecEnv(5, **options)
     theirs = DummyVecEnv([lambda: gymnasium.make(ID, **options)] * 5)
     assert ours.observation_space == theirs.observation_space
@@ -73,16 +75,18 @@ def test_it_does_what_dummy_environments_do(options):
         )
         np.testing.assert_equal(ours_seen, theirs_seen)
         np.testing.assert_array_equal(ours_end, theirs_end)
-        for mine, its in zip(ours_infos, theirs_infos, strict=True):
-            assert mine["TimeLimit.truncated"] == its["TimeLimit.truncated"]
-            assert ("terminal_observation" in mine) == ("terminal_observation" in its)
-            np.testing.assert_equal(mine.get("terminal_observation"), its.get("terminal_observation"))
+        for our_info, their_info in zip(ours_infos, theirs_infos, strict=True):
+            assert our_info["TimeLimit.truncated"] == their_info["TimeLimit.truncated"]
+            assert ("terminal_observation" in our_info) == ("terminal_observation" in their_info)
+            np.testing.assert_equal(
+                our_info.get("terminal_observation"), their_info.get("terminal_observation")
+            )
         ends += int(ours_end[1].sum())
     assert ends > 5
 
 
 @pytest.mark.client("sb3-contrib", "sb3_contrib", 'MaskablePPO("MlpPolicy", SB3VecEnv(8))')
-def test_maskable_ppo_learns_in_it():
+def test_maskable_ppo_trains_in_sb3_vec_env():
     env = VecMonitor(SB3VecEnv(8, spaces=0, opponents="random"))
     model = MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(
         512
@@ -102,12 +106,12 @@ def test_maskable_ppo_plays_against_itself(encoding):
     state = env.env.record
     assert (state["phase"] == Phase.KEEP).any()
     network: Any = model.policy
-    network.action_net.bias.data[0] = 100.0  # whatever it has learnt: re-roll all dice
+    network.action_net.bias.data[0] = 100.0  # force the action that re-rolls all dice
     actions = opponent.act(env.env.game, state, np.random.default_rng(0))
     assert (actions[state["phase"] == Phase.KEEP] == 0).all()
 
 
-def test_options_are_given_to_all_games_or_refused():
+def test_options_must_be_the_same_for_all_games():
     env = SB3VecEnv(2, players=3)
     env.set_options({"starting_player": 2})
     env.reset()
@@ -117,7 +121,7 @@ def test_options_are_given_to_all_games_or_refused():
         env.reset()
 
 
-def test_pictures_are_those_of_all_games():
+def test_render_shows_all_games():
     pytest.importorskip("resvg_py")
     env = SB3VecEnv(2, render_mode="rgb_array")
     env.reset()

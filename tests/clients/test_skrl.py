@@ -1,4 +1,4 @@
-"""skrl's PPO learns by the masks, in one game and in the native vector environment."""
+"""skrl's PPO learns with action masks, in one game and in the native vector environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("skrl", reason="skrl is not installed: make test-clients", e
 import torch as th
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what skrl itself does in an old way
+    warnings.simplefilter("ignore")  # skrl's own deprecation warnings
     from skrl.agents.torch.ppo import PPO, PPO_CFG
     from skrl.envs.wrappers.torch import wrap_env
     from skrl.memories.torch import RandomMemory
@@ -25,11 +25,11 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 OPTIONS: dict[str, Any] = {"mask_in": "obs", "observation_dtype": "float32", "illegal": "raise", "spaces": 0}
 STEPS = 96
 
-pytestmark = pytest.mark.filterwarnings("default")  # skrl's own
+pytestmark = pytest.mark.filterwarnings("default")  # skrl's own warnings are not errors
 
 
 def masked(logits: th.Tensor, space: gymnasium.Space[Any], observations: th.Tensor) -> th.Tensor:
-    """Let only legal actions have a probability."""
+    """Set the logits of illegal actions to a large negative number."""
     mask = unflatten_tensorized_space(space, observations)["action_mask"]
     return logits.masked_fill(mask == 0, -1e9)
 
@@ -78,8 +78,8 @@ def native() -> Any:
         ),
     ],
 )
-def test_ppo_learns_by_the_masks(make, tmp_path):
-    """An illegal action would raise."""
+def test_ppo_learns_with_action_masks(make, tmp_path):
+    """Illegal actions raise."""
     th.manual_seed(0)
     env = wrap_env(make(), verbose=False)
     spaces = {"observation_space": env.observation_space, "action_space": env.action_space}

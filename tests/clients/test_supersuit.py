@@ -1,4 +1,4 @@
-"""SuperSuit's wrappers take the PettingZoo environment; most of them want observations without the mask."""
+"""SuperSuit's wrappers work with the PettingZoo environment; most need observations without the mask."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wotd_env import way_of_the_dragon_v0
 
 
 def returns_of(env: Any, seed: int = 1) -> dict[str, float]:
-    """What every agent is paid in a game of random legal actions; the masks are those of the infos."""
+    """Return the return of every agent in a game of random legal actions, with the masks of the infos."""
     rng = np.random.default_rng(0)
     env.reset(seed=seed)
-    paid = dict.fromkeys(env.possible_agents, 0.0)
+    returns = dict.fromkeys(env.possible_agents, 0.0)
     for agent in env.agent_iter():
         observation, reward, terminated, truncated, info = env.last()
         assert observation.shape == env.observation_space(agent).shape
-        paid[agent] += reward
+        returns[agent] += reward
         over = terminated or truncated
         env.step(None if over else int(rng.choice(np.flatnonzero(info["action_mask"]))))
-    return paid
+    return returns
 
 
 WRAPPERS = {
@@ -55,7 +55,7 @@ WRAPPERS = {
         for name in WRAPPERS
     ],
 )
-def test_a_wrapped_game_is_played_and_paid_as_the_plain_one(name):
+def test_wrappers_do_not_change_the_returns(name):
     def game() -> Any:
         return way_of_the_dragon_v0.env(players=3, spaces=1, mask_in="info")
 
@@ -68,8 +68,8 @@ def test_a_wrapped_game_is_played_and_paid_as_the_plain_one(name):
 @pytest.mark.client(
     "SuperSuit", "supersuit", 'vectorize_aec_env_v0(way_of_the_dragon_v0.raw_env(mask_in="info"), 4)'
 )
-def test_many_games_are_one_vector_environment():
-    """An illegal action would raise."""
+def test_vectorize_aec_env_plays_games_with_masks():
+    """Illegal actions raise."""
     envs = supersuit.vectorize_aec_env_v0(way_of_the_dragon_v0.raw_env(spaces=0, mask_in="info"), 4)
     rng = np.random.default_rng(0)
     envs.reset(seed=0)
@@ -82,7 +82,7 @@ def test_many_games_are_one_vector_environment():
     assert ends > 3
 
 
-def test_observations_with_masks_are_refused_by_most():
-    """As docs/clients.md says."""
+def test_frame_stack_rejects_observations_with_masks():
+    """docs/clients.md states this."""
     with pytest.raises(AssertionError):
         supersuit.frame_stack_v1(way_of_the_dragon_v0.env(), 3)

@@ -1,4 +1,4 @@
-"""Tianshou plays all seats or one by the masks, and its DQN learns."""
+"""Tianshou plays all seats or one seat with action masks, and its DQN learns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("tianshou", reason="Tianshou is not installed: make test-cli
 import torch as th
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what Tianshou itself does in an old way
+    warnings.simplefilter("ignore")  # Tianshou's own deprecation warnings
     from tianshou.algorithm import DQN, MARLRandomDiscreteMaskedOffPolicyAlgorithm
     from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
     from tianshou.algorithm.multiagent.marl import MultiAgentOffPolicyAlgorithm
@@ -29,11 +29,11 @@ from wotd_env.adapters.tianshou import single_agent_env
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
-pytestmark = pytest.mark.filterwarnings("default")  # Tianshou's own
+pytestmark = pytest.mark.filterwarnings("default")  # Tianshou's own warnings are not errors
 
 
 def all_seats(**rules: Any) -> PettingZooEnv:
-    """All seats; an illegal action raises."""
+    """Return the environment of all seats; illegal actions raise."""
     return PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32", **rules))
 
 
@@ -48,7 +48,7 @@ def dqn(observation: Any, actions: Any) -> DQN[Any]:
 
 
 def train(algorithm: Any, make: Any) -> int:
-    """Learn for two short epochs; return how many games have ended."""
+    """Train for two short epochs; return the number of finished games."""
     envs = DummyVectorEnv([make] * 2)
     envs.seed(0)
     collector = Collector(algorithm, envs, VectorReplayBuffer(2000, 2), exploration_noise=True)
@@ -71,7 +71,7 @@ def train(algorithm: Any, make: Any) -> int:
 
 @pytest.mark.client("Tianshou", "tianshou", "PettingZooEnv(way_of_the_dragon_v0.raw_env())")
 @pytest.mark.parametrize("players", [2, 3])
-def test_all_seats_play_random_games_by_the_masks(players):
+def test_all_seats_play_random_games_with_masks(players):
     env = all_seats(players=players, spaces=0)
     agents: Any = [MARLRandomDiscreteMaskedOffPolicyAlgorithm(action_space=env.action_space)] * players
     algorithm = MultiAgentOffPolicyAlgorithm(algorithms=agents, env=env)
@@ -85,7 +85,7 @@ def test_all_seats_play_random_games_by_the_masks(players):
 
 def test_dqn_learns_against_a_random_seat():
     th.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002  # Tianshou explores by it
+    np.random.seed(0)  # noqa: NPY002  # Tianshou explores with the global generator
     env = all_seats(spaces=0)
     space: Any = env.observation_space
     learner = dqn(space["observation"], env.action_space)
@@ -97,7 +97,7 @@ def test_dqn_learns_against_a_random_seat():
     assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
 
 
-def test_one_seat_is_seen_as_tianshou_wants_it():
+def test_single_agent_observations_have_tianshous_format():
     env, plain = single_agent_env(players=3), gymnasium.make(ID, players=3)
     observation, _ = env.reset(seed=4)
     expected, info = plain.reset(seed=4)
@@ -109,12 +109,12 @@ def test_one_seat_is_seen_as_tianshou_wants_it():
 
 @pytest.mark.client("Tianshou", "tianshou", "wotd_env.adapters.tianshou.single_agent_env()")
 @pytest.mark.parametrize("encoding", ["one_hot", "features"])
-def test_dqn_learns_in_one_seat(encoding):
+def test_dqn_learns_in_the_single_agent_environment(encoding):
     th.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002  # Tianshou explores by it
+    np.random.seed(0)  # noqa: NPY002  # Tianshou explores with the global generator
 
     def one_seat() -> gymnasium.Env[Any, Any]:
-        """An illegal action raises."""
+        """Return a single-agent environment; illegal actions raise."""
         return single_agent_env(spaces=0, illegal="raise", encoding=encoding)
 
     env = one_seat()

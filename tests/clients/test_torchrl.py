@@ -1,4 +1,4 @@
-"""TorchRL makes the environments by their names, checks them, collects with masks and learns."""
+"""TorchRL makes the environments by ID, checks them, collects with masks and learns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("torchrl", reason="TorchRL is not installed: make test-clien
 import torch as th
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what TorchRL itself does in an old way
+    warnings.simplefilter("ignore")  # TorchRL's own deprecation warnings
     from tensordict.nn import TensorDictModule
     from torchrl.collectors import Collector
     from torchrl.data import LazyTensorStorage, ReplayBuffer
@@ -45,7 +45,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 client = functools.partial(pytest.mark.client, "TorchRL", "torchrl")
-pytestmark = pytest.mark.filterwarnings("default")  # TorchRL's own
+pytestmark = pytest.mark.filterwarnings("default")  # TorchRL's own warnings are not errors
 
 
 def masked(env: EnvBase) -> EnvBase:
@@ -54,23 +54,23 @@ def masked(env: EnvBase) -> EnvBase:
 
 
 def one() -> EnvBase:
-    """One learner, whose random actions are legal, or it raises."""
+    """Return the environment of one learner; illegal actions raise."""
     return masked(GymEnv(ID, categorical_action_encoding=True, **OPTIONS))
 
 
 def native() -> EnvBase:
-    """Four learners in the native vector environment."""
+    """Return the native vector environment with four learners."""
     games = gymnasium.make_vec(ID, num_envs=4, autoreset_mode="Disabled", **OPTIONS)
     return masked(GymWrapper(games, categorical_action_encoding=True))
 
 
 @client("GymEnv(ID)")
-def test_an_environment_is_made_from_its_name():
+def test_gym_env_accepts_the_environment_id():
     check_env_specs(GymEnv(ID))
 
 
 @pytest.mark.parametrize("make", [one, native])
-def test_random_play_goes_by_the_masks(make):
+def test_random_rollouts_use_action_masks(make):
     env = make()
     check_env_specs(env)
     env.set_seed(0)
@@ -78,22 +78,22 @@ def test_random_play_goes_by_the_masks(make):
     ends = played["next", "done"].sum()
     assert ends > 5
     rewards = played["next", "reward"]
-    assert (rewards.abs() == 1).sum() == ends  # no game was truncated, none tied
+    assert (rewards.abs() == 1).sum() == ends  # no game is truncated or tied
 
 
 @client("PettingZooWrapper(way_of_the_dragon_v0.raw_env(), use_mask=True)")
 @pytest.mark.parametrize("players", [2, 3])
 @pytest.mark.parametrize("groups", [None, MarlGroupMapType.ALL_IN_ONE_GROUP], ids=["apart", "together"])
-def test_all_seats_play_by_the_masks(players, groups):
-    """Its random actions are legal: `raw_env` refuses any other."""
+def test_all_seats_play_with_action_masks(players, groups):
+    """`raw_env` raises on illegal actions."""
     game = way_of_the_dragon_v0.raw_env(players=players, spaces=0)
     env = PettingZooWrapper(game, use_mask=True, group_map=groups)
     check_env_specs(env)
     env.set_seed(0)
     played = env.rollout(300)
-    paid = sum(played["next", group, "reward"].sum() for group in env.group_map)
+    total_reward = sum(played["next", group, "reward"].sum() for group in env.group_map)
     assert played["next", "done"][-1].all()
-    assert paid == pytest.approx(0, abs=1e-6)
+    assert total_reward == pytest.approx(0, abs=1e-6)
 
 
 def actor_of(env: EnvBase) -> ProbabilisticActor:
@@ -122,13 +122,13 @@ def actor_of(env: EnvBase) -> ProbabilisticActor:
         ),
     ],
 )
-def test_what_a_collector_collects_trains_ppo(make):
+def test_ppo_trains_on_collected_batches(make):
     th.manual_seed(0)
     env = make()
     actor = actor_of(env)
     critic = ValueOperator(th.nn.Linear(actor[0].module.in_features, 1), in_keys=["observation"])
     advantage, loss = GAE(gamma=1.0, lmbda=0.95, value_network=critic), ClipPPOLoss(actor, critic)
-    optimiser = th.optim.Adam(loss.parameters(), lr=0.01)
+    optimizer = th.optim.Adam(loss.parameters(), lr=0.01)
     before = actor[0].module.weight.detach().clone()
     collector = Collector(env, actor, frames_per_batch=128, total_frames=256)
     frames = 0
@@ -139,16 +139,16 @@ def test_what_a_collector_collects_trains_ppo(make):
         buffer.extend(batch.reshape(-1))
         losses = loss(buffer.sample())
         total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         total.backward()
-        optimiser.step()
+        optimizer.step()
         assert np.isfinite(total.item())
     collector.shutdown()
     assert frames == 256
     assert not th.equal(before, actor[0].module.weight)
 
 
-def test_torchrl_refuses_vector_environments_that_reset_in_the_next_step():
+def test_gym_wrapper_rejects_next_step_autoreset():
     """docs/clients.md states this."""
     with pytest.raises(Exception, match=r"(?i)next.?step"):
         GymWrapper(gymnasium.make_vec(ID, num_envs=2))

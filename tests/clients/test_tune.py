@@ -24,26 +24,26 @@ from wotd_env.planning import learned
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.filterwarnings("default"),  # Ray's own warnings are not errors
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
-    """Two CPUs and little memory, for all tests."""
+    """Start a local Ray with two CPUs and little memory, for all tests."""
     memory = 200_000_000
     ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
 
-def test_a_sweep_trains_ranks_and_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_sweep_trains_ranks_and_resumes_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder, again = tmp_path / "sweep", tmp_path / "again"
     assert tune.main([*arguments(TINY_TD, folder), "--trials", "2"]) == 0
     one, other = sorted(folder.glob("learning_rate=*"))
     shown = capsys.readouterr().out
 
-    # A trial equals a run of train.py with its settings.
+    # A trial equals a training run of train.py with the same settings.
     drawn = dict(part.split("=") for part in one.name.split(","))
     assert drawn.keys() == tune.RANGES["td"].keys()
     values = {name: type(getattr(TINY_TD, name))(value) for name, value in drawn.items()}
@@ -66,13 +66,13 @@ def test_a_sweep_trains_ranks_and_continues(tmp_path: Path, capsys: pytest.Captu
 
 
 def same_network(one: Path, other: Path) -> bool:
-    """Whether two runs have learned the same."""
+    """Return whether two training runs have equal networks."""
     networks = (learned.load(folder / "value.npz").network for folder in (one, other))
     return all(map(np.array_equal, *networks))
 
 
 def strength(folder: Path) -> float:
-    """The share of games that a run won against planner."""
+    """Return the win rate of a training run against `planner`."""
     counts = json.loads((folder / "result.json").read_text())["planner"]
     return float(counts["wins"] / counts["games"])
 
@@ -84,7 +84,7 @@ def test_paths_in_names_of_policies_become_absolute(tmp_path: Path, monkeypatch:
     assert settings.init == f"td:{tmp_path / 'value.npz'}"
 
 
-def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_invalid_arguments_raise_an_error_that_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     run = trained(TINY_TD, tmp_path / "run", updates=1, milestones=1)
     assert tune.main(["--resume", str(run.folder)]) == 2
     assert "--resume is not for sweeps" in capsys.readouterr().err
@@ -93,9 +93,9 @@ def test_wrong_arguments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "trials must be an integer of at least 1, got 0" in " ".join(capsys.readouterr().err.split())
 
 
-def test_every_learner_has_ranges_of_settings_that_it_has():
+def test_every_learner_accepts_all_values_of_its_ranges():
     assert tune.RANGES.keys() == LEARNERS.keys()
     for name, ranges in tune.RANGES.items():
         settings = importlib.import_module(LEARNERS[name]).PRESETS["quick"]
-        for _ in range(20):  # all drawn values are allowed
+        for _ in range(20):  # a value that is not allowed raises
             dataclasses.replace(settings, **{key: drawn.sample() for key, drawn in ranges.items()})

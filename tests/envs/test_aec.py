@@ -1,4 +1,4 @@
-"""The PettingZoo environment: PettingZoo's own tests, and what it promises beyond them."""
+"""The PettingZoo environment: PettingZoo's own tests, and further guarantees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.helpers.positions import board, foreign_records, numbers
 from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, way_of_the_dragon_v0
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # where pygame is installed, they import a game in PettingZoo's old way
+    warnings.simplefilter("ignore")  # with pygame installed, they import a game in a deprecated way
     from pettingzoo.test import api_test, render_test, seed_test
     from pettingzoo.test.state_test import test_state as check_state
     from pettingzoo.test.state_test import test_state_space as check_state_space
@@ -40,7 +40,7 @@ copies = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])
 
 
 def play(env, rng, decisions=2**63):
-    """Play random legal actions, up to the end by default; yield what `last` tells of every decision and its action."""
+    """Play random legal actions, to the end by default; yield the results of `last` and the action of each decision."""
     for agent in env.agent_iter(decisions):
         observation, reward, terminated, truncated, info = env.last()
         action = None
@@ -52,13 +52,13 @@ def play(env, rng, decisions=2**63):
 
 
 def assert_same(one, other):
-    """Compare what two plays have yielded."""
+    """Compare the results of two calls of `play`."""
     assert len(one) == len(other)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_equal(a, b)
 
 
-# ------------------------------------------------------------------------------------------------ PettingZoo's tests
+# ------------------------------------------------------------------------------------------- PettingZoo's tests
 
 
 @makers
@@ -68,14 +68,16 @@ def test_passes_the_api_test(make, rules, mask_in):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         api_test(make(mask_in=mask_in, **rules), num_cycles=100)
-    heard = {str(warning.message) for warning in caught if "options['options']" not in str(warning.message)}
-    assert len(heard) < len(caught)  # the test has an option of its own, of which we warn
-    # Two notes come with every observation that is a dict.
+    messages = {
+        str(warning.message) for warning in caught if "options['options']" not in str(warning.message)
+    }
+    assert len(messages) < len(caught)  # the test passes an unknown option, which causes a warning
+    # PettingZoo warns twice about dict observations.
     expected = {
         "Observation is not a NumPy array",
         "Observation space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete",
     }
-    assert heard == (expected if mask_in == "obs" else set())
+    assert messages == (expected if mask_in == "obs" else set())
 
 
 @makers
@@ -99,7 +101,7 @@ def test_passes_the_state_test(rules):
 
 
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
-def test_converts_to_a_parallel_environment(mask_in):
+def test_the_environment_converts_to_a_parallel_one(mask_in):
     env = turn_based_aec_to_parallel(way_of_the_dragon_v0.env(players=3, spaces=1, mask_in=mask_in))
     observations, infos = env.reset(seed=0)
     received = dict.fromkeys(env.agents, 0.0)
@@ -115,14 +117,14 @@ def test_converts_to_a_parallel_environment(mask_in):
     assert sum(received.values()) == pytest.approx(0, abs=1e-6)
 
 
-def test_play_without_masks_raises_nothing(capsys):
-    """Some tools sample any action; in `env` that ends the game."""
+def test_play_without_masks_raises_no_error(capsys):
+    """Some tools sample illegal actions. In `env`, they end the game."""
     average_total_reward(way_of_the_dragon_v0.env(), max_episodes=5, max_steps=1000)
     assert "Average total reward" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="PettingZoo has a registry from 1.27")
-def test_is_registered():
+def test_pettingzoo_registers_the_environment():
     env = pettingzoo.make("aec", "wotd_env/way_of_the_dragon_v0", players=4)
     env.reset(seed=0)
     assert env.num_agents == 4
@@ -134,7 +136,7 @@ def test_is_registered():
 
 @makers
 @variants
-def test_plays_the_games_of_the_batch_interface(make, rules):
+def test_games_equal_those_of_the_batch_interface(make, rules):
     env = make(**rules)
     game = Game(Rules(**rules))
     for seed in range(5):
@@ -159,7 +161,7 @@ def test_plays_the_games_of_the_batch_interface(make, rules):
 
 
 @variants
-def test_mask_and_observation_are_the_same_in_info(rules):
+def test_the_mask_in_info_equals_the_mask_in_obs(rules):
     one, other = way_of_the_dragon_v0.env(**rules), way_of_the_dragon_v0.env(mask_in="info", **rules)
     one.reset(seed=3)
     other.reset(seed=3)
@@ -223,8 +225,8 @@ def test_a_game_is_truncated_after_max_turns(make):
 
 
 @makers
-def test_a_tie_is_shared(make):
-    """R10: the other two have more points than the one who ends the game, and as many as each other."""
+def test_tied_winners_share_the_reward(make):
+    """R10: the other two seats have equal points, more than the seat that ends the game."""
     rules = Rules(players=3)
     state = numbers(rules, "1 1 1 1 0", "2 3 2 3 0", "3 2 3 2 0")
     state["pieces"][0, 0, 4] = rules.spaces
@@ -236,7 +238,7 @@ def test_a_tie_is_shared(make):
     assert env.rewards == {"player_0": -0.5, "player_1": 0.25, "player_2": 0.25}
 
 
-def test_one_agent_may_act_several_times_in_a_row():
+def test_an_agent_can_act_several_times_in_a_row():
     env = way_of_the_dragon_v0.env()
     env.reset(seed=0)
     agents = [agent for agent, *_, action in play(env, np.random.default_rng(0)) if action is not None]
@@ -268,8 +270,8 @@ def test_returned_arrays_never_change(make):
         (observation, copy.deepcopy(observation))
         for _, observation, *_ in play(env, np.random.default_rng(0))
     ]
-    for observation, as_it_was in seen:
-        np.testing.assert_equal(observation, as_it_was)
+    for observation, original in seen:
+        np.testing.assert_equal(observation, original)
 
 
 # ------------------------------------------------------------------------------------------------ reset
@@ -298,7 +300,7 @@ def test_first_games_without_a_seed_differ():
 
 
 @pytest.mark.parametrize("seat", range(3))
-def test_the_starting_player_option_starts(seat):
+def test_the_starting_player_option_sets_the_first_agent(seat):
     env = way_of_the_dragon_v0.env(players=3)
     env.reset(seed=1, options={"starting_player": seat})
     assert env.agent_selection == f"player_{seat}"
@@ -308,7 +310,7 @@ def test_the_loser_of_the_last_game_starts():
     """R1."""
     env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser")
     env.reset(seed=0)
-    begun = set()
+    starters = set()
     for game in range(12):
         for _ in play(env, np.random.default_rng(game)):
             pass
@@ -316,39 +318,39 @@ def test_the_loser_of_the_last_game_starts():
         last = scores == scores.min()
         env.reset()
         seat = env.possible_agents.index(env.agent_selection)
-        begun.add(seat)
+        starters.add(seat)
         assert last[seat]
-    assert len(begun) > 1
+    assert len(starters) > 1
 
 
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
 def test_R01_the_loser_by_an_illegal_action_starts(mask_in):
     env = way_of_the_dragon_v0.env(players=3, spaces=1, start="loser", mask_in=mask_in)
     env.reset(seed=0)
-    begun = set()
+    starters = set()
     for game in range(30):
         for _ in play(env, np.random.default_rng(game), decisions=1 + game % 7):
             pass
         if not env.terminations[env.agent_selection]:
             loser = env.agent_selection
             env.step(51)  # fear, without powers
-            if game % 2:  # the same if all agents take their last steps first
+            if game % 2:  # the final steps of all agents change nothing
                 while env.agents:
                     env.step(None)
             twin = (copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e)))[game // 2 % 2](env)
             env.reset()
             twin.reset()
             assert env.agent_selection == twin.agent_selection == loser
-            begun.add(loser)
+            starters.add(loser)
         else:
             env.reset()
-        env.reset(seed=game)  # no game comes before
+        env.reset(seed=game)  # a reset with a seed ignores the last game
         assert env.record == Game(Rules(players=3, spaces=1, start="loser")).reset(1, seed=game)
-    assert len(begun) == 3
+    assert len(starters) == 3
 
 
-def test_R01_a_game_that_another_wrapper_ends_is_not_lost_by_an_illegal_action():
-    """It counts as it stands, like every unfinished game."""
+def test_R01_truncation_by_a_wrapper_is_not_an_illegal_action():
+    """The last-placed seat starts, as after every unfinished game."""
     rules = Rules(players=3, spaces=1, start="loser")
     state = numbers(rules, "1 0 0 0 0", "0 1 0 0 0", "0 0 0 0 0")
     state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
@@ -380,18 +382,18 @@ def test_the_state_option_continues_a_game(make):
 
 
 @makers
-def test_a_given_state_may_be_played_to_its_end_by_forced_moves(make):
-    state = board(Rules(), dice="dragon dragon dragon dragon dragon")  # nothing can move: a pass
+def test_forced_moves_can_end_a_game_during_reset(make):
+    state = board(Rules(), dice="dragon dragon dragon dragon dragon")  # no legal move: a pass
     env = make(max_turns=1)
     env.reset(options={"state": state})
     assert env.record["phase"] == Phase.OVER
     assert [truncated for *_, truncated, _ in play(env, np.random.default_rng(0))] == [True, True]
 
 
-# ------------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------------ invalid input
 
 
-def test_raw_env_refuses_an_illegal_action_and_nothing_changes():
+def test_raw_env_rejects_an_illegal_action_and_stays_unchanged():
     env = way_of_the_dragon_v0.raw_env()
     env.reset(seed=0)
     before, agent = env.record, env.agent_selection
@@ -449,7 +451,7 @@ def test_env_needs_a_reset():
         env.step(31)
 
 
-def test_raw_env_refuses_a_step_after_the_end():
+def test_raw_env_rejects_a_step_after_the_end():
     env = way_of_the_dragon_v0.raw_env(max_turns=1)
     env.reset(seed=0)
     for _ in play(env, np.random.default_rng(0)):
@@ -475,7 +477,7 @@ def test_raw_env_refuses_a_step_after_the_end():
     ],
     ids=lambda value: str(value),
 )
-def test_wrong_arguments_are_named(make, arguments, error, message):
+def test_invalid_arguments_raise_an_error_that_names_them(make, arguments, error, message):
     with pytest.raises(error, match=message):
         make(**arguments)
 
@@ -539,7 +541,7 @@ def test_an_invalid_reset_changes_nothing(seed, options, message):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
+def test_a_state_of_other_rules_is_rejected_without_changes(name):
     env = way_of_the_dragon_v0.env()
     env.reset(seed=0)
     before = env.record

@@ -27,7 +27,7 @@ def space_of(env):
 
 @makers
 @pytest.mark.parametrize("spelling", ["float32", np.float32, np.dtype("float32"), "f4", "single"])
-def test_observation_dtype_takes_every_spelling(make, spelling):
+def test_observation_dtype_accepts_every_spelling(make, spelling):
     env = make(observation_dtype=spelling)
     env.reset(seed=0)
     space = space_of(env)
@@ -37,7 +37,7 @@ def test_observation_dtype_takes_every_spelling(make, spelling):
 @makers
 @pytest.mark.parametrize("spelling", ["bool", bool, np.bool_, np.dtype(bool), "?"])
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
-def test_mask_dtype_takes_every_spelling(make, spelling, mask_in):
+def test_mask_dtype_accepts_every_spelling(make, spelling, mask_in):
     env = make(mask_dtype=spelling, mask_in=mask_in)
     env.reset(seed=0)
     assert env.action_masks().dtype == bool
@@ -56,7 +56,7 @@ def test_mask_dtype_takes_every_spelling(make, spelling, mask_in):
         ("mask_dtype", None),
     ],
 )
-def test_other_dtypes_are_refused(make, option, value):
+def test_unsupported_dtypes_are_rejected(make, option, value):
     with pytest.raises(ValueError, match=f"{option} must be one of 'int8', .*, got "):
         make(**{option: value})
 
@@ -80,7 +80,7 @@ def test_agents_get_the_requested_dtypes(mask_in):
     ("name", "hint"),
     [("player", "'players'"), ("observation_type", "'observation_dtype'"), ("frameskip", None)],
 )
-def test_an_unknown_argument_raises_the_error_of_python(make, name, hint):
+def test_an_unknown_argument_raises_pythons_type_error(make, name, hint):
     with pytest.raises(TypeError) as caught:
         make(**{name: 3})
     expected = f"{make.__name__}.__init__() got an unexpected keyword argument {name!r}"
@@ -96,21 +96,21 @@ def test_an_unknown_argument_raises_the_error_of_python(make, name, hint):
         (WayOfTheDragonVectorEnv, "num_env", "num_envs"),
     ],
 )
-def test_a_misspelled_option_names_the_nearest_one(make, name, hint):
+def test_a_misspelled_option_suggests_the_nearest_one(make, name, hint):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'. Did you mean '{hint}'"):
         make(**{name: 2})
 
 
 @pytest.mark.parametrize("make", [WayOfTheDragonEnv, WayOfTheDragonVectorEnv])
-def test_an_oracle_without_a_table_is_refused_at_once(make, tmp_path, monkeypatch):
+def test_an_oracle_without_a_table_is_rejected_at_construction(make, tmp_path, monkeypatch):
     monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
     with pytest.raises(FileNotFoundError, match="wotd solve"):
         make(opponents="oracle")
 
 
 @pytest.mark.parametrize("players", [2, 3, 5])
-def test_a_loss_by_an_illegal_action_is_a_loss_for_a_single_learner(players):
-    """The reward of a loss in an ordinary game; nobody else is rewarded."""
+def test_an_illegal_action_gives_a_single_learner_the_loss_reward(players):
+    """The reward equals that of an ordinary loss. The other games get no reward."""
     env = WayOfTheDragonEnv(players=players)
     env.reset(seed=0)
     many = WayOfTheDragonVectorEnv(2, players=players)
@@ -121,8 +121,8 @@ def test_a_loss_by_an_illegal_action_is_a_loss_for_a_single_learner(players):
 
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
 @pytest.mark.parametrize("players", [2, 3])
-def test_an_illegal_action_ends_the_game_as_pettingzoos_wrapper_ends_it(mask_in, players):
-    """-1 for the agent and 0 for the others, whatever the number of players."""
+def test_an_illegal_action_gives_the_rewards_of_pettingzoos_wrapper(mask_in, players):
+    """-1 for the agent and 0 for the others, for any number of players."""
     arguments: dict[str, Any] = {"players": players, "mask_in": mask_in}
     ours = way_of_the_dragon_v0.env(**arguments)
     theirs = wrappers.OrderEnforcingWrapper(
@@ -144,7 +144,7 @@ def test_an_illegal_action_ends_the_game_as_pettingzoos_wrapper_ends_it(mask_in,
     assert rewards[0] == rewards[1]
 
 
-def test_a_missing_window_is_a_missing_dependency(monkeypatch):
+def test_a_missing_pygame_raises_dependency_not_installed(monkeypatch):
     def missing(name, *given):
         if name == "pygame":
             raise ModuleNotFoundError("No module named 'pygame'", name="pygame")
@@ -164,7 +164,7 @@ def test_a_missing_window_is_a_missing_dependency(monkeypatch):
         assert headless.render()
 
 
-def test_stable_baselines_gets_episode_statistics():
+def test_sb3_infos_contain_episode_statistics():
     pytest.importorskip("stable_baselines3")
     from wotd_env.adapters.sb3 import SB3VecEnv
 

@@ -1,4 +1,4 @@
-"""The Gymnasium environment: the checkers of Gymnasium and SB3, and what it promises beyond them."""
+"""The Gymnasium environment: the checkers of Gymnasium and SB3, and further guarantees."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ copies = pytest.mark.parametrize("copied", COPIES, ids=["deepcopy", "pickle"])
 pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
 
 
-class Drawing:
-    """Plays random legal actions that it draws from the generator it is given."""
+class SeededRandom:
+    """Policy that draws random legal actions from the given generator."""
 
     def act(self, game, state, rng):
         return np.array([rng.choice(np.flatnonzero(mask)) for mask in game.legal_actions(state)])
 
 
-class Peeking:
-    """Notes the states that it is shown, plays as `first`, and then spoils the states."""
+class StateRecorder:
+    """Policy that records the states it receives, plays like `first` and overwrites the states."""
 
     def __init__(self):
         self.shown = []
@@ -64,8 +64,8 @@ class Peeking:
         return actions
 
 
-class Stopping:
-    """Keeps all dice."""
+class KeepAll:
+    """Policy that keeps all dice."""
 
     def act(self, game, state, rng):
         return np.full(len(state), 31)
@@ -96,7 +96,7 @@ def test_passes_sb3s_checker_without_a_warning(arguments, mask_in):
 
 
 @pytest.mark.parametrize(("mask_in", "network"), [("info", "MlpPolicy"), ("obs", "MultiInputPolicy")])
-def test_maskable_ppo_learns_on_it(mask_in, network):
+def test_maskable_ppo_trains_on_it(mask_in, network):
     sb3 = pytest.importorskip("sb3_contrib")
     model = sb3.MaskablePPO(
         network, gymnasium.make(ID, mask_in=mask_in, illegal="raise"), n_steps=32, batch_size=32
@@ -105,7 +105,7 @@ def test_maskable_ppo_learns_on_it(mask_in, network):
     assert model.num_timesteps == 64
 
 
-def test_make_finds_it_by_the_name_of_the_package():
+def test_make_imports_the_package_from_the_id():
     env = gymnasium.make(f"wotd_env:{ID}", opponents="greedy", seat="random", players=3)
     assert isinstance(env.unwrapped, WayOfTheDragonEnv)
     assert gymnasium.spec(ID).to_json()
@@ -117,8 +117,8 @@ def test_make_finds_it_by_the_name_of_the_package():
 
 
 @variants
-def test_plays_the_games_of_the_batch_interface(arguments):
-    """With the learner's actions and the opponents' greedy ones, dice and rewards are those of `Game`."""
+def test_games_equal_those_of_the_batch_interface(arguments):
+    """The same actions give the same states, masks and rewards as in `Game`."""
     env = WayOfTheDragonEnv(**{**arguments, "opponents": "greedy", "mask_in": "info"})
     game, greedy = Game(rules_of(arguments)), make_policy("greedy")
     for seed in range(5):
@@ -148,7 +148,7 @@ def test_plays_the_games_of_the_batch_interface(arguments):
 
 
 @variants
-def test_the_mask_in_the_observation_is_that_in_the_info(arguments):
+def test_the_mask_in_obs_equals_the_mask_in_info(arguments):
     one, other = (WayOfTheDragonEnv(**{**arguments, "mask_in": place}) for place in ("info", "obs"))
     observation, info = one.reset(seed=1)
     seen, nothing = other.reset(seed=1)
@@ -168,9 +168,9 @@ def test_the_mask_in_the_observation_is_that_in_the_info(arguments):
         ended = any(result[1:])
 
 
-@pytest.mark.parametrize("opponents", ["random", "first", Drawing()], ids=["random", "first", "drawing"])
+@pytest.mark.parametrize("opponents", ["random", "first", SeededRandom()], ids=["random", "first", "drawing"])
 def test_the_seed_determines_the_game(opponents):
-    """Dice, seat and opponents, whatever was played before."""
+    """It determines dice, seat and opponents. Earlier games have no influence."""
     env = WayOfTheDragonEnv(opponents=opponents, players=3, spaces=2)
     first = env.reset(seed=8), env.seat, play(env, np.random.default_rng(0))
     env.reset()
@@ -179,10 +179,10 @@ def test_the_seed_determines_the_game(opponents):
     np.testing.assert_equal(again, first)
 
 
-def test_opponents_that_draw_use_the_generator_of_the_environment():
+def test_random_opponents_use_the_generator_of_the_environment():
     ends = []
     for stream in range(3):
-        env = WayOfTheDragonEnv(opponents=Drawing(), seat=0)
+        env = WayOfTheDragonEnv(opponents=SeededRandom(), seat=0)
         env.reset(seed=8)
         env.np_random = np.random.default_rng(stream)
         play(env, np.random.default_rng(0))
@@ -190,8 +190,8 @@ def test_opponents_that_draw_use_the_generator_of_the_environment():
     assert len(set(ends)) == 3
 
 
-def test_opponents_cannot_foresee_the_dice_nor_touch_the_game():
-    policy = Peeking()
+def test_opponents_cannot_see_future_dice_or_change_the_game():
+    policy = StateRecorder()
     env, twin = WayOfTheDragonEnv(opponents=policy, seat=0), WayOfTheDragonEnv(opponents="first", seat=0)
     env.reset(seed=3)
     twin.reset(seed=3)
@@ -201,16 +201,16 @@ def test_opponents_cannot_foresee_the_dice_nor_touch_the_game():
     streams = {int(state["rng"][0]) for state in policy.shown}
     assert len(streams) == len(policy.shown) > 10
     game, state = Game(), Game().reset(1, seed=3)
-    met = set()
+    game_streams = set()
     while state["phase"] != Phase.OVER:
-        met.add(int(state["rng"][0]))
+        game_streams.add(int(state["rng"][0]))
         game.step(state, game.legal_actions(state).argmax(1))
-    assert not streams & met
+    assert not streams & game_streams
 
 
 def test_a_list_of_opponents_follows_the_learner_in_turn_order():
     for seat in range(3):
-        one, two = Peeking(), Peeking()
+        one, two = StateRecorder(), StateRecorder()
         env = WayOfTheDragonEnv(opponents=[one, two], players=3, seat=seat)
         env.reset(seed=0)
         play(env, np.random.default_rng(0), 60)
@@ -218,7 +218,7 @@ def test_a_list_of_opponents_follows_the_learner_in_turn_order():
         assert {int(state["player"][0]) for state in two.shown} == {(seat + 2) % 3}
 
 
-def test_a_random_seat_is_any_seat_as_often():
+def test_a_random_seat_is_uniformly_distributed():
     env = WayOfTheDragonEnv(players=3, max_turns=3)
     seats = [env.seat for seed in range(600) if env.reset(seed=seed)]
     assert np.bincount(seats).min() > 150
@@ -247,7 +247,7 @@ def test_a_game_is_truncated_after_max_turns():
         assert info["action_mask"].all()
 
 
-def test_a_game_over_before_the_first_decision_ends_in_the_first_step():
+def test_a_game_over_after_reset_ends_in_the_first_step():
     env = WayOfTheDragonEnv(seat=0, opponents="first", max_turns=1, start=1)
     _, info = env.reset(seed=0)
     assert info["action_mask"].all()
@@ -259,12 +259,12 @@ def test_a_game_over_before_the_first_decision_ends_in_the_first_step():
 
 
 @pytest.mark.parametrize(("seat", "expected"), [(0, -0.5), (1, 0.25), (2, 0.25)])
-def test_a_tie_is_shared(seat, expected):
-    """R10: seat 0 ends the game by stopping; the other two have more points, and as many as each other."""
+def test_tied_winners_share_the_reward(seat, expected):
+    """R10: seat 0 ends the game by keeping all dice; the other two have more points, and are tied."""
     state = numbers(Rules(players=3), "1 1 1 1 0", "2 3 2 3 0", "3 2 3 2 0")
     state["pieces"][0, 0, 4] = 7
     state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
-    env = WayOfTheDragonEnv(players=3, seat=seat, opponents=Stopping())
+    env = WayOfTheDragonEnv(players=3, seat=seat, opponents=KeepAll())
     env.reset(options={"state": state})
     _, reward, terminated, truncated, _ = env.step(31)
     assert (reward, terminated, truncated) == (expected, True, False)
@@ -284,10 +284,10 @@ def test_a_copy_continues_the_game(arguments, copied):
 def test_returned_arrays_never_change():
     env = WayOfTheDragonEnv(spaces=1)
     env.reset(seed=0)
-    told = play(env, np.random.default_rng(0), 5)
-    as_it_was = copy.deepcopy(told)
+    results = play(env, np.random.default_rng(0), 5)
+    original = copy.deepcopy(results)
     play(env, np.random.default_rng(1))
-    np.testing.assert_equal(told, as_it_was)
+    np.testing.assert_equal(results, original)
 
 
 # ------------------------------------------------------------------------------------------------ reset
@@ -325,11 +325,11 @@ def test_a_state_of_the_pettingzoo_environment_is_accepted():
     assert env.record == other.record
 
 
-# ------------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------------ invalid input
 
 
 @pytest.mark.parametrize("action", [50, -1, 60, 10**6])
-def test_an_illegal_action_loses(action):
+def test_an_illegal_action_loses_the_game(action):
     env = WayOfTheDragonEnv(players=3)
     env.reset(seed=0)
     before = env.record
@@ -356,26 +356,26 @@ def test_an_illegal_action_raises_with_illegal_raise(action):
     env.step(31)
 
 
-def test_the_info_contains_the_illegal_action_and_the_first_warning_explains_it():
+def test_info_and_first_warning_name_the_illegal_action():
     env = WayOfTheDragonEnv()
     _, info = env.reset(seed=0)
     assert "illegal_action" not in info
     legal = [describe_action(int(action)) for action in np.flatnonzero(info["action_mask"])]
     with pytest.warns(UserWarning, match="choose actions by the action mask") as caught:
         env.step(50)
-    told = str(caught[0].message)
-    assert "action 50 (pass) is illegal for seat " in told
-    assert all(words in told for words in legal)
-    rules, position = notation.parse_position(re.findall(r'; position: "(.*?)"', told)[0])
+    message = str(caught[0].message)
+    assert "action 50 (pass) is illegal for seat " in message
+    assert all(words in message for words in legal)
+    rules, position = notation.parse_position(re.findall(r'; position: "(.*?)"', message)[0])
     before = env.record
-    before["rng"] = 0  # the position does not contain the dice to come
+    before["rng"] = 0  # the notation does not contain the random stream
     assert (rules, position) == (env.game.rules, before)
     env.reset(seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         info = env.step(50)[-1]
     assert info["illegal_action"] == 50
-    assert env.game.explain_illegal(env.record, info["illegal_action"]) in told
+    assert env.game.explain_illegal(env.record, info["illegal_action"]) in message
     env.reset(seed=0)
     assert "illegal_action" not in env.step(np.flatnonzero(env.action_masks())[0])[-1]
 
@@ -401,7 +401,7 @@ def test_masks_can_be_booleans(mask_in):
 
 
 @pytest.mark.parametrize("action", [np.array([31]), np.array(31), np.int32(31), np.array([[31]])])
-def test_an_array_of_one_action_is_that_action(action):
+def test_an_action_can_be_an_array_with_one_element(action):
     one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
     one.reset(seed=0)
     other.reset(seed=0)
@@ -428,14 +428,14 @@ def test_observations_can_be_floats(mask_in):
 
 
 @pytest.mark.parametrize("seat", [1, np.int64(1)])
-def test_a_seat_may_be_a_numpy_integer(seat):
+def test_a_seat_can_be_a_numpy_integer(seat):
     env = WayOfTheDragonEnv(seat=seat)
     env.reset(seed=0)
     assert env.seat == 1
 
 
 @pytest.mark.parametrize("seed", [np.int64(7), np.uint8(7), np.array(7)])
-def test_a_seed_may_be_a_numpy_integer(seed):
+def test_a_seed_can_be_a_numpy_integer(seed):
     one, other = WayOfTheDragonEnv(), WayOfTheDragonEnv()
     one.reset(seed=seed)
     other.reset(seed=7)
@@ -457,7 +457,7 @@ def test_an_action_must_be_an_integer(action):
 
 
 @pytest.mark.parametrize("call", ["step", "action_masks", "record", "render", "seat"])
-def test_needs_a_reset(call):
+def test_every_call_needs_a_reset(call):
     env = WayOfTheDragonEnv(render_mode="ansi")
     with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
         {
@@ -469,7 +469,7 @@ def test_needs_a_reset(call):
         }[call]()
 
 
-def test_refuses_a_step_after_the_end():
+def test_a_step_after_the_end_is_rejected():
     env = WayOfTheDragonEnv(max_turns=2)
     env.reset(seed=0)
     play(env, np.random.default_rng(0))
@@ -508,7 +508,7 @@ def test_refuses_a_step_after_the_end():
     ],
     ids=lambda value: str(value),
 )
-def test_wrong_arguments_are_named(arguments, error, message):
+def test_invalid_arguments_raise_an_error_that_names_them(arguments, error, message):
     with pytest.raises(error, match=message):
         WayOfTheDragonEnv(**arguments)
 
@@ -537,7 +537,7 @@ def test_an_invalid_reset_changes_nothing(seed, options, message):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
+def test_a_state_of_other_rules_is_rejected_without_changes(name):
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
     before = env.record
@@ -547,7 +547,7 @@ def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
     env.step(31)
 
 
-def test_an_unknown_option_gets_a_warning():
+def test_an_unknown_option_causes_a_warning():
     env = WayOfTheDragonEnv()
     options = {"starting_playr %": 1}
     with pytest.warns(
@@ -558,7 +558,7 @@ def test_an_unknown_option_gets_a_warning():
     assert env.record["turn"] == 0
 
 
-def test_an_opponent_that_fails_ends_the_game():
+def test_an_exception_in_an_opponent_ends_the_game():
     class Failing:
         def act(self, game, state, rng):
             raise RuntimeError("no idea")
@@ -571,7 +571,7 @@ def test_an_opponent_that_fails_ends_the_game():
         env.step(31)
 
 
-def test_an_opponent_that_plays_an_illegal_action_is_named():
+def test_an_opponents_illegal_action_raises_an_error_that_names_it():
     class Wrong:
         def act(self, game, state, rng):
             return np.full(len(state), 50)

@@ -1,4 +1,4 @@
-"""R1 with `start="loser"`: the last-placed player of the last game starts, wherever it sits in the next one."""
+"""R1 with `start="loser"`: the last-placed player of the last game starts the next one, in any seat."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*lost by an illegal action")
 LOSER: dict[str, Any] = {"spaces": 1, "start": "loser", "seat": "random"}
 
 
-class Beginner:
-    """Plays random legal actions in the seats of all opponents, and notes them."""
+class SeatRecorder:
+    """Random policy of all opponents that records the seats it plays."""
 
     def __init__(self):
         self.seats = []
 
-    def begins(self, env, **reset):
-        """Reset the environment; return who begins: 0 is the learner, k the k-th of the list of opponents."""
+    def reset_and_find_starter(self, env, **reset):
+        """Reset the environment; return the starting player: 0 is the learner, k the k-th opponent."""
         self.seats.clear()
         env.reset(**reset)
         (player,) = places(env, self.seats[:1] or [env.seat])
@@ -37,70 +37,70 @@ class Beginner:
 
 
 def places(env, seats):
-    """The players in these seats: 0 is the learner, k the k-th of the list of opponents."""
+    """Return the players in these seats: 0 is the learner, k the k-th opponent."""
     return {(seat - env.seat) % env.game.rules.players for seat in seats}
 
 
 def last_placed(env):
-    """The seats that are last in the game as it stands."""
+    """Return the last-placed seats of the current position."""
     return ref.last_placed(reference_rules(env.game.rules), from_record(env.record[0]))
 
 
-def play_on(env, rng, how):
-    """Go on with a game to its end, to an illegal action or for a few steps; return the players who are last in it."""
-    if how == "illegal":
-        env.step(50)  # never legal at a hold, which comes first
+def play_game(env, rng, ending):
+    """Play a game to its end, to an illegal action or for a few steps; return its last-placed players."""
+    if ending == "illegal":
+        env.step(50)  # a pass, which is illegal in the first decision
         return {0}
-    play(env, rng, 3 if how == "unfinished" else 2**63)
+    play(env, rng, 3 if ending == "unfinished" else 2**63)
     return places(env, last_placed(env))
 
 
 @pytest.mark.parametrize("players", [2, 3, 5])
 def test_R01_the_loser_starts_in_its_new_seat(players):
-    """The learner or the same opponent of the list, also after an illegal action and in place of unfinished games."""
-    policy = Beginner()
+    """The loser is the learner or an opponent. Illegal actions and unfinished games count too."""
+    policy = SeatRecorder()
     env = WayOfTheDragonEnv(players=players, opponents=policy, **LOSER)
     env.reset(seed=0)
     rng = np.random.default_rng(players)
-    moved, begun, single = 0, set(), 0
+    moved, starters, single = 0, set(), 0
     for game in range(60):
-        how = ("finished", "illegal", "unfinished")[game % 3]
-        if env.action_masks().all():  # a game that ended before the learner's first decision
-            how = "finished"
-        last, seat = play_on(env, rng, how), env.seat
-        first = policy.begins(env)
+        ending = ("finished", "illegal", "unfinished")[game % 3]
+        if env.action_masks().all():  # the game ended before the learner's first decision
+            ending = "finished"
+        last, seat = play_game(env, rng, ending), env.seat
+        first = policy.reset_and_find_starter(env)
         assert first in last
         moved += env.seat != seat
-        begun.add(first)
+        starters.add(first)
         single += len(last) == 1
     assert moved > 10
     assert single > 20
-    assert begun == set(range(players))
+    assert starters == set(range(players))
 
 
 def test_R01_tied_losers_roll_off():
-    policy = Beginner()
+    policy = SeatRecorder()
     env = WayOfTheDragonEnv(players=3, opponents=policy, **LOSER)
     state = numbers(Rules(players=3, spaces=1), "2 1 0 0 0", "1 0 0 0 0", "0 0 1 0 0")
     state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
-    begun = []
+    starters = []
     for seed in range(60):
         env.reset(seed=seed, options={"state": state})
         last = places(env, last_placed(env))
-        first = policy.begins(env)
+        first = policy.reset_and_find_starter(env)
         assert first in last
         if len(last) == 2:
-            begun.append(first)
-    assert len(begun) > 30
-    assert set(begun) == {0, 1, 2}
+            starters.append(first)
+    assert len(starters) > 30
+    assert set(starters) == {0, 1, 2}
 
 
 def test_R01_a_given_seat_or_seed_overrides_the_loser():
-    policy = Beginner()
+    policy = SeatRecorder()
     env = WayOfTheDragonEnv(opponents=policy, **{**LOSER, "seat": 1})
     env.reset(seed=0)
     env.step(50)
-    assert policy.begins(env, options={"starting_player": 0}) == 1
+    assert policy.reset_and_find_starter(env, options={"starting_player": 0}) == 1
     ends = []
     for _ in range(2):
         env.reset(seed=4)

@@ -26,7 +26,7 @@ MODES = list(AutoresetMode)
 
 
 class Last:
-    """The legal action with the highest number: a policy outside the compiled loop, without randomness."""
+    """Policy that plays the last legal action: deterministic, outside the compiled loop."""
 
     def act(self, game, state, rng):
         return game.num_actions - 1 - game.legal_actions(state)[:, ::-1].argmax(1)
@@ -41,7 +41,7 @@ def sync_env(num_envs, mode, max_episode_steps=None, **arguments):
 
 
 def assert_same_reset(one, other, where=slice(None)):
-    """The same results of two resets. The stock environment returns no masks of the games that are not reset."""
+    """Compare two resets. The stock environment returns no masks for games that are not reset."""
     if "action_mask" in one[1]:
         assert one[1]["_action_mask"].all()
         masks, stock_masks = one[1].pop("action_mask"), other[1].pop("action_mask")
@@ -51,7 +51,7 @@ def assert_same_reset(one, other, where=slice(None)):
 
 
 def assert_same_games(native, stock):
-    """The same positions, dice to come and seats of the learners."""
+    """Compare positions, random streams and the seats of the learners."""
     assert_same(native.record, np.concatenate(stock.call("record")))
     assert_same(native.seat, np.array(stock.call("seat"), np.int8))
 
@@ -67,7 +67,7 @@ CASES: dict[str, dict[str, Any]] = {
         "opponents": ["random", "greedy"],
         "seat": 1,
     },
-    "policies outside": {"players": 3, "spaces": 1, "opponents": [First(), Last()], "start": "loser"},
+    "Python policies": {"players": 3, "spaces": 1, "opponents": [First(), Last()], "start": "loser"},
     "five, own powers": {
         "players": 5,
         "spaces": 1,
@@ -77,13 +77,13 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "over before the first decision": {"players": 4, "spaces": 0, "seat": 3, "start": 0, "dead_pieces": 0},
     "the loser starts": {"players": 3, "spaces": 1, "start": "loser", "opponents": ["random", "greedy"]},
-    "the loser starts, cut short": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
+    "the loser starts, truncated": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
     "floats": {"spaces": 1, "observation_dtype": "float32"},
     "boolean masks": {"spaces": 1, "mask_dtype": "bool"},
     "boolean masks in observations": {"spaces": 1, "mask_dtype": "bool", "mask_in": "obs"},
     "truncated by turns": {"spaces": 7, "max_turns": 5, "immunity": True},
     "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
-    "outside and truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
+    "Python policy, truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
 }
 
 
@@ -153,7 +153,7 @@ def test_equals_the_stock_vector_env_when_reset_in_the_middle(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_R01_the_loser_starts_in_its_new_seat(mode):
-    """The learner after an illegal action, which both modes that restart by themselves and a reset remember."""
+    """The learner loses by an illegal action. Every autoreset mode and `reset` remember the loser."""
     games = 40
     env = WayOfTheDragonVectorEnv(games, players=3, start="loser", opponents=First(), autoreset_mode=mode)
     env.reset(seed=0)
@@ -169,7 +169,7 @@ def test_R01_the_loser_starts_in_its_new_seat(mode):
 
 
 @pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
+def test_a_state_of_other_rules_is_rejected_without_changes(name):
     env = WayOfTheDragonVectorEnv(2)
     env.reset(seed=0)
     before = env.record
@@ -178,7 +178,7 @@ def test_a_state_of_other_rules_is_refused_and_changes_nothing(name):
     assert (env.record == before).all()
 
 
-def test_an_unknown_option_gets_a_warning():
+def test_an_unknown_option_causes_a_warning():
     env = WayOfTheDragonVectorEnv(2)
     env.reset(seed=0)
     known = "'starting_player', 'state', 'reset_mask'"
@@ -187,15 +187,15 @@ def test_an_unknown_option_gets_a_warning():
 
 
 @pytest.mark.parametrize("opponents", ["greedy", "random", First()])
-def test_results_do_not_depend_on_the_threads(opponents):
+def test_results_do_not_depend_on_num_threads(opponents):
     one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
     two = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser", num_threads=2)
     for a, b in zip(play(one, 3, 30), play(two, 3, 30), strict=True):
         assert_same(a, b)
 
 
-def test_user_threads_may_share_a_game_and_policies():
-    """As docs/interfaces.md says; each thread has its own states."""
+def test_threads_can_share_a_game_and_policies():
+    """docs/interfaces.md states this. Each thread has its own states."""
     game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
 
     def run(seed):
@@ -263,7 +263,7 @@ def test_reset_does_not_keep_the_reset_mask():
         ((0, np.int32(4), None), [0, 4, None]),
     ],
 )
-def test_seeds_may_be_numpy_integers(seed, plain):
+def test_seeds_can_be_numpy_integers(seed, plain):
     one, other = (WayOfTheDragonVectorEnv(3, opponents=First()) for _ in range(2))
     for env in (one, other):
         env.reset(seed=3)
@@ -273,11 +273,11 @@ def test_seeds_may_be_numpy_integers(seed, plain):
     assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
 
 
-# ---------------------------------------------------------------------------------------------- Gymnasium around it
+# ----------------------------------------------------------------------------------------- Gymnasium's wrappers
 
 
 @pytest.mark.parametrize("mode", [*MODES, *(mode.value for mode in MODES)])
-def test_is_what_make_vec_makes(mode):
+def test_make_vec_returns_the_native_environment(mode):
     env = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=mode, players=3, opponents="random")
     assert isinstance(env, WayOfTheDragonVectorEnv)
     assert env.autoreset_mode is AutoresetMode(mode)
@@ -288,7 +288,7 @@ def test_is_what_make_vec_makes(mode):
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_statistics_are_those_of_the_games(mode):
+def test_record_episode_statistics_counts_rewards_and_lengths(mode):
     if mode == AutoresetMode.SAME_STEP and gymnasium.__version__ < "1.4":
         pytest.skip("this Gymnasium counts one step too few")
     env = WayOfTheDragonVectorEnv(4, autoreset_mode=mode, spaces=1)
@@ -307,14 +307,14 @@ def test_statistics_are_those_of_the_games(mode):
     assert ends > 5
 
 
-def test_observation_wrappers_take_it():
+def test_gymnasiums_observation_wrappers_accept_it():
     env = gymnasium.make_vec(ID, num_envs=4)
     env = gymnasium.wrappers.vector.DtypeObservation(env, np.float32)
     observations, _ = env.reset(seed=0)
     assert observations.dtype == np.float32
 
 
-def test_render_returns_a_text_for_each_game():
+def test_render_returns_one_text_per_game():
     env = gymnasium.make_vec(ID, num_envs=3, render_mode="ansi")
     env.reset(seed=4)
     single = gymnasium.make(ID, render_mode="ansi")
@@ -329,7 +329,7 @@ def test_render_returns_a_text_for_each_game():
         assert silent.render() is None
 
 
-# ------------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------------------------ invalid input
 
 
 @pytest.mark.parametrize(
@@ -352,17 +352,17 @@ def test_render_returns_a_text_for_each_game():
         ({"players": 6}, "players"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
+def test_invalid_arguments_raise_an_error_that_names_them(arguments, message):
     with pytest.raises(ValueError, match=message):
         WayOfTheDragonVectorEnv(**arguments)
 
 
-def test_unknown_arguments_are_named():
+def test_unknown_arguments_raise_an_error_that_names_them():
     with pytest.raises(TypeError, match="'player'"):
         WayOfTheDragonVectorEnv(2, player=3)
 
 
-def test_nothing_works_before_the_first_reset():
+def test_every_call_needs_a_reset():
     env = WayOfTheDragonVectorEnv(2, render_mode="ansi")
     for call in (lambda: env.step([0, 0]), env.action_masks, env.render, lambda: env.record):
         with pytest.raises(ResetNeeded):
@@ -392,7 +392,7 @@ def test_nothing_works_before_the_first_reset():
         ({"options": {"reset_mask": np.zeros(3, bool)}}, ValueError),
     ],
 )
-def test_a_wrong_reset_changes_nothing(call, error):
+def test_an_invalid_reset_changes_nothing(call, error):
     env = WayOfTheDragonVectorEnv(3)
     env.reset(seed=0)
     before = env.record
@@ -402,7 +402,7 @@ def test_a_wrong_reset_changes_nothing(call, error):
 
 
 @pytest.mark.parametrize("actions", [[31, 31], [31.0] * 3, 31, [[31, 31]] * 3, None])
-def test_actions_of_a_wrong_shape_or_type_change_nothing(actions):
+def test_actions_of_invalid_shape_or_type_change_nothing(actions):
     env = WayOfTheDragonVectorEnv(3)
     env.reset(seed=0)
     before = env.record
@@ -412,7 +412,7 @@ def test_actions_of_a_wrong_shape_or_type_change_nothing(actions):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_illegal_actions_can_raise_and_change_nothing(mode):
+def test_illegal_actions_change_nothing_with_illegal_raise(mode):
     env = WayOfTheDragonVectorEnv(3, illegal="raise", autoreset_mode=mode)
     env.reset(seed=0)
     before = env.record
@@ -434,11 +434,11 @@ def test_only_the_first_illegal_action_is_explained(mode, monkeypatch):
     """Explanations take much longer than steps."""
     explained, explain = [], Game.explain_illegal
 
-    def noting(game, state, action):
+    def recording_explain(game, state, action):
         explained.append(action)
         return explain(game, state, action)
 
-    monkeypatch.setattr(Game, "explain_illegal", noting)
+    monkeypatch.setattr(Game, "explain_illegal", recording_explain)
     env = WayOfTheDragonVectorEnv(50, autoreset_mode=mode)
     env.reset(seed=0)
     with pytest.warns(UserWarning, match=r'action 47 .*legal: .*position: "') as caught:
@@ -447,10 +447,10 @@ def test_only_the_first_illegal_action_is_explained(mode, monkeypatch):
     env.step(np.full(50, 47))
     assert explained == [47]
     assert len(caught) == 1
-    told = infos["final_info"] if mode == AutoresetMode.SAME_STEP else infos
-    assert told["illegal_action"].dtype == np.int64
-    assert (told["illegal_action"] == np.where(np.arange(50) % 2, 47, 0)).all()
-    assert (told["_illegal_action"] == np.arange(50) % 2).all()
+    last_infos = infos["final_info"] if mode == AutoresetMode.SAME_STEP else infos
+    assert last_infos["illegal_action"].dtype == np.int64
+    assert (last_infos["illegal_action"] == np.where(np.arange(50) % 2, 47, 0)).all()
+    assert (last_infos["_illegal_action"] == np.arange(50) % 2).all()
 
 
 def test_a_partial_reset_returns_the_masks_of_all_games():
@@ -467,7 +467,7 @@ def test_a_partial_reset_returns_the_masks_of_all_games():
 
 @pytest.mark.parametrize("players", [2, 3, 5])
 @pytest.mark.parametrize("action", [47, -1, 10**6])
-def test_illegal_actions_lose(players, action):
+def test_an_illegal_action_loses_the_game(players, action):
     env = WayOfTheDragonVectorEnv(2, players=players)
     env.reset(seed=0)
     _, rewards, terminated, truncated, infos = env.step([action, 31])
@@ -477,7 +477,7 @@ def test_illegal_actions_lose(players, action):
     assert infos["action_mask"][0].all()
 
 
-def test_actions_may_be_a_column():
+def test_actions_can_be_a_column():
     one, other = (WayOfTheDragonVectorEnv(3) for _ in range(2))
     one.reset(seed=0)
     other.reset(seed=0)
@@ -497,7 +497,7 @@ def test_observations_can_be_floats():
         floats, integers = env.step(actions)[0], plain.step(actions)[0]
 
 
-def test_a_game_that_has_ended_is_not_stepped_when_autoreset_is_disabled():
+def test_an_ended_game_rejects_steps_without_autoreset():
     env = WayOfTheDragonVectorEnv(3, autoreset_mode="Disabled")
     env.reset(seed=0)
     env.step([31, 47, 31])
@@ -505,34 +505,34 @@ def test_a_game_that_has_ended_is_not_stepped_when_autoreset_is_disabled():
         env.step([31, 31, 31])
 
 
-class Cheat:
-    """Plays no legal action."""
+class IllegalPolicy:
+    """Policy that plays only illegal actions."""
 
     def act(self, game, state, rng):
         return np.full(len(state), -1)
 
 
-def test_an_opponent_that_plays_an_illegal_action_is_named():
-    env = WayOfTheDragonVectorEnv(50, opponents=Cheat())
-    with pytest.raises(ValueError, match=r"opponent .*Cheat.* plays an illegal action"):
+def test_an_opponents_illegal_action_raises_an_error_that_names_it():
+    env = WayOfTheDragonVectorEnv(50, opponents=IllegalPolicy())
+    with pytest.raises(ValueError, match=r"opponent .*IllegalPolicy.* plays an illegal action"):
         env.reset(seed=0)
     with pytest.raises(ResetNeeded):
         env.step(np.full(50, 31))
 
 
-class Spy:
-    """Notes what it is shown."""
+class StreamRecorder:
+    """Policy that records the random streams it receives."""
 
     def act(self, game, state, rng):
         self.streams = state["rng"].copy()
         return game.legal_actions(state).argmax(1)
 
 
-def test_policies_are_not_shown_the_streams_of_the_games():
-    spy = Spy()
-    env = WayOfTheDragonVectorEnv(100, opponents=spy, seat=0)
+def test_policies_cannot_see_the_random_streams_of_the_games():
+    recorder = StreamRecorder()
+    env = WayOfTheDragonVectorEnv(100, opponents=recorder, seat=0)
     env.reset(seed=0, options={"starting_player": 1})
     streams = Game(Rules()).reset(100, seed=0, starting_player=1)["rng"]
-    assert len(spy.streams)
-    assert not np.isin(spy.streams, env.record["rng"]).any()
-    assert not np.isin(spy.streams, streams).any()
+    assert len(recorder.streams)
+    assert not np.isin(recorder.streams, env.record["rng"]).any()
+    assert not np.isin(recorder.streams, streams).any()

@@ -1,4 +1,4 @@
-"""Copies of the vector environment, other processes that use it, and its memory."""
+"""Copies of the vector environment, its use in other processes, and its memory."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def play_in_child(connection):
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"
-)  # that is what is tested
-def test_children_of_a_process_with_threads_play_the_same(method):
+)  # the test forks a threaded process on purpose
+def test_child_processes_of_a_threaded_process_play_the_same_games(method):
     env = WayOfTheDragonVectorEnv(600, spaces=1, num_threads=2)
     expected = play(env, 2, 20)[-1]
     context = multiprocessing.get_context(method)
@@ -59,7 +59,7 @@ def test_children_of_a_process_with_threads_play_the_same(method):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_async_workers_forked_from_a_process_with_threads():
+def test_async_workers_forked_from_a_threaded_process_play_the_same():
     play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
     workers = AsyncVectorEnv([lambda: WayOfTheDragonEnv(spaces=1, opponents="random")] * 2, context="fork")
     native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random")
@@ -72,7 +72,7 @@ def test_async_workers_forked_from_a_process_with_threads():
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_workers_of_stable_baselines_forked_from_a_process_with_threads():
+def test_sb3_workers_forked_from_a_threaded_process_play_the_same():
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
     play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
     make = functools.partial(WayOfTheDragonEnv, spaces=1, opponents="random")
@@ -93,11 +93,11 @@ def test_workers_of_stable_baselines_forked_from_a_process_with_threads():
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_data_loader_workers():
+def test_data_loader_workers_play_the_same_games():
     data = pytest.importorskip("torch.utils.data")
     play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
 
-    class Runs(data.Dataset):  # type: ignore[name-defined,misc]
+    class FinalObservations(data.Dataset):  # type: ignore[name-defined,misc]
         def __len__(self):
             return 4
 
@@ -105,7 +105,7 @@ def test_data_loader_workers():
             env = WayOfTheDragonVectorEnv(600, num_threads=2)
             return play(env, seed, 3)[-1][0]
 
-    batches = list(data.DataLoader(Runs(), batch_size=1, num_workers=2, collate_fn=list))
+    batches = list(data.DataLoader(FinalObservations(), batch_size=1, num_workers=2, collate_fn=list))
     for seed, batch in enumerate(batches):
         np.testing.assert_array_equal(batch[0], play(WayOfTheDragonVectorEnv(600), seed, 3)[-1][0])
 
@@ -139,11 +139,9 @@ MEMORY = """
 
 
 def memory(games, decisions):
-    """Bytes that a new process needs beyond its imports: after the first decisions, and after all of them."""
+    """Return the bytes that a new process needs beyond its imports: after the first decisions, and after all."""
     if not Path("/proc/self/status").exists():
-        pytest.skip(
-            "only Linux tells a process's own peak: getrusage includes that of the process which started it"
-        )
+        pytest.skip("only Linux reports the peak of the process itself: getrusage includes its parent's")
     command = [sys.executable, "-c", textwrap.dedent(MEMORY), str(games), str(decisions)]
     first, last = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     return int(first), int(last)
@@ -155,12 +153,7 @@ def test_a_million_games_fit_into_400_megabytes():
     assert first > 1_000_000 * STATE.itemsize
 
 
-def test_memory_does_not_grow():
-    first, last = memory(10_000, 2_000_000)
-    assert last - first < 1e6
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_over_many_decisions():
-    first, last = memory(10_000, 100_000_000)
+@pytest.mark.parametrize("decisions", [2_000_000, pytest.param(100_000_000, marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_the_number_of_decisions(decisions):
+    first, last = memory(10_000, decisions)
     assert last - first < 1e6

@@ -1,4 +1,4 @@
-"""Recorded games: every decision comes back, and the games can be played again to the same bits."""
+"""Recorded games contain every decision, and replays reproduce them bit for bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICIES = ("greedy", "random", "first", "random", "greedy")
 
 @pytest.fixture(params=RULES, ids=lambda rules: f"{rules.players} players")
 def recorded(request, tmp_path):
-    """A file of games, and their rules."""
+    """Record a file of games; return it with their rules."""
     rules: Rules = request.param
     file = tmp_path / "games.parquet"
     recording.record(POLICIES[: rules.players], file, 20, rules, seed=7)
@@ -48,13 +48,13 @@ def wotd(*arguments: object) -> Any:
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
 
 
-def test_every_decision_of_every_seat_is_a_row(recorded):
+def test_recorded_rows_equal_the_decisions_of_the_games(recorded):
     file, rules = recorded
     decisions = recording.load(file)
     assert all(array.flags.writeable for array in decisions[2:])  # torch warns about read-only arrays
     names = POLICIES[: rules.players]
     game, rows = Game(rules), 0
-    for first, count in ((0, 8), (8, 8), (16, 4)):  # the games as they are played without being recorded
+    for first, count in ((0, 8), (8, 8), (16, 4)):  # replay each block without recording
         rng = np.random.default_rng([7, first])
         state = game.reset(count, seed=7 + first)
         seats = np.array(
@@ -86,7 +86,7 @@ def test_every_decision_of_every_seat_is_a_row(recorded):
     assert np.isnan(decisions.regret).all()
 
 
-def test_the_columns_equal_the_documented_ones(recorded):
+def test_columns_equal_the_documented_ones(recorded):
     file, rules = recorded
     table = pq.read_table(file)
     page = (ROOT / "docs" / "data.md").read_text()
@@ -104,7 +104,7 @@ def test_the_columns_equal_the_documented_ones(recorded):
     assert pq.ParquetFile(file).num_row_groups == 3
 
 
-def test_decisions_are_filtered_by_any_column(recorded):
+def test_load_filters_decisions_by_any_column(recorded):
     file, _ = recorded
     every = recording.load(file)
     some = recording.load(file, filters=[("policy", "=", "greedy"), ("turn", ">=", 2), ("phase", "=", 1)])
@@ -119,7 +119,7 @@ def test_decisions_are_filtered_by_any_column(recorded):
     assert recording.load(file, filters=[("turn", ">", 60_000)]).mask.shape == (0, every.mask.shape[1])
 
 
-def test_games_are_played_again_to_the_same_bits(recorded):
+def test_recorded_games_replay_bit_for_bit(recorded):
     file, rules = recorded
     rows = len(recording.load(file).game)
     assert recording.verify(file) == (20, rows)
@@ -165,7 +165,7 @@ def change(file: Path, column: str, make: Any) -> None:
         ("action", lambda actions: [-1, *actions[1:]], "the action of decision 0 in game 0 is illegal"),
         (
             "action",
-            lambda actions: [*actions[:40], 53, *actions[41:]],  # a power, in the basic game
+            lambda actions: [*actions[:40], 53, *actions[41:]],  # a power is illegal in the basic game
             r"games\.parquet: the action of decision \d+ in game [1-9]\d* is illegal",
         ),
         ("policy", lambda names: ["other", *names[1:]], "policies must be among"),
@@ -194,7 +194,7 @@ def test_verify_finds_changed_values(tmp_path, column, make, message):
         recording.verify(file)
 
 
-def test_invalid_files_are_named(tmp_path):
+def test_invalid_files_raise_errors_that_name_them(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
         recording.load(file)
@@ -230,7 +230,7 @@ def test_invalid_files_are_named(tmp_path):
         recording.load(file)
 
 
-def test_equities_are_those_of_the_solution(tmp_path):
+def test_equities_equal_the_exact_solution(tmp_path):
     table = solver.solve(0, tmp_path / "0.wotd")
     file = tmp_path / "games.parquet"
     recording.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
@@ -245,20 +245,7 @@ def test_equities_are_those_of_the_solution(tmp_path):
         recording.record(["greedy"], file, 10, Rules(spaces=1), table=table)
 
 
-class Stops:
-    """Plays like `random`, until it has been asked often enough."""
-
-    def __init__(self, calls: int, error: BaseException) -> None:
-        self.calls, self.error = calls, error
-
-    def act(self, game: Game, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        self.calls -= 1
-        if not self.calls:
-            raise self.error
-        return make_policy("random").act(game, state, rng)
-
-
-def test_the_same_call_continues_after_an_interruption(tmp_path, monkeypatch):
+def test_the_same_call_resumes_an_interrupted_recording(tmp_path, monkeypatch):
     rules, file, whole = Rules(spaces=1), tmp_path / "games.parquet", tmp_path / "whole.parquet"
     recording.record(["random"], whole, 20, rules)
     file.write_text("mine")
@@ -284,7 +271,7 @@ def test_the_same_call_continues_after_an_interruption(tmp_path, monkeypatch):
     assert played[5:] == [0, 8, 16]
 
 
-def test_kept_blocks_are_used_only_for_equal_calls(tmp_path, monkeypatch):
+def test_finished_blocks_are_reused_only_by_equal_calls(tmp_path, monkeypatch):
     file = tmp_path / "games.parquet"
 
     def full(file, *arguments):
@@ -312,7 +299,7 @@ def test_kept_blocks_are_used_only_for_equal_calls(tmp_path, monkeypatch):
         assert left.state.tobytes() == right.state.tobytes()
 
 
-def test_invalid_calls_leave_nothing_behind(tmp_path):
+def test_invalid_calls_leave_no_files(tmp_path):
     file = tmp_path / "games.parquet"
     illegal: Any = type("Illegal", (), {"act": lambda self, game, state, rng: np.full(len(state), 54)})()
     for error, message, arguments in (
@@ -334,7 +321,7 @@ def test_invalid_calls_leave_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_do_not_write_one_file(tmp_path):
+def test_two_processes_cannot_write_the_same_file(tmp_path):
     filelock = pytest.importorskip("filelock")
     file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
     parts.mkdir()
@@ -346,10 +333,10 @@ def test_two_processes_do_not_write_one_file(tmp_path):
     assert not file.exists()
 
 
-# -------------------------------------------------------------------------------------------------------- the commands
+# -------------------------------------------------------------------------------------------------------- commands
 
 
-def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
+def test_wotd_record_and_wotd_replay_agree_with_the_api(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = wotd(
         "record",
@@ -407,7 +394,7 @@ def test_games_are_recorded_and_replayed_by_commands(tmp_path, monkeypatch):
         ("replay notes.txt --delay -1", "delay must be from 0"),
     ],
 )
-def test_invalid_commands_are_explained(tmp_path, monkeypatch, arguments, message):
+def test_invalid_arguments_of_commands_are_explained(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("no game")
     result = wotd(*arguments.split())

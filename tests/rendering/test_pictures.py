@@ -32,16 +32,16 @@ LONG = Rules(players=5, powers="own", max_turns=65535)
 
 
 def unusual() -> list[np.ndarray]:
-    """Positions that games seldom reach, by the rules `LONG`."""
+    """Return positions that games rarely reach, with the rules `LONG`."""
     rules = LONG
     roll = "fire fire fire fire fire"
     tie = board(rules, dice=roll, phase=Phase.OVER, turn=65533)
     tie["pieces"][0, :4] = [[8 + (seat + path) % 5 for path in range(5)] for seat in range(4)]
-    due = board(rules, water="..a.b..|.c...", rolls_left=1)
-    due["dice"] = [1, 5, -1, -1, -1]
+    unrolled = board(rules, water="..a.b..|.c...", rolls_left=1)
+    unrolled["dice"] = [1, 5, -1, -1, -1]
     return [
         tie,
-        due,
+        unrolled,
         board(rules, water="..a.b..|.c...", dice=roll, phase=Phase.EXTRA, perfection=1, turn=65533),
         board(rules, water="..a.b..|.c...", dice=roll, phase=Phase.OVER, truncated=1, turn=65535),
         board(rules, fire="...edcb|.....", dice=roll, phase=Phase.KEEP, player=2, rolls_left=0, used=0b11011),
@@ -49,7 +49,7 @@ def unusual() -> list[np.ndarray]:
 
 
 def drawing(kind: str, number: int, *names: str, theme: str = "light") -> str:
-    """What a piece or a die looks like."""
+    """Return the drawing of a piece or a die."""
     colors = [PALETTES[theme][name] for name in names]
     picture: str = getattr(glyphs, kind)(number, *colors)
     return picture
@@ -64,7 +64,7 @@ def count(marks: list[Mark], svg: str) -> int:
 
 @variants
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everything_on_the_table_is_drawn(rules, theme):
+def test_scenes_contain_all_pieces_and_dice(rules, theme):
     game, states, _ = played(rules)
     for state in states[:: max(1, len(states) // 12)]:
         record = state
@@ -76,61 +76,63 @@ def test_everything_on_the_table_is_drawn(rules, theme):
             color = int(record["color"][seat])
             piece = drawing("piece", color, f"fill{color}", f"ink{color}", "edge", "rim", theme=theme)
             focus = rewards[seat] == rewards.max() if over else seat == record["player"]
-            assert count(marks, piece) == 5 + 1 + focus  # on the board, on its card, above
-        stone = glyphs.dead(*(PALETTES[theme][name] for name in ("stone", "cut", "rim")))
-        assert count(marks, stone) == rules.dead_pieces
+            assert count(marks, piece) == 5 + 1 + focus  # board, card and headline
+        dead_piece = glyphs.dead(*(PALETTES[theme][name] for name in ("stone", "cut", "rim")))
+        assert count(marks, dead_piece) == rules.dead_pieces
         for face in range(6):
             die = drawing("die", face, f"fill{face}", f"ink{face}", "frame", theme=theme)
             assert count(marks, die) == (record["dice"] == face).sum()
 
 
 @variants
-def test_pictures_are_well_formed_and_name_what_they_use(rules):
+def test_svg_is_well_formed_and_defines_exactly_the_used_symbols(rules):
     game, states, _ = played(rules)
-    for at in range(1, len(states), max(1, len(states) // 8)):
-        svg = render_svg(game, states[at : at + 1], states[at - 1 : at])
+    for index in range(1, len(states), max(1, len(states) // 8)):
+        svg = render_svg(game, states[index : index + 1], states[index - 1 : index])
         picture = ElementTree.fromstring(svg)
         space = "{http://www.w3.org/2000/svg}"
         names = [symbol.attrib["id"] for symbol in picture.findall(f"{space}defs/{space}g")]
         used = {use.attrib["href"][1:] for use in picture.iter(f"{space}use")}
         assert len(names) == len(set(names))
         assert used == set(names)
-        assert picture.findtext(f"{space}desc") == render_text(game, states[at : at + 1])
-        assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")  # nothing from elsewhere
+        assert picture.findtext(f"{space}desc") == render_text(game, states[index : index + 1])
+        assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")  # no external resources
         assert "<text" not in svg  # no fonts
 
 
 @given(st.integers(0, 2**32), st.sampled_from(VARIANTS), st.integers(0, 60))
-def test_nothing_leaves_the_picture(seed, rules, moves):
+def test_all_marks_lie_inside_the_picture(seed, rules, moves):
     game, states, _ = played(rules, seed, moves)
     check_inside(scene(game, states[-1:], states[-2:][:1]))
 
 
 @pytest.mark.parametrize("index", range(len(unusual())))
-def test_nothing_above_the_board_overlaps(index):
+def test_marks_above_the_board_do_not_overlap(index):
     check_apart(scene(Game(LONG), unusual()[index]))
 
 
 @variants
-def test_pieces_stand_apart(rules):
+def test_pieces_do_not_overlap(rules):
     game, states, _ = played(rules)
     pieces = [drawing("piece", color, f"fill{color}", f"ink{color}", "edge", "rim") for color in range(5)]
-    for at in range(0, len(states), max(1, len(states) // 8)):
-        marks = [mark for mark in scene(game, states[at : at + 1]) if mark.svg in pieces]
+    for index in range(0, len(states), max(1, len(states) // 8)):
+        marks = [mark for mark in scene(game, states[index : index + 1]) if mark.svg in pieces]
         for one, other in combinations(marks, 2):
             gap = max(abs(one.x - other.x), abs(one.y - other.y))
             assert gap >= min(one.scale, other.scale) * glyphs.BOX
 
 
-def test_every_drawing_stays_in_its_box():
+def test_drawings_stay_in_their_boxes():
     import resvg_py
     from PIL import Image
 
     drawn = {}
     for rules in VARIANTS:
         game, states, actions = played(rules)
-        for at in range(1, len(states), 7):
-            for mark in scene(game, states[at : at + 1], states[at - 1 : at], (*actions, 31)[at])[1:]:
+        for index in range(1, len(states), 7):
+            for mark in scene(
+                game, states[index : index + 1], states[index - 1 : index], (*actions, 31)[index]
+            )[1:]:
                 drawn[mark.svg] = mark
     assert len(drawn) > 50
     for mark in drawn.values():
@@ -144,10 +146,10 @@ def test_every_drawing_stays_in_its_box():
         assert (ink.max(0) <= [mark.height + 21, mark.width + 21]).all()
 
 
-def test_equal_positions_give_equal_pictures():
+def test_pictures_do_not_depend_on_the_random_stream():
     game, states, _ = played(VARIANTS[3])
     state = states[40:41].copy()
-    state["rng"] = 0  # the dice to come show nowhere
+    state["rng"] = 0  # the random stream is invisible
     assert render_svg(game, state) == render_svg(game, states[40:41].copy())
     assert (render_rgb(game, state) == render_rgb(game, states[40:41].copy())).all()
     assert render_svg(game, state) != render_svg(game, states[10:11])
@@ -160,7 +162,7 @@ def test_seats_and_elements_differ_in_shape():
     assert len({glyphs.power(power, *one_color) for power in range(6)}) == 6
 
 
-def test_symbols_are_well_formed_and_take_the_colours_of_the_style():
+def test_symbols_are_well_formed_and_use_the_colors_of_the_style():
     names = {name.get("id") for name in ElementTree.fromstring(symbols())}
     kinds = {"piece": 5, "die": 6, "element": 5, "power": 6}
     assert names == {f"{kind}-{i}" for kind, count in kinds.items() for i in range(count)} | {"dead", "again"}
@@ -169,7 +171,7 @@ def test_symbols_are_well_formed_and_take_the_colours_of_the_style():
     assert used <= set(re.findall(r"(--[\w-]+):", style()))
 
 
-def test_what_has_moved_is_marked():
+def test_moved_pieces_are_marked():
     rules = Rules()
     before = board(rules, water="a......|.....", fire="..ab...|.....", phase=Phase.KEEP, dice="fire " * 5)
     game, plain = Game(rules), render_svg(Game(rules), before)
@@ -178,14 +180,14 @@ def test_what_has_moved_is_marked():
     moved["pieces"][0, 0, 0] = 4
     swapped = before.copy()
     swapped["pieces"][0, :2, 1] = [4, 3]
-    for after, ways in ((moved, 1), (swapped, 2)):
+    for after, moves in ((moved, 1), (swapped, 2)):
         accent = PALETTES["light"]["accent"]
         marks = scene(game, after, before)
-        assert sum(f'fill="none" stroke="{accent}" stroke-width="5"' in mark.svg for mark in marks) == ways
-        assert len(marks) == len(scene(game, after)) + 2 * ways  # a way and a ring for each piece
+        assert sum(f'fill="none" stroke="{accent}" stroke-width="5"' in mark.svg for mark in marks) == moves
+        assert len(marks) == len(scene(game, after)) + 2 * moves  # a path and a ring per moved piece
 
 
-def test_another_game_marks_nothing():
+def test_a_previous_state_of_another_game_marks_nothing():
     game, states, _ = played(Rules())
     for later in (states[-1:], states[20:21]):
         assert render_svg(game, states[:1], later) == render_svg(game, states[:1])
@@ -194,7 +196,7 @@ def test_another_game_marks_nothing():
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("rounds", [1, 2, 4])
 @variants
-def test_the_roll_off_is_on_the_cards(rules, rounds, theme):
+def test_the_cards_show_the_roll_off(rules, rounds, theme):
     game, seed, roll_off = ties(replace(rules, start="dragons"), rounds)
     state = game.reset(1, seed=seed)
     marks = scene(game, state, theme=theme, roll_off=roll_off)
@@ -212,7 +214,7 @@ def test_the_roll_off_is_on_the_cards(rules, rounds, theme):
         assert one.x + one.scale * glyphs.BOX <= WIDTH
 
 
-def test_a_roll_off_in_words_names_who_rolled_how_many_dragons():
+def test_roll_off_text_counts_the_dragons_of_each_seat():
     *_, roll_off = ties(Rules(players=5), 3)
     lines = roll_off_text(roll_off)
     assert len(lines) == 3
@@ -220,11 +222,11 @@ def test_a_roll_off_in_words_names_who_rolled_how_many_dragons():
         assert len(line) <= 110
         for seat in range(5):
             dragons = (dice[seat] == 5).sum()
-            said = re.search(rf"{'ABCDE'[seat]} \[([wfmeod]+)\] (\d|none)", line)
-            assert (said is None) == (dice[seat, 0] < 0)
-            if said:
-                assert said[1].count("d") == dragons
-                assert said[2] == (str(dragons) if dragons else "none")
+            match = re.search(rf"{'ABCDE'[seat]} \[([wfmeod]+)\] (\d|none)", line)
+            assert (match is None) == (dice[seat, 0] < 0)
+            if match:
+                assert match[1].count("d") == dragons
+                assert match[2] == (str(dragons) if dragons else "none")
     assert roll_off_text(Game(Rules(start=0)).roll_off(0)) == []
 
 
@@ -239,12 +241,12 @@ def test_kept_dice_are_marked():
     assert len(bars(scene(game, state))) == 0
     assert len(bars(scene(game, state, action=0b00110))) == 2
     game.decide(state, [0b00110])
-    assert len(bars(scene(game, state))) == 2  # until the others are rolled
+    assert len(bars(scene(game, state))) == 2  # until the next roll
     assert sum("stroke-dasharray" in mark.svg for mark in scene(game, state)) == 3
 
 
 @pytest.mark.parametrize("draw", [render_svg, render_rgb, show], ids=lambda draw: draw.__name__)
-def test_wrong_input_is_named(draw):
+def test_invalid_input_raises_errors_that_name_it(draw):
     game, state = Game(), Game().reset(1, seed=0)
     with pytest.raises(ValueError, match="theme must be one of 'light', 'dark', 'auto', got 'sepia'"):
         draw(game, state, theme="sepia")
@@ -255,10 +257,12 @@ def test_wrong_input_is_named(draw):
         draw(game, state, five)
 
 
-def test_only_browsers_know_what_their_readers_prefer():
+def test_pixels_do_not_support_the_auto_theme():
     game, state = Game(), Game().reset(1, seed=0)
     svg = render_svg(game, state, theme="auto")
-    assert set(re.findall(r"var\((--wotd-\w+)\)", svg)) <= set(re.findall(r"(--wotd-\w+):#", svg))
+    used = set(re.findall(r"var\((--wotd-\w+)\)", svg))
+    assert used
+    assert used <= set(re.findall(r"(--wotd-\w+):#", svg))
     with pytest.raises(ValueError, match="theme must be 'light' or 'dark' in pixels"):
         render_rgb(game, state, theme="auto")
     with pytest.raises(ValueError, match="width must be at least 1"):
@@ -266,19 +270,19 @@ def test_only_browsers_know_what_their_readers_prefer():
 
 
 @pytest.mark.parametrize("pictures", [tool.board, tool.cases], ids=["board", "rules"])
-def test_pictures_of_the_pages_are_up_to_date(pictures):
+def test_generated_pictures_are_up_to_date(pictures):
     for file, picture in pictures().items():
         assert file.read_text() == picture, "run `make docs-tables`"
 
 
-def test_every_case_is_on_the_page_of_the_rules():
+def test_the_rules_page_shows_every_case():
     page = tool.RULES_FOLDER.with_suffix(".md").read_text()
     names = {file.name for file in tool.cases()}
     assert set(re.findall(r"\(rules/([\w-]+\.svg)\)", page)) == names
     assert {file.name for file in tool.RULES_FOLDER.iterdir()} == names
 
 
-def test_layers_are_drawn_as_in_the_import_contract():
+def test_the_layers_picture_equals_the_import_contract():
     assert tool.LAYERS_FILE.read_text() == tool.layers_picture(), "run `make docs-tables`"
     drawn = {name for row in tool.layers() for name in row}
     assert {"core", "cli"} <= drawn
@@ -295,7 +299,7 @@ def test_layers_are_drawn_as_in_the_import_contract():
 
 @pytest.mark.parametrize("width", [300, 640, 1200])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pixels_are_those_of_the_whole_picture(width, theme):
+def test_pixels_equal_the_rasterized_svg(width, theme):
     import resvg_py
     from PIL import Image
 
@@ -312,7 +316,7 @@ def test_pixels_are_those_of_the_whole_picture(width, theme):
         assert (difference > 20).any(2).mean() < 0.0005  # thin lines that meet in one pixel
 
 
-def test_pictures_are_the_callers_own():
+def test_callers_can_modify_the_pixels():
     game, state = Game(), Game().reset(1, seed=0)
     first = render_rgb(game, state)
     first[:] = 0

@@ -1,4 +1,4 @@
-"""What a person sees of a game."""
+"""The text rendering of positions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wotd_env.rendering.text import seat_names
 POWERS = Rules(players=3, spaces=4, powers="own", dead_pieces=2)
 
 
-def drawn(rules: Rules, state: np.ndarray) -> str:
+def text_of(rules: Rules, state: np.ndarray) -> str:
     return render_text(Game(rules), state)
 
 
-def test_a_position():
+def test_render_text_draws_the_expected_layout():
     state = board(
         POWERS,
         water="a.b. | ..c..",
@@ -49,10 +49,10 @@ def test_a_position():
         > B  player_1  fire, red bird          4 points  rebirth
           C  player_2  metal, white tiger      3 points  eye of the tiger (used)
           #  dead piece"""
-    assert drawn(POWERS, state) == textwrap.dedent(expected)
+    assert text_of(POWERS, state) == textwrap.dedent(expected)
 
 
-def test_players_have_the_names_that_are_given():
+def test_render_text_shows_the_given_names():
     state = board(Rules(), water="a...... | .....", player=1)
     text = render_text(Game(Rules()), state, names=["me", "planner"])
     assert text.startswith("Turn 1: planner (B) rolls the dice")
@@ -61,7 +61,7 @@ def test_players_have_the_names_that_are_given():
     )
 
 
-def test_names_are_shown_as_people_know_them():
+def test_seat_names_are_short_and_escaped():
     assert seat_names(None, 2) == ["player_0", "player_1"]
     assert seat_names(["me:Anna", "me", "?", "td"], 4) == ["Anna", "me", "player_2", "td"]
     assert seat_names(["\x1b[2Jtd", "td"], 2) == [r"'\x1b[2Jtd'", "td"]
@@ -97,19 +97,19 @@ def test_names_are_shown_as_people_know_them():
         ),
     ],
 )
-def test_the_first_line_tells_what_is_going_on(fields, line):
+def test_the_first_line_describes_the_phase(fields, line):
     rolled = fields.get("phase") in (Phase.KEEP, Phase.MOVE, Phase.EXTRA)
     state = board(POWERS, dice="fire fire fire fire fire" if rolled else None, **fields)
     for name, value in fields.items():
         if name in (state.dtype.names or ()):
             state[name] = value
-    assert drawn(POWERS, state).splitlines()[0] == line
+    assert text_of(POWERS, state).splitlines()[0] == line
 
 
-def test_dice_still_to_be_rolled_are_unknown():
+def test_unrolled_dice_are_shown_as_unknown():
     state = board(Rules())
     state["dice"] = [1, 5, -1, -1, -1]
-    assert "Dice: [fire]  [DRAGON]  [?]  [?]  [?]" in drawn(Rules(), state)
+    assert "Dice: [fire]  [DRAGON]  [?]  [?]  [?]" in text_of(Rules(), state)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_dice_still_to_be_rolled_are_unknown():
     ],
     ids=str,
 )
-def test_every_position_shows_all_there_is(rules):
+def test_the_text_shows_all_pieces_and_the_seat_to_act(rules):
     game, policy, rng = Game(rules), make_policy("random"), np.random.default_rng(0)
     state = game.reset(1, seed=0)
     while state["phase"] != Phase.OVER:
@@ -142,20 +142,20 @@ def test_every_position_shows_all_there_is(rules):
     [way_of_the_dragon_v0.env, way_of_the_dragon_v0.raw_env, WayOfTheDragonEnv],
     ids=["env", "raw_env", "single"],
 )
-def test_environments_return_it(make, capsys):
+def test_environments_render_the_text(make, capsys):
     env = make(render_mode="ansi")
     env.reset(seed=0)
     assert env.render() == render_text(Game(), env.record)
     assert capsys.readouterr().out == ""
 
 
-def test_colours_change_no_character():
+def test_colors_do_not_change_the_text():
     game = Game(POWERS)
     state = game.reset(1, seed=3)
     text = render_text(game, state, color=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", text) == render_text(game, state)
-    painted = re.findall(r"\x1b\[[0-9;]+m(.+?)\x1b\[0m", text)
+    colored = re.findall(r"\x1b\[[0-9;]+m(.+?)\x1b\[0m", text)
     assert (
-        painted.count("A") == painted.count("B") == painted.count("C") == 5 + 1
-    )  # the pieces, and the list below
-    assert painted.count("#") == POWERS.dead_pieces + 1
+        colored.count("A") == colored.count("B") == colored.count("C") == 5 + 1
+    )  # five pieces and the list of players
+    assert colored.count("#") == POWERS.dead_pieces + 1

@@ -1,4 +1,4 @@
-"""Recorded games as pages, GIF and MP4."""
+"""Replays of recorded games as HTML pages, GIF and MP4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wotd_env.rendering.scene import scene
 from wotd_env.rendering.text import seat_names
 
 
-def test_the_first_picture_of_a_recorded_game_shows_the_roll_off(tmp_path):
+def test_the_first_picture_of_a_replay_shows_the_roll_off(tmp_path):
     from PIL import Image
 
     rules = Rules(players=3)
@@ -38,12 +38,12 @@ def test_the_first_picture_of_a_recorded_game_shows_the_roll_off(tmp_path):
     assert ". A tie, so once more: " in first
     assert "Roll-off" not in second
     replay.save(tmp_path / "game.gif")
-    wanted = render_rgb(game, recorded.states[:1], None, 31, roll_off=roll_off)
+    expected = render_rgb(game, recorded.states[:1], None, 31, roll_off=roll_off)
     with Image.open(tmp_path / "game.gif") as gif:
         shown = np.asarray(gif.convert("RGB")).astype(int)
     cards = np.s_[384:, :]
-    assert np.abs(shown - wanted)[cards].mean() < 4
-    assert np.abs(wanted.astype(int) - render_rgb(game, recorded.states[:1], None, 31))[cards].mean() > 4
+    assert np.abs(shown - expected)[cards].mean() < 4
+    assert np.abs(expected.astype(int) - render_rgb(game, recorded.states[:1], None, 31))[cards].mean() > 4
     svg = render_svg(game, recorded.states[:1], roll_off=roll_off)
     assert roll_off_text(roll_off)[1] in svg
     unknown = replay_game(recorded._replace(seed=None))
@@ -54,7 +54,7 @@ NAMES = ("me:Anna", "planner", "sb3:runs/2026-01-01/model.zip", "Zoë (2)", "x" 
 
 
 @pytest.mark.parametrize("players", range(2, 6))
-def test_pictures_of_a_recorded_game_show_the_names_of_its_players(players):
+def test_replays_show_the_names_of_the_players(players):
     rules, names = Rules(players=players), NAMES[-players:]
     recorded = notation.record_game(rules, [], seed=0, players=names)
     replay = replay_game(recorded)
@@ -72,7 +72,7 @@ def test_pictures_of_a_recorded_game_show_the_names_of_its_players(players):
 
 
 @variants
-def test_a_page_holds_the_whole_game_and_asks_for_nothing(rules):
+def test_a_page_contains_the_game_and_loads_nothing(rules):
     game, states, actions = played(rules, most=120)
     replay = Replay(game, states, actions)
     page = replay.html()
@@ -93,13 +93,13 @@ def test_a_page_holds_the_whole_game_and_asks_for_nothing(rules):
     assert "{{" not in page
 
 
-def test_a_page_is_small():
+def test_the_size_of_a_page_is_limited():
     game, states, actions = played(Rules(players=5, powers="own", spaces=3))
     page = Replay(game, states, actions).html()
     assert len(page) < 100_000 + 1000 * len(states)
 
 
-def test_a_page_allows_its_own_scripts_alone():
+def test_a_page_allows_only_its_own_script_and_style():
     import base64
     import hashlib
 
@@ -111,10 +111,10 @@ def test_a_page_allows_its_own_scripts_alone():
     assert "color-scheme: dark" in page
 
 
-def test_notebooks_show_a_game_in_a_frame():
+def test_notebooks_show_a_game_in_a_sandboxed_frame():
     replay = Replay(*played(Rules(), most=3))
     frame = ElementTree.fromstring(replay._repr_html_())
-    assert frame.attrib["srcdoc"] == replay.html().replace("\n", " ")  # by the rules of XML
+    assert frame.attrib["srcdoc"] == replay.html().replace("\n", " ")  # XML normalizes newlines in attributes
     assert frame.attrib["sandbox"] == "allow-scripts"
     assert repr(replay) == "<replay of 4 positions>"
 
@@ -122,7 +122,7 @@ def test_notebooks_show_a_game_in_a_frame():
 # ------------------------------------------------------------------------------------------------ recordings
 
 
-def test_a_gif_has_a_picture_for_every_position(tmp_path):
+def test_a_gif_has_one_picture_per_position(tmp_path):
     from PIL import Image, ImageSequence
 
     game, states, actions = played(Rules(), most=6)
@@ -134,11 +134,11 @@ def test_a_gif_has_a_picture_for_every_position(tmp_path):
         for i in (0, len(states) - 1):
             gif.seek(i)
             shown = np.asarray(gif.convert("RGB")).astype(int)
-            wanted = render_rgb(game, states[i : i + 1], states[:1], (*actions, None)[i], width=300)
-            assert np.abs(shown - wanted).mean() < 4  # a GIF has 256 colours
+            expected = render_rgb(game, states[i : i + 1], states[:1], (*actions, None)[i], width=300)
+            assert np.abs(shown - expected).mean() < 4  # a GIF has 256 colors
 
 
-def test_an_mp4_has_a_picture_for_every_position(tmp_path):
+def test_an_mp4_has_one_picture_per_position(tmp_path):
     import av
 
     game, states, actions = played(Rules(), most=6)
@@ -146,16 +146,16 @@ def test_an_mp4_has_a_picture_for_every_position(tmp_path):
     with av.open(tmp_path / "game.mp4") as film:
         pictures = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
     assert len(pictures) == len(states)
-    assert pictures[0].shape == (224, 300, 3)  # H.264 wants even sizes
-    wanted = render_rgb(game, states[:1], None, actions[0], "dark", width=301)[:224, :300]
-    assert np.abs(pictures[0].astype(int) - wanted).mean() < 8
+    assert pictures[0].shape == (224, 300, 3)  # H.264 needs even sizes
+    expected = render_rgb(game, states[:1], None, actions[0], "dark", width=301)[:224, :300]
+    assert np.abs(pictures[0].astype(int) - expected).mean() < 8
 
 
-def test_threads_may_save_one_file_at_once(tmp_path, monkeypatch):
+def test_two_threads_can_save_the_same_file(tmp_path, monkeypatch):
     saved, at_once, replace = Replay(*played(Rules(), most=2)), threading.Barrier(2), Path.replace
 
     def wait_for_the_other(part, target):
-        at_once.wait()  # both have written their parts, and none is the file yet
+        at_once.wait()  # both threads have written their temporary files
         return replace(part, target)
 
     monkeypatch.setattr(Path, "replace", wait_for_the_other)
@@ -165,7 +165,7 @@ def test_threads_may_save_one_file_at_once(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["game.html"]
 
 
-def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     replay = Replay(*played(Rules(), most=2))
     target = tmp_path / "game.gif"
     target.write_text("mine")
@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
         replay.save(tmp_path / "game.html", theme="sepia")
 
 
-def test_a_recorded_game_is_played_again():
+def test_replay_game_reproduces_a_recorded_game():
     rules = Rules(players=3, powers="any")
     _, states, actions = played(rules, seed=5, most=30)
     replay = replay_game(notation.record_game(rules, actions, seed=5))
@@ -189,7 +189,7 @@ def test_a_recorded_game_is_played_again():
     assert [replay.actions[i] for i in np.flatnonzero(asked)] == [*actions, None]
 
 
-def test_wrong_recordings_are_named():
+def test_invalid_replays_raise_errors():
     game, states, actions = played(Rules(), most=4)
     with pytest.raises(ValueError, match="at least one position"):
         Replay(game, states[:0])

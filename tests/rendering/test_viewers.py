@@ -1,4 +1,4 @@
-"""Pictures in environments, windows and notebooks, and the extra that they need."""
+"""Pictures in environments, windows and notebooks, and the optional packages that they need."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ makers = pytest.mark.parametrize(
 
 @makers
 @pytest.mark.parametrize("mode", RENDER_MODES)
-def test_all_environments_take_all_modes(make, mode, hidden_window):
+def test_all_environments_support_all_render_modes(make, mode, hidden_window):
     env = make(render_mode=mode, players=3, powers="own")
     assert mode in env.metadata["render_modes"]
     env.reset(seed=0)
@@ -55,7 +55,7 @@ def test_all_environments_take_all_modes(make, mode, hidden_window):
     env.close()
 
 
-def test_pictures_of_an_environment_mark_what_has_moved():
+def test_environments_mark_the_last_move():
     env = way_of_the_dragon_v0.raw_env(render_mode="svg")
     env.reset(seed=0)
     before = env.record
@@ -64,12 +64,12 @@ def test_pictures_of_an_environment_mark_what_has_moved():
         env.step(int(env.action_masks().nonzero()[0][-1]))
     marked = render_svg(env.game, env.record, before)
     assert env.render() == marked != render_svg(env.game, env.record)
-    assert env.render() == marked  # until something moves again
+    assert env.render() == marked  # the mark stays until the next move
     env.reset(seed=1)
     assert env.render() == render_svg(env.game, env.record)
 
 
-def test_a_viewer_remembers_each_game_of_a_batch():
+def test_a_viewer_remembers_the_last_move_of_each_game():
     game = Game()
     state = board(Rules(), water="a......|.....", dice="fire " * 5).repeat(2)
     viewer, before = Viewer(game, "svg"), state.copy()
@@ -80,12 +80,12 @@ def test_a_viewer_remembers_each_game_of_a_batch():
     assert viewer.render(state.copy()) == expected
 
 
-def test_a_new_renderer_is_an_entry(monkeypatch):
+def test_a_renderer_can_be_added_to_renderers(monkeypatch):
     monkeypatch.setitem(RENDERERS, "turn", lambda game, states, before: states["turn"].tolist())
     assert Viewer(Game(), "turn").render(Game().reset(2, seed=0)) == [0, 0]
 
 
-def test_sb3_gets_pixels_where_it_asks_for_them_first():
+def test_sb3_gets_images_of_all_games():
     from stable_baselines3.common.env_util import make_vec_env
 
     env = make_vec_env(ID, n_envs=2, seed=0)
@@ -106,7 +106,7 @@ def test_gymnasium_shows_pixels_in_a_window(hidden_window):
 
 
 def test_gymnasium_records_videos(tmp_path, monkeypatch):
-    # MoviePy, which writes what Gymnasium has recorded, wants an old Pillow: this stands in for it.
+    # Gymnasium writes videos with MoviePy, which needs an old Pillow. This module replaces it.
     written: list[Any] = []
 
     class Clip:
@@ -137,7 +137,7 @@ def test_gymnasium_records_videos(tmp_path, monkeypatch):
 
 
 def screen() -> np.ndarray:
-    """What the window shows, uint8 (height, width, 3)."""
+    """Return the pixels of the window, uint8 (height, width, 3)."""
     import pygame
 
     surface = pygame.display.get_surface()
@@ -155,14 +155,14 @@ def test_the_window_shows_the_same_pixels(hidden_window):
     assert env.render() is None
 
 
-def test_many_games_share_the_window(hidden_window):
+def test_the_window_shows_many_games_in_a_grid(hidden_window):
     env = WayOfTheDragonVectorEnv(100, render_mode="human")
     env.reset(seed=0)
     np.testing.assert_array_equal(screen()[:150, :200], render_rgb(env.game, env.record[:1], width=200))
     np.testing.assert_array_equal(screen()[450:, 600:], render_rgb(env.game, env.record[15:16], width=200))
 
 
-def test_the_window_can_be_resized_and_shut(hidden_window):
+def test_the_window_can_be_resized_and_closed(hidden_window):
     import pygame
 
     env = WayOfTheDragonEnv(render_mode="human")
@@ -174,13 +174,13 @@ def test_the_window_can_be_resized_and_shut(hidden_window):
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     env.render()
     env.step(0)
-    assert not pygame.display.get_init()  # it stays shut ...
+    assert not pygame.display.get_init()  # it stays closed ...
     env.close()
     env.render()
-    assert pygame.display.get_init()  # ... until the environment was closed
+    assert pygame.display.get_init()  # ... until the environment is closed
 
 
-def test_copies_of_an_environment_with_a_window(hidden_window):
+def test_copies_of_an_environment_with_a_window_can_step(hidden_window):
     env = WayOfTheDragonEnv(render_mode="human")
     env.reset(seed=0)
     for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
@@ -188,26 +188,26 @@ def test_copies_of_an_environment_with_a_window(hidden_window):
         assert again.render() is None
 
 
-def test_without_a_display_the_cure_is_named(monkeypatch):
+def test_a_missing_display_raises_an_error_with_a_fix(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "none such")
     with pytest.raises(RuntimeError, match=r"use render_mode='rgb_array', or set .* SDL_VIDEODRIVER=dummy"):
         WayOfTheDragonEnv(render_mode="human").reset(seed=0)
 
 
-# ------------------------------------------------------------------------------------------------ the extra
+# ------------------------------------------------------------------------------------ missing optional packages
 
 
 @pytest.mark.parametrize("missing", ["resvg_py", "PIL"])
-def test_pixels_name_the_extra_that_is_missing(missing, monkeypatch):
+def test_pixels_without_the_extra_raise_an_error_that_names_it(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    env = WayOfTheDragonEnv(render_mode="rgb_array", spaces=2)  # learners that never draw need no extra
+    env = WayOfTheDragonEnv(render_mode="rgb_array", spaces=2)  # training without pictures needs no extra
     env.reset(seed=0)
     with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
         render_rgb(env.game, env.record, width=77)
 
 
 @pytest.mark.parametrize(("missing", "ending"), [("PIL", "gif"), ("av", "mp4")])
-def test_recordings_name_the_extra_that_is_missing(missing, ending, monkeypatch, tmp_path):
+def test_recordings_without_the_extra_raise_an_error_that_names_it(missing, ending, monkeypatch, tmp_path):
     game, states, actions = played(Rules(), most=2)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
@@ -215,7 +215,7 @@ def test_recordings_name_the_extra_that_is_missing(missing, ending, monkeypatch,
     assert not list(tmp_path.iterdir())
 
 
-def test_a_window_names_the_extra_that_is_missing(monkeypatch):
+def test_a_window_without_the_extra_raises_an_error_that_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(DependencyNotInstalled, match="a window needs pygame, part of the extra render"):
         WayOfTheDragonEnv(render_mode="human").reset(seed=0)
