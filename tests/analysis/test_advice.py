@@ -1,4 +1,4 @@
-"""Advice: the equity of every choice, by the best source at hand."""
+"""Advice: the equity of every action, from the best available source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def visited(game: Game, seed: int = 3) -> np.ndarray:
-    """States of random games at decisions of all phases."""
+    """Return states of random games at decisions of all phases."""
     state = game.reset(60, seed=seed)
     rng = np.random.default_rng(seed)
     states = []
@@ -61,14 +61,14 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
     assert np.array_equal(result.actions.max(1), result.equity)
 
 
-def test_one_state_is_worth_what_it_is_worth_in_a_batch(cache):
+def test_equities_do_not_depend_on_the_batch(cache):
     game = Game(Rules(players=3, powers="own"))
     advisor = Advisor(game)
     state = visited(game)[:100]
     together = advisor.analyze(state)
     for i in range(len(state)):
-        alone = advisor.analyze(state[i : i + 1])
-        assert np.array_equal(alone.actions[0], together.actions[i])
+        single = advisor.analyze(state[i : i + 1])
+        assert np.array_equal(single.actions[0], together.actions[i])
 
 
 def test_a_table_in_the_cache_is_the_best_source(cache, solved):
@@ -86,28 +86,28 @@ def test_a_table_in_the_cache_is_the_best_source(cache, solved):
     assert np.array_equal(ours.best, exact.best)
 
 
-def test_the_solution_is_not_exact_where_games_are_cut_off_soon(cache, solved):
+def test_the_solution_is_not_exact_with_a_low_turn_limit(cache, solved):
     shutil.copy(solved, cache / "perfect-0.wotd")
     advisor = Advisor(Game(Rules(spaces=0, max_turns=2)))
     assert not advisor.exact
     assert advisor.source == "the exact solution of the game without a turn limit, perfect-0.wotd"
 
 
-def test_a_table_that_is_not_there_is_not_made(cache):
+def test_a_missing_table_is_not_solved(cache):
     advisor = Advisor(Game(Rules(spaces=0)))
     assert not advisor.exact
     assert "wotd solve --spaces 0" in advisor.skipped[0]
     assert list(cache.iterdir()) == []
 
 
-def test_what_is_no_table_is_skipped(cache):
+def test_an_invalid_table_file_is_skipped(cache):
     (cache / "perfect-7.wotd").write_text("something else")
     advisor = Advisor(Game())
     assert "td-2-none" in advisor.source
     assert "is not a table" in advisor.skipped[0]
 
 
-def test_damage_that_two_threads_find_costs_one_source(cache, solved, monkeypatch):
+def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch):
     shutil.copy(solved, cache / "perfect-0.wotd")
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
@@ -117,7 +117,7 @@ def test_damage_that_two_threads_find_costs_one_source(cache, solved, monkeypatc
     def damaged(game, state, value):
         asked.append(value)
         if len(asked) == 1:
-            advisor.analyze(state)  # what another thread does before this one is told
+            advisor.analyze(state)  # another thread, before this one sees the error
         if value is asked[0]:
             raise solver.TableError("damaged")
         return plan(game, state, value)
@@ -130,23 +130,23 @@ def test_damage_that_two_threads_find_costs_one_source(cache, solved, monkeypatc
     assert asked[2] is asked[3]
 
 
-def test_a_table_that_turns_out_to_be_damaged_gives_way(cache, solved):
+def test_a_damaged_table_is_replaced_by_the_next_source(cache, solved):
     file = cache / "perfect-0.wotd"
     content = bytearray(solved.read_bytes())
     content[-1000] ^= 1
     file.write_bytes(content)
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
-    exact_at_first = advisor.exact
+    exact_before = advisor.exact
     state = visited(game)
     result = advisor.analyze(state)
-    assert (exact_at_first, advisor.exact) == (True, False)
+    assert (exact_before, advisor.exact) == (True, False)
     assert "hand-made" in advisor.source
     assert "damaged" in advisor.skipped[0]
     assert np.array_equal(result.actions, plan(game, state, hand_made)[0])
 
 
-def test_games_that_are_over_are_worth_their_result(cache):
+def test_equity_of_a_finished_game_is_its_result(cache):
     game = Game(Rules(spaces=0, players=3))
     state = game.reset(8, seed=0)
     rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def test_games_that_are_over_are_worth_their_result(cache):
 
 
 def played(rules: Rules, seed: int, *names: str) -> notation.RecordedGame:
-    """A game of policies, as it is recorded."""
+    """Play a game between policies, and return its record."""
     game = Game(rules)
     state = game.reset(1, seed=seed)
     rng = np.random.default_rng(seed)
@@ -171,14 +171,14 @@ def played(rules: Rules, seed: int, *names: str) -> notation.RecordedGame:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_regrets_and_luck_make_up_the_result_of_a_game_that_is_solved(cache, solved, seed):
+def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, solved, seed):
     shutil.copy(solved, cache / "perfect-0.wotd")
     rules = Rules(spaces=0, start=0)
-    told = review(played(rules, seed, "random", "planner"))
+    summary = review(played(rules, seed, "random", "planner"))
     start = solver.load(solved).start
-    assert told.exact
+    assert summary.exact
     for seat, other in ((0, 1), (1, 0)):
-        mine, theirs = told.seats[seat], told.seats[other]
+        mine, theirs = summary.seats[seat], summary.seats[other]
         expected = (start if seat == 0 else -start) + mine.luck - mine.regret + theirs.regret
         assert mine.result == pytest.approx(expected, abs=1e-4)
 
@@ -204,21 +204,21 @@ def test_a_given_table_is_the_only_source(cache, solved, tmp_path):
 def test_a_review_counts_the_errors_of_each_seat(cache, rules):
     names = ("random", "planner", "greedy")[: rules.players]
     recorded = played(rules, 2, *names)
-    told = review(recorded)
-    assert sum(seat.luck for seat in told.seats) == pytest.approx(0, abs=1e-4)
-    assert [seat.result for seat in told.seats] == Game(rules).rewards(recorded.states[-1:])[0].tolist()
-    for number, seat in enumerate(told.seats):
-        regrets = np.array([note.regret for note in told.notes if note.seat == number])
+    summary = review(recorded)
+    assert sum(seat.luck for seat in summary.seats) == pytest.approx(0, abs=1e-4)
+    assert [seat.result for seat in summary.seats] == Game(rules).rewards(recorded.states[-1:])[0].tolist()
+    for number, seat in enumerate(summary.seats):
+        regrets = np.array([note.regret for note in summary.notes if note.seat == number])
         assert seat.decisions == len(regrets)
         assert seat.regret == pytest.approx(regrets.sum())
         assert seat.blunders == (regrets >= BLUNDER).sum()
         assert seat.errors == (regrets >= ERROR).sum()
-    assert told.seats[0].blunders > 0
-    assert {note.number for note in told.notes} <= set(range(len(recorded.actions)))
-    assert all(note.action == recorded.actions[note.number] for note in told.notes)
+    assert summary.seats[0].blunders > 0
+    assert {note.number for note in summary.notes} <= set(range(len(recorded.actions)))
+    assert all(note.action == recorded.actions[note.number] for note in summary.notes)
 
 
-def test_luck_is_that_of_the_rolls(cache):
+def test_luck_is_the_change_of_equity_by_rolls(cache):
     rules = Rules(players=3, start=1)
     recorded = played(rules, 5, "greedy", "greedy", "greedy")
     luck = review(recorded).luck
@@ -232,15 +232,17 @@ def test_luck_is_that_of_the_rolls(cache):
         if after["phase"][0] != Phase.CHANCE:
             assert luck[i + 1] == 0
         else:
-            worth = advisor.analyze(recorded.states[i + 1 : i + 2]).equity[0]
-            assert luck[i + 1] == pytest.approx(worth - advisor.analyze(after).equity[0], abs=1e-6)
+            equity = advisor.analyze(recorded.states[i + 1 : i + 2]).equity[0]
+            assert luck[i + 1] == pytest.approx(equity - advisor.analyze(after).equity[0], abs=1e-6)
 
 
-def test_a_game_that_goes_on_is_reviewed_as_far_as_it_went(cache):
+def test_unfinished_games_are_reviewed(cache):
     whole = played(Rules(), 3, "random", "random")
     part = notation.record_game(whole.rules, whole.actions[:5], seed=3)
-    told, of_whole = review(part), review(whole)
-    assert [note.number for note in told.notes] == [note.number for note in of_whole.notes if note.number < 5]
-    assert [seat.result for seat in told.seats] == [0, 0]
+    summary, of_whole = review(part), review(whole)
+    assert [note.number for note in summary.notes] == [
+        note.number for note in of_whole.notes if note.number < 5
+    ]
+    assert [seat.result for seat in summary.seats] == [0, 0]
     empty = review(notation.record_game(whole.rules, [], seed=3))
     assert empty.notes == []

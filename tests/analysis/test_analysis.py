@@ -1,4 +1,4 @@
-"""Equities and regrets against one-step play by the rules engine, and grades against what they must add up to."""
+"""Equities and regrets, compared with one step of the rules engine; grades, compared with known sums."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def game():
 
 @pytest.fixture(scope="module")
 def visited(game):
-    """States at all kinds of decisions, from random games."""
+    """Return states of random games at all kinds of decisions."""
     state = game.reset(400, seed=5)
     rng = np.random.default_rng(5)
     kept = []
@@ -47,7 +47,7 @@ def visited(game):
     return states
 
 
-def test_moves_are_worth_what_the_engine_makes_of_them(game, table, visited):
+def test_move_equities_equal_one_step_of_the_engine(game, table, visited):
     state = visited[visited["phase"] == Phase.MOVE]
     result = analysis.analyze(game, state, table)
     row, action = np.nonzero(game.legal_actions(state))
@@ -61,7 +61,7 @@ def test_moves_are_worth_what_the_engine_makes_of_them(game, table, visited):
     assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
 
 
-def test_extra_turns_are_worth_what_the_engine_makes_of_them(game, table, visited):
+def test_extra_turn_equities_equal_one_step_of_the_engine(game, table, visited):
     state = visited[visited["phase"] == Phase.EXTRA]
     result = analysis.analyze(game, state, table)
     for action in (52, 53):
@@ -75,7 +75,7 @@ def test_extra_turns_are_worth_what_the_engine_makes_of_them(game, table, visite
 
 
 @pytest.mark.parametrize("rolls_left", [2, 1])
-def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
+def test_hold_equities_equal_expectimax(game, table, rolls_left):
     mine, theirs = random_positions(SPACES, 12, seed=6)
     for position in before_roll(mine, theirs):
         stop = value_of_rolls(game, table, position)
@@ -95,7 +95,7 @@ def test_holds_are_worth_what_expectimax_makes_of_them(game, table, rolls_left):
         assert result.equity == pytest.approx(held[number].max(1), abs=2e-6)
 
 
-def test_equity_before_a_roll_is_the_tables(game, table):
+def test_equity_before_a_roll_equals_the_table_value(game, table):
     mine, theirs = random_positions(SPACES, 50, seed=8)
     state = before_roll(mine, theirs)
     result = analysis.analyze(game, state, table)
@@ -103,7 +103,7 @@ def test_equity_before_a_roll_is_the_tables(game, table):
     assert not np.isfinite(result.actions).any()
 
 
-def test_regret_is_nothing_for_the_best_action_and_never_negative(game, table, visited):
+def test_regret_is_zero_for_the_best_action_and_never_negative(game, table, visited):
     result = analysis.analyze(game, visited, table)
     assert (analysis.regret(game, visited, result.best, table) == 0).all()
     rng = np.random.default_rng(1)
@@ -114,12 +114,12 @@ def test_regret_is_nothing_for_the_best_action_and_never_negative(game, table, v
     assert lost == pytest.approx(result.equity - result.actions[np.arange(len(visited)), random], abs=1e-6)
 
 
-def test_regret_of_an_illegal_action_is_refused(game, table, visited):
+def test_regret_rejects_illegal_actions(game, table, visited):
     with pytest.raises(IllegalActionError):
         analysis.regret(game, visited[:2], [54, 54], table)
 
 
-def test_other_games_are_refused(table):
+def test_analyze_rejects_games_of_other_rules(table):
     other = Game(Rules(players=3, spaces=SPACES))
     with pytest.raises(ValueError, match="players"):
         analysis.analyze(other, other.reset(2), table)
@@ -136,7 +136,7 @@ def test_the_oracle_has_no_regret(table):
 def test_regrets_add_up_to_the_result_against_perfect_play(table, policy):
     oracle = make_policy(f"oracle:{table.file}")
     grades = analysis.grade(make_policy(policy), table, games=6000, seed=11, opponent=oracle)
-    # Each seat begins as often as the other, so between perfect players the mean result is 0.
+    # Both seats start equally often, so the mean result between perfect players is 0.
     spread = 2.3 * (grades.result_error + grades.all.per_game_error)
     assert grades.result == pytest.approx(-grades.all.per_game, abs=spread)
     assert grades.all.share_against_perfect == pytest.approx(50 + 50 * grades.result, abs=50 * spread)
@@ -144,7 +144,7 @@ def test_regrets_add_up_to_the_result_against_perfect_play(table, policy):
     assert grades.all.decisions == sum(kind.decisions for kind in grades.kinds[:-1])
 
 
-def test_blunders_can_be_seen_again(table):
+def test_blunders_can_be_replayed(table):
     grades = analysis.grade(make_policy("random"), table, games=50, seed=3)
     lost = [blunder.regret for blunder in grades.worst]
     assert lost == sorted(lost, reverse=True)
@@ -160,23 +160,23 @@ def test_blunders_can_be_seen_again(table):
         assert str(blunder).endswith(f': {words}; best: {best}; position: "{position}"')
 
 
-def test_a_blunder_is_told_with_the_spaces_that_pieces_go_to(game, visited):
+def test_the_text_of_a_blunder_names_the_target_spaces(game, visited):
     moves = visited[(visited["phase"] == Phase.MOVE) & (visited["pieces"][:, 0, 0] == 0)]
     state = moves[game.legal_actions(moves)[:, 32] == 1][:1]
     dice = (state["dice"][0] == 0).sum()
-    told = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
-    assert told.startswith("regret 0.500 with dice water, ")
-    assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in told
+    text = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
+    assert text.startswith("regret 0.500 with dice water, ")
+    assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in text
 
 
-def test_grades_are_the_same_for_the_same_seed(table):
+def test_same_seed_gives_same_grades(table):
     one, two, other = (
         analysis.grade(make_policy("random"), table, games=40, seed=seed).as_dict() for seed in (1, 1, 2)
     )
     assert json.dumps(one) == json.dumps(two) != json.dumps(other)
 
 
-def test_kinds_are_told_apart(game, table, visited):
+def test_decision_kinds_match_the_phases(game, table, visited):
     kind = analysis.kinds(game, visited)
     swaps = game.legal_actions(visited)[:, 55:].any(1)
     for number, name in enumerate(analysis.KINDS):
@@ -188,7 +188,7 @@ def test_kinds_are_told_apart(game, table, visited):
     assert kind.max() < len(analysis.GRADED_KINDS)
 
 
-def test_the_hold_of_the_tiger_is_a_kind_of_its_own():
+def test_tiger_holds_are_a_separate_kind():
     game = Game(Rules(powers="own", colors=("metal", "fire"), spaces=2), skip_forced=False)
     state = positions(game.rules)
     holds = state["phase"] == Phase.KEEP
@@ -252,7 +252,7 @@ def test_a_recorded_game_is_reviewed(table):
         notes_of(wrong, table)
 
 
-def test_regret_is_drawn(table, tmp_path):
+def test_pictures_of_regret_are_reproducible(table, tmp_path):
     grades = {name: analysis.grade(make_policy(name), table, games=20) for name in ("random", "greedy")}
     for ending in ("svg", "pdf", "png"):
         for name in ("regret", "again"):
@@ -275,19 +275,19 @@ def test_regret_is_drawn(table, tmp_path):
         ({"max_turns": 0}, "max_turns must be an integer from 1"),
     ],
 )
-def test_what_cannot_be_graded_is_named(table, wrong, message):
+def test_grade_rejects_invalid_arguments(table, wrong, message):
     with pytest.raises(ValueError, match=message):
         analysis.grade(**({"policy": "first", "table": table, "games": 1} | wrong))
 
 
-def test_policies_go_by_their_names(table):
+def test_grade_accepts_policy_names(table):
     named = analysis.grade("greedy", table, games=20, opponent="first")
     made = analysis.grade(make_policy("greedy"), table, games=20, opponent=make_policy("first"))
     assert named.as_dict() == made.as_dict()
     assert named.spaces == SPACES == named.as_dict()["spaces"]
 
 
-def test_what_is_no_table_is_named(game):
+def test_a_wrong_table_raises_an_error_that_names_it(game):
     state = game.reset(2, seed=1)
     name: Any = "p0.wotd"
     for call in (
@@ -317,7 +317,7 @@ def record(tmp_path):
     "option",
     ["spaces 0", "games 5", "seed 0", "against greedy", "blunders 3", "out a.json", "plot a.png", "trust"],
 )
-def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
+def test_analyze_rejects_grading_options_for_a_recorded_game(table, record, option):
     result = CliRunner().invoke(
         app, ["analyze", str(record), "--table", str(table.file), *f"--{option}".split()]
     )
@@ -338,7 +338,7 @@ def test_a_recorded_game_takes_no_options_of_policies(table, record, option):
         ("sb3:{table}", "trust"),
     ],
 )
-def test_what_analyze_cannot_do_is_said_at_once(table, record, arguments, message, monkeypatch):
+def test_analyze_rejects_invalid_arguments_before_playing(table, record, arguments, message, monkeypatch):
     monkeypatch.setattr("wotd_env.analysis.grading._play_block", lambda *_: pytest.fail("games were played"))
     words = arguments.format(table=table.file, record=record).split()
     result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
@@ -366,7 +366,7 @@ def test_a_policy_in_a_folder_with_a_space_is_graded(table, tmp_path, monkeypatc
         assert result.exit_code == 0, result.output
 
 
-def test_what_is_not_known_of_one_game_is_none_in_json(table, tmp_path):
+def test_result_error_of_one_game_is_null_in_json(table, tmp_path):
     out = tmp_path / "grades.json"
     arguments = [
         "analyze",
@@ -384,7 +384,7 @@ def test_what_is_not_known_of_one_game_is_none_in_json(table, tmp_path):
     assert grades["greedy"]["result_error"] is None
 
 
-def test_the_board_is_that_of_the_table_and_is_named(table):
+def test_analyze_prints_the_board_of_the_table(table):
     arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
@@ -392,7 +392,7 @@ def test_the_board_is_that_of_the_table_and_is_named(table):
     assert "regret 0." not in result.stdout
 
 
-def test_trust_is_passed_on(table, monkeypatch):
+def test_analyze_passes_trust_to_make_policy(table, monkeypatch):
     asked = []
 
     def make(name, *, trust=False):

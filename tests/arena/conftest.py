@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the arena."""
+"""Fixtures of the arena tests."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from wotd_env.arena import Results, run
 
 @pytest.fixture(scope="session")
 def reference() -> Results:
-    """Return the results of a tournament with random policies and several blocks, played in this process."""
+    """Return the results of `TOURNAMENT`, played in this process."""
     return run(TOURNAMENT)

@@ -24,7 +24,7 @@ from wotd_env.arena.workers import Here
 
 
 def _true_streams(tournament: Tournament, block: Block) -> set[int]:
-    """The streams of all games of a block at all decisions, for policies that play the lowest action."""
+    """Return the streams of a block at all decisions, for policies that play the lowest action."""
     game = Game(tournament.rules)
     state = game.reset(block.size, seed=game_seed(tournament.seed, block.matchup, block.first))
     streams: set[int] = set()
@@ -34,7 +34,7 @@ def _true_streams(tournament: Tournament, block: Block) -> set[int]:
     return streams
 
 
-def test_peeking_is_impossible():
+def test_policies_cannot_see_the_random_streams():
     rules = Rules(spaces=0, powers="any")
     tournament = Tournament(("cheat", "first"), rules, games=80, seed=8)
     block = Block(("cheat", "first"), 0, 40)
@@ -43,10 +43,10 @@ def test_peeking_is_impossible():
     shown = np.concatenate(cheat.shown)
     assert len(shown) > 1000
     assert not set(shown["rng"].tolist()) & _true_streams(tournament, block)
-    assert len(np.unique(shown["rng"])) == len(shown)  # nothing is told by two views of one game either
+    assert len(np.unique(shown["rng"])) == len(shown)  # two views of one game have unrelated streams too
     assert all(view.base is None for view in cheat.shown)
 
-    # policies do not see the stream: games that differ only in it look alike
+    # games that differ only in the stream look the same
     def views(streams: list[int]) -> np.ndarray:
         state = np.repeat(Game(rules).reset(1, seed=1), len(streams))
         state["rng"] = streams
@@ -57,7 +57,7 @@ def test_peeking_is_impossible():
     assert views([1, 2, 3]).tobytes() == views([7, 8, 9]).tobytes()
 
 
-def test_a_roll_foreseen_in_what_is_shown_does_not_come():
+def test_rolls_predicted_from_the_shown_state_are_wrong():
     tournament = Tournament(("seer",), QUICK)
     arena, outside = Seer(), Seer()
     for first in range(100):
@@ -67,12 +67,12 @@ def test_a_roll_foreseen_in_what_is_shown_does_not_come():
         state = game.reset(1, seed=game_seed(0, block.matchup, first))
         while state["phase"][0] != Phase.OVER:
             game.step(state, outside.act(game, state, np.random.default_rng(0)))
-    assert np.mean(outside.right) == 1  # it sees the future where it is shown the stream
+    assert np.mean(outside.right) == 1  # with the true stream, it predicts every roll
     assert min(len(arena.right), len(outside.right)) > 1000
     assert np.mean(arena.right) < 0.05
 
 
-def test_what_a_policy_does_to_what_it_is_shown_changes_nothing():
+def test_policies_cannot_change_the_state():
     tournament = Tournament((OWN + "Vandal", "greedy"), QUICK)
     vandal = played(tournament, Block(tournament.matchups[0], 0, 50))
     policies = {OWN + "Vandal": make_policy(OWN + "Lowest"), "greedy": make_policy("greedy")}
@@ -93,7 +93,7 @@ def test_what_a_policy_does_to_what_it_is_shown_changes_nothing():
         ("Malformed", r"raised ValueError: act must return integers \(1,\), got int64 \(2,\)"),
     ],
 )
-def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, players):
+def test_a_policy_that_breaks_the_rules_forfeits_only_that_game(name, reason, players):
     rules = Rules(players=players, spaces=1)
     bad = OWN + name
     tournament = Tournament((bad, "greedy", "first")[:players], rules, games=120, seed=1)
@@ -102,7 +102,7 @@ def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, pl
     lost = games["forfeit"] >= 0
     assert 0 < lost.sum() == len(results.forfeits)
     if name != "Malformed":
-        assert lost.sum() < len(games)  # not those in which the fourth turn is another's
+        assert lost.sum() < len(games)  # except games whose fourth turn is another player's
     for game in games[lost]:
         loser = int(game["forfeit"])
         assert tournament.matchups[0][game["place"][loser]] == bad
@@ -119,16 +119,16 @@ def test_a_policy_that_breaks_the_rules_forfeits_the_game_alone(name, reason, pl
         if name != "Malformed":
             assert position["turn"][0] == 3
     traced = [forfeit.traceback for forfeit in results.forfeits if forfeit.traceback]
-    assert len(traced) == (name == "Raises")  # one in the only block, by the policy's own fault
-    for words in traced:
-        assert words.startswith("Traceback")
-        assert words.endswith("KeyError: 'turn four'")
-        assert 'raise KeyError("turn four")' in words
-        assert "wotd_env/arena" not in words
+    assert len(traced) == (name == "Raises")  # one per block, only for errors that the policy raises
+    for text in traced:
+        assert text.startswith("Traceback")
+        assert text.endswith("KeyError: 'turn four'")
+        assert 'raise KeyError("turn four")' in text
+        assert "wotd_env/arena" not in text
     assert next(row for row in results.rows if row.policy == bad).forfeits == len(results.forfeits)
 
 
-def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
+def test_a_hanging_policy_forfeits_and_the_tournament_continues(tmp_path):
     bad = OWN + "Hangs"
     tournament = Tournament((bad, "first"), QUICK, games=80)
     file = tmp_path / "games.sqlite"
@@ -146,7 +146,7 @@ def test_a_policy_that_hangs_forfeits_and_the_tournament_goes_on(tmp_path):
     )  # forfeits are stored, so no game is played again and nothing hangs
 
 
-def test_a_policy_that_ends_its_process_forfeits_every_game_it_is_asked_about():
+def test_a_policy_that_ends_its_process_forfeits_the_batch():
     # The name decides the dice, so it must not be the import path of the policy.
     tournament = Tournament(("bad", "first"), QUICK, games=8)
     results = run(tournament, workers=1, policies={"bad": Dies()})
@@ -157,7 +157,7 @@ def test_a_policy_that_ends_its_process_forfeits_every_game_it_is_asked_about():
     (games,), (refused,) = results.games.values(), asked.games.values()
     forfeited = games["forfeit"] >= 0
     assert forfeited.sum() == len(results.forfeits)
-    assert forfeited[refused["forfeit"] >= 0].all()  # the games in which it ends its process, and their batch
+    assert forfeited[refused["forfeit"] >= 0].all()  # these games, and others of their batch
     np.testing.assert_array_equal(games[~forfeited], refused[~forfeited])
 
 
@@ -181,14 +181,16 @@ def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path
     assert re.fullmatch(f"policy '{bad}' failed in its first decision: {message}", first)
     if name == "Broken":
         assert traceback[1] == "Traceback (most recent call last):"
-        assert re.search(r'arena_policies\.py", line \d+, in act$', traceback[2])  # nothing of ours before it
+        assert re.search(
+            r'arena_policies\.py", line \d+, in act$', traceback[2]
+        )  # the first frame is the policy's
         assert re.search(r"in _helper$", "\n".join(traceback), re.MULTILINE)
     else:
         assert not traceback
-    assert not [row for row in blocks_of(file) if bad in str(row[1])]  # no game that it forfeited is kept
+    assert not [row for row in blocks_of(file) if bad in str(row[1])]  # none of its games is stored
 
 
-def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays():
+def test_only_the_first_block_of_a_policy_can_stop_the_tournament():
     tournament = Tournament(("bad", "first"), QUICK)
     policies = {"bad": Broken(), "first": make_policy("first")}
     block = Block(("bad", "first"), 0, 3)
@@ -209,7 +211,7 @@ def test_whether_a_policy_is_broken_is_decided_in_the_first_block_that_it_plays(
     assert not any(untried for _, _, untried in asked[2:])
 
 
-def test_objects_are_not_given_together_with_a_pool_that_goes_by_names():
+def test_policy_objects_cannot_be_combined_with_a_pool():
     tournament = Tournament(("greedy", "first"), QUICK, games=10)
     policies = {"greedy": make_policy("random")}
     pool = Here(tournament, {name: make_policy(name) for name in tournament.policies})
@@ -217,22 +219,22 @@ def test_objects_are_not_given_together_with_a_pool_that_goes_by_names():
         run(tournament, policies=policies, pool=pool)
 
 
-def test_a_block_is_kept_before_the_next_one_is_begun(tmp_path):
-    file, begun = tmp_path / "games.sqlite", 0
+def test_a_block_is_stored_before_the_next_one_starts(tmp_path):
+    file, started = tmp_path / "games.sqlite", 0
 
     class Pool(Here):
         def submit(self, block, untried):
-            nonlocal begun
-            begun += 1
-            assert len(blocks_of(file)) == begun - 1
+            nonlocal started
+            started += 1
+            assert len(blocks_of(file)) == started - 1
             return super().submit(block, untried)
 
     tournament = Tournament(("first", "random"), QUICK, games=512 * 3)
     run(tournament, file, pool=Pool(tournament, {name: make_policy(name) for name in tournament.policies}))
-    assert begun == 3
+    assert started == 3
 
 
-def test_an_object_that_is_no_policy_is_refused_before_anything_is_played(tmp_path):
+def test_an_object_without_act_is_refused_before_play(tmp_path):
     file = tmp_path / "games.sqlite"
     wrong: Any
     for wrong in (Lowest, None, 5, "greedy"):
@@ -243,7 +245,7 @@ def test_an_object_that_is_no_policy_is_refused_before_anything_is_played(tmp_pa
     assert not file.exists()
 
 
-def test_an_object_that_cannot_be_sent_to_a_worker_is_refused():
+def test_an_unpicklable_policy_is_refused_with_workers():
     class Local(Lowest):
         pass
 
@@ -251,7 +253,7 @@ def test_an_object_that_cannot_be_sent_to_a_worker_is_refused():
         run(Tournament(("mine", "first"), QUICK, games=10), policies={"mine": Local()}, workers=1)
 
 
-def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+def test_error_for_a_missing_main_guard_names_the_fix(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from wotd_env.arena import Tournament, run\nrun(Tournament(('random', 'first'), games=10), workers=1)\n"
@@ -264,13 +266,13 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
 
 
 def kill(worker: workers.Worker) -> None:
-    """End the process of a worker from outside."""
+    """Kill the process of a worker."""
     assert worker._process
     worker._process.kill()
     worker._process.join()
 
 
-def test_a_worker_that_keeps_being_killed_is_given_up():
+def test_a_worker_killed_three_times_raises_an_error():
     class Doomed(workers.Worker):
         starts = 0
 
@@ -286,7 +288,7 @@ def test_a_worker_that_keeps_being_killed_is_given_up():
     assert worker.starts == 3
 
 
-def test_a_worker_that_is_killed_from_outside_costs_no_game():
+def test_a_killed_worker_loses_no_game():
     tournament = Tournament(("random", "first"), QUICK, games=1000)
     matchup = tournament.matchups[0]
     worker = workers.Worker(tournament, 60)

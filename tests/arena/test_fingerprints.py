@@ -1,4 +1,4 @@
-"""Digests of policies, which decide whether games of earlier runs are used."""
+"""Digests of policies, which decide whether stored games are reused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.planning import learned
 
 
-def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch):
+def test_digest_covers_all_imported_sources(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     sources = {
         "changing/__init__.py": "import json, numpy.linalg, wotd_env, sys\n",
@@ -33,8 +33,8 @@ def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch)
     name = "changing.policy:Player"
     before = policy_digest(name)
     assert policy_digest(name) == before
-    for name_of_source in sources:
-        source = tmp_path / name_of_source
+    for source_name in sources:
+        source = tmp_path / source_name
         text = source.read_text()
         source.write_text(text + "# changed\n")
         assert policy_digest(name) != before, source
@@ -45,7 +45,7 @@ def test_a_policy_is_known_by_all_sources_that_it_imports(tmp_path, monkeypatch)
     assert "changing.policy" not in sys.modules
 
 
-def test_policies_of_this_package_have_the_digest_of_their_file_too(tmp_path):
+def test_digest_of_a_built_in_policy_covers_its_file(tmp_path):
     file = tmp_path / "model.onnx"
     file.write_bytes(b"a")
     names = {policy_digest(f"onnx:{file}")}
@@ -95,7 +95,7 @@ class Player:
     ],
     ids=["constructor", "module", "no pickle", "fingerprint"],
 )
-def test_changed_weights_are_played_again(
+def test_games_are_played_again_after_weights_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, constructor: str, method: str
 ):
     source = WEIGHTS.format(module=module, constructor=constructor, method=method)
@@ -104,32 +104,32 @@ def test_changed_weights_are_played_again(
     monkeypatch.syspath_prepend(tmp_path)
     tournament = Tournament(("weighted:Player", "first"), QUICK, games=20)
 
-    def games_used(weight: float) -> int:
+    def games_reused(weight: float) -> int:
         weights.write_bytes(pickle.dumps(weight))
         monkeypatch.delitem(sys.modules, "weighted", raising=False)  # as in a new process
         return sum(run(tournament, tmp_path / "games.sqlite").earlier.values())
 
-    doubtful = "self.act" in constructor and not method
-    assert games_used(1.0) == 0
-    assert games_used(1.0) == (0 if doubtful else 20)
-    assert games_used(0.0) == 0
+    unpicklable = "self.act" in constructor and not method
+    assert games_reused(1.0) == 0
+    assert games_reused(1.0) == (0 if unpicklable else 20)
+    assert games_reused(0.0) == 0
 
 
-def test_objects_are_known_by_their_state(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_digest_of_an_object_covers_its_state(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     file, tournament = tmp_path / "games.sqlite", Tournament(("mine", "first"), QUICK, games=20)
 
-    def games_used(policy: Policy) -> int:
+    def games_reused(policy: Policy) -> int:
         return sum(run(tournament, file, policies={"mine": policy}).earlier.values())
 
     class Local(Lowest):
         pass
 
-    assert [games_used(policy) for policy in (Lowest(), Lowest(), Gambler(), Lowest())] == [0, 20, 0, 20]
-    assert [games_used(policy) for policy in (Local(), Local())] == [0, 0]
+    assert [games_reused(policy) for policy in (Lowest(), Lowest(), Gambler(), Lowest())] == [0, 20, 0, 20]
+    assert [games_reused(policy) for policy in (Local(), Local())] == [0, 0]
     assert "policy mine plays all its games again, because its state is unknown" in caplog.text
 
 
-def test_deep_has_the_digest_of_the_policy_it_plans_with(tmp_path: Path):
+def test_digest_of_deep_covers_the_policy_it_plans_with(tmp_path: Path):
     file = tmp_path / "value.npz"
     file.write_bytes(learned.save(some_value(Rules())))
     names = ("deep", "deep:planner", f"deep:{file}", f"deep:td:{file}", "deep:td")
@@ -141,7 +141,7 @@ def test_deep_has_the_digest_of_the_policy_it_plans_with(tmp_path: Path):
     assert policy_digest(f"deep:{file}") != found[2]
 
 
-def test_a_model_with_an_encoding_in_its_name_has_the_digest_of_its_file(tmp_path: Path):
+def test_digest_of_a_name_with_an_encoding_covers_the_file(tmp_path: Path):
     file = tmp_path / "model.zip"
     file.write_bytes(b"a")
     before = policy_digest(f"sb3:compact:{file}")

@@ -1,4 +1,4 @@
-"""Results: honest intervals, ratings, luck, files and pictures."""
+"""Results: confidence intervals, ratings, luck, files and pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wotd_env.arena.luck import make_equity
 from wotd_env.arena.tournament import seatings
 
 
-def test_results_say_what_the_rules_say():
+def test_results_follow_the_rules():
     tournament = Tournament(("greedy", "random"), Rules(players=3, spaces=1, max_turns=25), games=3000)
     for games in run(tournament).games.values():
         truncated = games["truncated"] == 1
@@ -34,7 +34,7 @@ def test_results_say_what_the_rules_say():
 def fake(
     tournament: Tournament, rng: np.random.Generator, strengths: dict[str, float], shared: float = 0.0
 ) -> Results:
-    """Results whose finishing orders are drawn by strength (Plackett-Luce), the games of a duplicate sharing luck."""
+    """Return results with ranks drawn by strength (Plackett-Luce); the games of a duplicate share luck."""
     n = tournament.rules.players
     games = {}
     for matchup in tournament.matchups:
@@ -43,7 +43,7 @@ def fake(
         level = np.array([strengths[name] for name in matchup])[places] + rng.gumbel(size=places.shape)
         level[:, :, 0] += shared * rng.normal(
             size=(size, 1)
-        )  # seat 0 is lucky or not in all games of a duplicate
+        )  # seat 0 has the same luck in all games of a duplicate
         rank = n - level.argsort(2).argsort(2)
         records = np.zeros((size, n), results_dtype(n))
         records["duplicate"] = np.arange(size)[:, None]
@@ -57,7 +57,7 @@ def fake(
 @pytest.mark.parametrize(
     ("players", "edge", "games"), [(2, 0.0, 200), (2, 1.0, 60), (3, 0.5, 300), (2, 4.0, 400)]
 )
-def test_intervals_cover_what_they_should(players, edge, games):
+def test_intervals_have_the_nominal_coverage(players, edge, games):
     tournament = Tournament(("a", "b", "c")[:players], Rules(players=players), games=games)
     strengths = {"a": edge, "b": 0.0, "c": 0.0}
     share = np.exp(edge) / (np.exp(edge) + players - 1)
@@ -88,11 +88,11 @@ def test_intervals_cover_what_they_should(players, edge, games):
             inside[name] += estimate.low <= truth[name] <= estimate.high
     for name, hits in inside.items():
         assert 0.92 <= hits / trials <= 1.0, name
-    if edge < 2:  # far from the ends they are not too wide either
+    if edge < 2:  # away from 0 and 1 they are not too wide
         assert max(inside.values()) / trials < 0.985
 
 
-def test_shared_dice_are_not_taken_for_independent_games():
+def test_games_with_shared_dice_are_not_treated_as_independent():
     tournament = Tournament(("a", "b"), games=400)
     rng = np.random.default_rng(1)
     errors, values = [], []
@@ -100,7 +100,7 @@ def test_shared_dice_are_not_taken_for_independent_games():
         results = fake(tournament, rng, {"a": 0.0, "b": 0.0}, shared=5.0)
         errors.append(results.rows[0].share.error)
         values.append(next(row for row in results.rows if row.policy == "a").share.value)
-    # who holds the lucky seat wins: once each, so the share is known far better than from 400 single games
+    # each policy has the lucky seat once, so the share varies far less than over 400 independent games
     assert np.mean(errors) < 0.6 * 1.96 * 0.5 / np.sqrt(400)
     assert 1.96 * np.std(values) == pytest.approx(np.mean(errors), rel=0.2)
 
@@ -119,11 +119,11 @@ def test_ratings_recover_strengths_and_stay_finite():
             assert rating.error < 20
     results = fake(Tournament(("a", "b"), games=1000), np.random.default_rng(0), {"a": 100.0, "b": 0.0})
     assert results.rows[0].share.value == 1
-    assert 2 * results.ratings["a"].low < 1000  # at 973 points a thousand wins in a row come once in 40 times
+    assert 2 * results.ratings["a"].low < 1000  # 973 points give a thousand wins in a row once in 40 times
     assert 400 < results.ratings["a"].low < results.ratings["a"].value < results.ratings["a"].high < 2000
 
 
-def test_luck_is_fair_and_narrows_the_interval():
+def test_luck_has_mean_zero_and_narrows_the_interval():
     tournament = Tournament((OWN + "Gambler", "first"), QUICK, games=600, luck=OWN + "Gambler")
     results = run(tournament)
     games = results.games[tournament.matchups[0]]
@@ -140,7 +140,7 @@ def test_luck_is_fair_and_narrows_the_interval():
         assert np.array_equal(games[field], plain.games[tournament.matchups[0]][field])
 
 
-def test_luck_that_explains_the_result_is_taken_out():
+def test_luck_adjustment_removes_explained_variance():
     tournament = Tournament(("a", "b"), games=2000, luck="a")
     rng = np.random.default_rng(0)
     inside = 0
@@ -158,7 +158,7 @@ def test_luck_that_explains_the_result_is_taken_out():
     assert inside >= 88
 
 
-def test_one_policy_alone_shows_what_a_seat_is_worth():
+def test_self_play_measures_the_value_of_each_seat():
     results = run(Tournament(("greedy",), QUICK, games=400))
     assert results.rows[0].share.value == 0.5
     assert results.rows[0].share.error < 0.01
@@ -167,7 +167,7 @@ def test_one_policy_alone_shows_what_a_seat_is_worth():
     assert seats[0].share.error > 0.03
 
 
-# ------------------------------------------------------------------------------------------------ what is written
+# -------------------------------------------------------------------------------------------------------------- output
 
 
 def test_results_are_written_as_json_csv_and_parquet(tmp_path, reference):
@@ -186,7 +186,7 @@ def test_results_are_written_as_json_csv_and_parquet(tmp_path, reference):
         show.write(reference, "results.xls")
 
 
-def test_the_picture_is_drawn(tmp_path, reference):
+def test_pictures_are_reproducible(tmp_path, reference):
     for ending in ("svg", "pdf", "png"):
         for name in ("results", "again"):
             show.draw(reference, tmp_path / f"{name}.{ending}", "three players")
@@ -197,7 +197,7 @@ def test_the_picture_is_drawn(tmp_path, reference):
 
 
 @pytest.mark.parametrize("luck", ["planner", "oracle"])
-def test_who_knows_equities_halves_the_interval(luck):
+def test_luck_from_equities_narrows_the_interval(luck):
     tournament = Tournament(("greedy", "planner"), QUICK, games=600, luck=luck)
     results = run(tournament)
     row = results.rows[0]
@@ -208,7 +208,7 @@ def test_who_knows_equities_halves_the_interval(luck):
     assert abs(mean.mean()) < 4 * mean.std() / math.sqrt(len(mean))
 
 
-def test_equities_of_rolls_to_come_are_means_over_them():
+def test_equity_before_a_roll_is_the_mean_over_rolls():
     game = Game(QUICK, skip_forced=False)
     state = game.reset(30, seed=2, roll=False)
     for name in ("planner", "oracle"):

@@ -1,4 +1,4 @@
-"""Tournament files: interruptions, games of earlier runs, damage."""
+"""Tournament files: interruptions, reused games, damage and full disks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wotd_env.arena.store import Store
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_killed_tournament_goes_on_where_it_was(tmp_path, workers):
+def test_a_killed_tournament_resumes(tmp_path, workers):
     file = tmp_path / "games.sqlite"
     process = wotd(
         "arena",
@@ -47,11 +47,11 @@ def test_a_killed_tournament_goes_on_where_it_was(tmp_path, workers):
     tournament = Tournament(("random", "greedy"), QUICK, games=512 * (len(before) + 2))
     assert same(run(tournament, file), run(tournament))
     after = blocks_of(file)
-    assert after[: len(before)] == before  # nothing lost, nothing played again
-    assert len(after) == len({row[1:4] for row in after}) >= len(before) + 1  # nothing counted twice
+    assert after[: len(before)] == before  # no block is lost or played again
+    assert len(after) == len({row[1:4] for row in after}) >= len(before) + 1  # no block is counted twice
 
 
-def test_tournaments_share_a_file_at_the_same_time(tmp_path):
+def test_concurrent_tournaments_share_a_file(tmp_path):
     file = tmp_path / "games.sqlite"
     options = ("--spaces", 0, "--games", 1500, "--file", file, "--workers", 0, "--quiet")
     processes = [
@@ -70,27 +70,27 @@ def test_tournaments_share_a_file_at_the_same_time(tmp_path):
     for policies, seed in ((("random", "greedy"), 1), (("random", "first", "greedy"), 0)):
         tournament = Tournament(policies, QUICK, 1500, seed)
         assert same(run(tournament, file), run(tournament))
-    assert len(blocks_of(file)) == rows  # all of it was there
+    assert len(blocks_of(file)) == rows  # every block was stored already
 
 
-def test_games_of_earlier_runs_are_announced_and_played_again_if_asked(tmp_path, caplog):
+def test_reused_games_are_logged_and_fresh_plays_them_again(tmp_path, caplog):
     file = tmp_path / "games.sqlite"
     tournament = Tournament(("mine", "first"), QUICK, games=600)
     mine = {"mine": Gambler()}
 
-    def told() -> list[str]:
+    def logged() -> list[str]:
         return [text for text in caplog.messages if str(file) in text]
 
-    begun = run(Tournament(("mine", "first"), QUICK, games=512), file, policies=mine)
-    assert begun.earlier == {}
-    assert not told()
+    first = run(Tournament(("mine", "first"), QUICK, games=512), file, policies=mine)
+    assert first.earlier == {}
+    assert not logged()
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     resumed = run(tournament, file, policies=mine)
     assert resumed.earlier == resumed.to_dict()["earlier"]
     assert list(resumed.earlier.values()) == [512]
     (date,) = resumed.earlier
     assert date <= today
-    assert told() == [
+    assert logged() == [
         f"{file}: using 512 games of earlier runs ({date}); fresh=True, or --fresh, plays them again"
     ]
     assert "512 games are from earlier runs (" in str(vars(show.tables(resumed)[0])["caption"])
@@ -98,11 +98,11 @@ def test_games_of_earlier_runs_are_announced_and_played_again_if_asked(tmp_path,
     again = run(tournament, file, policies=mine, fresh=True)
     assert same(again, resumed)
     assert again.earlier == {}
-    assert not told()
+    assert not logged()
     assert len(blocks_of(file)) == 2  # replaced
 
 
-def test_fresh_replaces_what_is_there_with_the_first_block_and_not_before(tmp_path):
+def test_fresh_replaces_stored_games_with_the_first_new_block(tmp_path):
     file = tmp_path / "games.sqlite"
     tournament = Tournament(("random", "first", "greedy"), QUICK, games=600)
     run(tournament, file)
@@ -127,7 +127,7 @@ def test_fresh_replaces_what_is_there_with_the_first_block_and_not_before(tmp_pa
     assert not other.earlier
 
 
-def test_an_object_is_not_taken_for_the_policy_whose_name_it_has(tmp_path):
+def test_an_object_differs_from_the_policy_of_the_same_name(tmp_path):
     tournament = Tournament(("greedy", "random.policy"), QUICK, games=100)
     policies = {"greedy": make_policy("random"), "random.policy": make_policy("random")}
     file = tmp_path / "games.sqlite"
@@ -137,7 +137,7 @@ def test_an_object_is_not_taken_for_the_policy_whose_name_it_has(tmp_path):
     assert same(run(honest, file), run(honest))
 
 
-def test_foreign_files_are_left_alone(tmp_path):
+def test_other_files_are_refused_unchanged(tmp_path):
     tournament = Tournament(("random", "first"), QUICK, games=10)
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but long enough to look into" * 10)
@@ -151,12 +151,12 @@ def test_foreign_files_are_left_alone(tmp_path):
         assert file.read_bytes() == content
 
 
-# ------------------------------------------------------------------------------------------------ damage, no room
+# ----------------------------------------------------------------------------------------------- damage and full disks
 
 
 @pytest.fixture
 def kept(tmp_path) -> Path:
-    """The file of a tournament with four blocks, the last of which has forfeits."""
+    """Return the file of a tournament with four blocks; the last one has forfeits."""
     file: Path = tmp_path / "games.sqlite"
     run(_KEPT, file)
     return file
@@ -180,17 +180,17 @@ _KEPT = Tournament((OWN + "Illegal", "first"), Rules(spaces=1), games=1700)
         ("checksum = 0", "the checksum is wrong"),
     ],
 )
-def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
+def test_a_damaged_block_is_detected_and_played_again(kept, caplog, change, why):
     truth = run(_KEPT)
     with closing(sqlite3.connect(kept)) as connection, connection:
         assert connection.execute(f"UPDATE block SET {change} WHERE first = 256").rowcount == 1
     again = run(_KEPT, kept)
     assert same(again, truth)
     assert sum(again.earlier.values()) == 1700 - 512
-    told = caplog.records[0].getMessage()
-    assert re.search(rf"games\.sqlite is damaged: games 512 to 1023 of .*Illegal .*again \(({why})", told)
+    logged = caplog.records[0].getMessage()
+    assert re.search(rf"games\.sqlite is damaged: games 512 to 1023 of .*Illegal .*again \(({why})", logged)
     caplog.clear()
-    assert sum(run(_KEPT, kept).earlier.values()) == 1700  # mended
+    assert sum(run(_KEPT, kept).earlier.values()) == 1700  # repaired
     assert "is damaged" not in caplog.text
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_block_is_noticed_and_played_again(kept, caplog, change, why):
         ("forfeits", '[{"seats": 1}]'),
     ],
 )
-def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
+def test_malformed_rows_with_a_valid_checksum_are_played_again(kept, column, value):
     truth = run(_KEPT)
     with (
         Store(_KEPT, kept, digests_of(_KEPT)) as store,
@@ -237,7 +237,7 @@ def test_rows_that_nobody_could_have_written_do_no_harm(kept, column, value):
         ("PRAGMA application_id = 1", "is not a tournament file: it is another database"),
     ],
 )
-def test_files_that_are_not_as_they_were_are_refused(kept, sql, message):
+def test_altered_databases_are_refused(kept, sql, message):
     with closing(sqlite3.connect(kept)) as connection, connection:
         connection.execute(sql)
     with pytest.raises(ValueError, match=re.escape(message)) as refused:
@@ -245,18 +245,9 @@ def test_files_that_are_not_as_they_were_are_refused(kept, sql, message):
     assert str(kept) in str(refused.value)
 
 
-def test_damage_anywhere_gives_the_right_results_or_an_error_that_names_the_file(kept):
-    _damage(kept, attempts=40)
-
-
-@pytest.mark.slow
-def test_much_damage_anywhere_gives_the_right_results_or_an_error_that_names_the_file(kept):
-    _damage(kept, attempts=1000)
-
-
-def _damage(file: Path, attempts: int) -> None:
-    """Cut the file, or change some of its bytes, again and again."""
-    truth, whole, rng = run(_KEPT), file.read_bytes(), np.random.default_rng(0)
+@pytest.mark.parametrize("attempts", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_damage_gives_right_results_or_an_error(kept, attempts):
+    truth, whole, rng = run(_KEPT), kept.read_bytes(), np.random.default_rng(0)
     refused = right = 0
     for attempt in range(attempts):
         content = bytearray(whole)
@@ -266,19 +257,19 @@ def _damage(file: Path, attempts: int) -> None:
             start = int(rng.integers(len(content)))
             stop = start + int(rng.choice([1, 16, 512, 4096]))
             content[start:stop] = rng.bytes(len(content[start:stop]))
-        file.write_bytes(content)
+        kept.write_bytes(content)
         try:
-            results = run(_KEPT, file)
+            results = run(_KEPT, kept)
         except ValueError as error:
-            refused += str(file) in str(error)
+            refused += str(kept) in str(error)
         else:
             right += same(results, truth)
     assert refused + right == attempts
     assert min(refused, right) > attempts / 10
 
 
-@pytest.mark.usefixtures("reference")  # loads everything while all files can be read
-def test_a_complete_file_is_read_where_nothing_can_be_written(powerless):
+@pytest.mark.usefixtures("reference")  # imports everything before permissions are dropped
+def test_a_complete_file_can_be_used_read_only(powerless):
     file = powerless / "games.sqlite"
     tournament = Tournament(("random", "first"), QUICK, games=600)
     truth = run(tournament, file)
@@ -299,7 +290,7 @@ def test_a_complete_file_is_read_where_nothing_can_be_written(powerless):
     assert not asked
 
 
-def test_a_full_disk_costs_only_what_is_under_way(tmp_path):
+def test_a_full_disk_loses_only_unwritten_blocks(tmp_path):
     file = tmp_path / "games.sqlite"
     command = ("arena", "random", "first", "--spaces", 0, "--games", 20_000, "--file", file, "--quiet")
 
@@ -321,7 +312,7 @@ def test_a_full_disk_costs_only_what_is_under_way(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_hundred_kills_change_nothing(tmp_path):
+def test_results_survive_a_hundred_kills(tmp_path):
     file, out = tmp_path / "games.sqlite", tmp_path / "results.json"
     policies = ("random", "greedy", OWN + "Gambler")
     options = ("--spaces", 0, "--seed", 11, "--file", file, "--workers", 2, "--quiet", "--out", out)
@@ -334,7 +325,7 @@ def test_a_hundred_kills_change_nothing(tmp_path):
                 connection,
             ):
                 return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
-        except sqlite3.OperationalError:  # not there yet, or to be mended by the next writer
+        except sqlite3.OperationalError:  # missing, or to be recovered by the next writer
             return blocks[-1]
 
     def still_runs(seconds: float) -> bool:
@@ -347,10 +338,10 @@ def test_a_hundred_kills_change_nothing(tmp_path):
     rng = np.random.default_rng(0)
     blocks = [0]
     for kill in range(100):
-        process = wotd(*command, 6_000_000)  # more than it can play until then
-        if kill % 3 == 0:  # while it starts, as a rule
+        process = wotd(*command, 6_000_000)  # more than it can play before the kill
+        if kill % 3 == 0:  # usually during startup
             still_runs(float(rng.uniform(0, 3)))
-        else:  # after it has saved the first block, or the second
+        else:  # after one or two more blocks
             while still_runs(0.02) and count() < blocks[-1] + kill % 3:
                 pass
             still_runs(float(rng.uniform(0, 0.1)))

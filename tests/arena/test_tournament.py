@@ -1,4 +1,4 @@
-"""Tournaments: matchups, seats, seeds and wrong options."""
+"""Tournaments: matchups, seats, seeds and invalid options."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from wotd_env.arena.workers import Here
         ("a", 2, ["aa"]),
     ],
 )
-def test_every_choice_of_policies_meets(policies, players, matchups):
+def test_matchups_contain_every_choice_of_policies(policies, players, matchups):
     tournament = Tournament(tuple(policies), Rules(players=players))
     assert ["".join(matchup) for matchup in tournament.matchups] == matchups
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_everyone_sits_once_in_every_seat_of_a_duplicate(players):
+def test_each_policy_takes_every_seat_once_per_duplicate(players):
     seats = seatings(np.arange(300), players)
     assert seats.shape == (300, players, players)
     assert (np.sort(seats, 1) == np.arange(players)[:, None]).all()  # over the games, in every seat
@@ -46,7 +46,7 @@ def test_everyone_sits_once_in_every_seat_of_a_duplicate(players):
 
 
 @pytest.mark.parametrize("players", [3, 4])
-def test_every_neighbourhood_comes_up(players):
+def test_every_seating_order_occurs(players):
     seats = seatings(np.arange(math.factorial(players - 1)), players)
     assert len({tuple(game) for game in seats.reshape(-1, players).tolist()}) == len(
         list(permutations(range(players)))
@@ -62,10 +62,10 @@ def test_the_games_of_a_duplicate_have_the_same_dice(rules):
     games = played(Tournament(("greedy",), rules), Block(matchup, 0, 20)).games.reshape(20, rules.players)
     for field in ("turns", "points", "share", "rank"):
         assert (games[field] == games[field][:, :1]).all()
-    assert len(np.unique(games["points"][:, 0], axis=0)) > 5  # and another one in every duplicate
+    assert len(np.unique(games["points"][:, 0], axis=0)) > 5  # and a different game in each duplicate
 
 
-def test_a_game_can_be_started_again_from_its_seed():
+def test_a_game_can_be_replayed_from_its_seed():
     tournament = Tournament(("first", "greedy"), QUICK, seed=5)
     matchup = tournament.matchups[0]
     games = played(tournament, Block(matchup, 256, 3)).games
@@ -79,24 +79,24 @@ def test_a_game_can_be_started_again_from_its_seed():
     assert games[3]["turns"] == state["turn"][0]
 
 
-def test_matchups_and_seeds_have_dice_of_their_own():
+def test_dice_differ_between_matchups_and_seeds():
     seeds = {
         game_seed(seed, matchup, 0) for seed in range(3) for matchup in (("a", "b"), ("a", "c"), ("ab",))
     }
     assert len(seeds) == 9
     assert (
         min(abs(a - b) for a in seeds for b in seeds if a != b) > 10**12
-    )  # far more than a tournament's games
+    )  # far more than the games of a tournament
 
 
-# ------------------------------------------------------------------------------------------------ the seed decides
+# ----------------------------------------------------------------------------------------------------- reproducibility
 
 
-def test_workers_and_order_do_not_matter(reference):
+def test_results_do_not_depend_on_workers(reference):
     assert same(run(TOURNAMENT, workers=2), reference)
 
 
-def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
+def test_a_larger_tournament_plays_only_new_games(tmp_path, reference):
     file = tmp_path / "games.sqlite"
     for games in (40, 600):
         run(Tournament(TOURNAMENT.policies, QUICK, games, seed=3), file)
@@ -106,20 +106,20 @@ def test_a_tournament_that_grows_plays_only_what_is_new(tmp_path, reference):
     assert same(run(TOURNAMENT, file), reference)
 
 
-def test_a_policy_more_leaves_the_other_matchups_as_they_were(reference):
+def test_adding_a_policy_does_not_change_other_matchups(reference):
     pair = Tournament((OWN + "Gambler", "random"), QUICK, games=1300, seed=3)
     matchup = pair.matchups[0]
     assert np.array_equal(run(pair).games[matchup], reference.games[matchup])
 
 
-def test_the_size_of_blocks_does_not_matter_to_policies_that_draw_nothing(monkeypatch):
+def test_block_size_does_not_matter_to_deterministic_policies(monkeypatch):
     tournament = Tournament(("first", "greedy"), Rules(players=3, spaces=0), games=900)
     whole = run(tournament)
     monkeypatch.setattr(tournament_module, "BLOCK", 7)
     assert same(run(tournament), whole)
 
 
-def test_seeds_differ(reference):
+def test_seeds_give_different_results(reference):
     other = run(Tournament(TOURNAMENT.policies, QUICK, games=1300, seed=4))
     assert not same(other, reference)
 
@@ -139,7 +139,7 @@ def test_a_matchup_stops_when_its_interval_is_narrow_enough(reference):
     assert same(run(tournament, workers=2), results)
 
 
-# ------------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_matchup_stops_when_its_interval_is_narrow_enough(reference):
         ({"until": 0.0}, "until must be between 0 and 0.5"),
     ],
 )
-def test_wrong_tournaments_are_refused(options, message):
+def test_invalid_tournaments_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Tournament(**{"policies": ("random", "first"), **options})
 
@@ -172,7 +172,7 @@ def test_wrong_tournaments_are_refused(options, message):
         ),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         run(Tournament(("random", "first"), QUICK, games=10), **options)
 

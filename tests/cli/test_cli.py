@@ -1,4 +1,4 @@
-"""The `wotd` command: what it prints, what it writes, and what it says to a user who made a mistake."""
+"""The `wotd` command: output, files and errors."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def wotd(*arguments: object) -> Result:
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory) -> Path:
-    """The solution of the smallest board."""
+    """Return the solution of the smallest board."""
     file: Path = tmp_path_factory.mktemp("tables") / "0.wotd"
     assert wotd("solve", "--spaces", 0, "--out", file, "--quiet").exit_code == 0
     return file
@@ -59,7 +59,7 @@ def test_help_names_every_command():
         assert f" {command} " in text
 
 
-def test_the_version_is_that_of_the_package():
+def test_version_prints_the_package_version():
     result = wotd("--version")
     assert result.exit_code == 0
     assert result.stdout == f"wotd-env {wotd_env.__version__}\n"
@@ -70,7 +70,7 @@ def test_help_gives_an_example(command):
     assert f"Example: wotd {command} " in wotd(command, "--help").stdout
 
 
-def test_policies_are_listed_with_what_they_do():
+def test_policies_are_listed_with_descriptions():
     without_ratings = re.sub(r" [+-]\d+ ±\d+", "", wotd("policies").stdout)
     text = " ".join(without_ratings.split())
     for name, known in POLICIES.items():
@@ -92,7 +92,7 @@ def test_arena_prints_and_writes_what_run_returns():
     assert f"{share.value:.1%} ±{100 * share.error:.1f}" in result.stdout
 
 
-def test_arena_takes_every_rule():
+def test_arena_accepts_every_rule():
     powers = "--powers own --immunity --dead-pieces 2 --colors wood,fire,earth"
     options = f"--players 3 --spaces 2 {powers} --start 1 --max-turns 30 --games 6 --workers 0 --out a.json"
     result = wotd("arena", "first", "greedy", *options.split())
@@ -103,7 +103,7 @@ def test_arena_takes_every_rule():
     )
 
 
-def test_arena_names_forfeits_and_says_so_by_its_exit_code():
+def test_arena_reports_forfeits_and_sets_the_exit_code():
     result = wotd(
         "arena", "first", "tests.helpers.arena_policies:Illegal", "--spaces", 1, "--games", 20, "--workers", 0
     )
@@ -112,10 +112,10 @@ def test_arena_names_forfeits_and_says_so_by_its_exit_code():
     assert "tests.helpers.arena_policies:Illegal in seat" in result.stderr
     assert "illegal action 999 (no such action) (game seed" in result.stderr
     assert "Position of the first, for wotd_env.notation.parse_position: " in result.stderr
-    assert "Traceback" not in result.stderr  # nothing was raised
+    assert "Traceback" not in result.stderr  # an illegal action raises no error
 
 
-def test_arena_shows_where_the_first_policy_raised():
+def test_arena_shows_one_traceback_of_a_raising_policy():
     result = wotd(
         "arena", "first", "tests.helpers.arena_policies:Raises", "--spaces", 1, "--games", 20, "--workers", 0
     )
@@ -124,7 +124,7 @@ def test_arena_shows_where_the_first_policy_raised():
     assert 'raise KeyError("turn four")' in result.stderr
 
 
-def test_arena_can_be_interrupted_and_goes_on(tmp_path):
+def test_interrupted_arena_keeps_games_and_says_how_to_continue(tmp_path):
     file = tmp_path / "games.sqlite"
     command = f"arena random greedy --spaces 0 --games 10000000 --quiet --workers 1 --file {file}"
     process = subprocess.Popen(
@@ -155,7 +155,7 @@ def test_arena_can_be_interrupted_and_goes_on(tmp_path):
     assert blocks() >= 2
 
 
-def test_watch_tells_every_turn_until_the_end():
+def test_watch_prints_every_turn_until_the_end():
     result = wotd("watch", "greedy", "random", "first", "--spaces", 1, "--seed", 3, "--powers", "any")
     assert result.exit_code == 0, result.output
     turns = [line for line in result.stdout.splitlines() if line.startswith("Turn ")]
@@ -170,15 +170,15 @@ def test_watch_tells_every_turn_until_the_end():
     )
 
 
-def test_names_in_a_file_do_nothing_to_the_terminal(tmp_path):
+def test_replay_escapes_control_characters_in_names(tmp_path):
     file = tmp_path / "game.txt"
     notation.write_game(file, notation.record_game(Rules(), [31], seed=3, players=("\x1b[2J",) * 2))
-    told = wotd("replay", file).stdout
-    assert "\x1b" not in told
-    assert r"'\x1b[2J' (B), " in told
+    printed = wotd("replay", file).stdout
+    assert "\x1b" not in printed
+    assert r"'\x1b[2J' (B), " in printed
 
 
-def test_a_recorded_game_can_be_analysed(table):
+def test_a_recorded_game_can_be_analyzed(table):
     assert wotd("watch", "random", "--spaces", 0, "--record", "game.txt").exit_code == 0
     recorded = notation.read_game("game.txt")
     assert recorded.players == ("random", "random")
@@ -191,7 +191,7 @@ def test_a_recorded_game_can_be_analysed(table):
     assert len(rest) == asked.sum()
 
 
-def test_a_position_can_be_analysed(table):
+def test_a_position_can_be_analyzed(table):
     line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd"
     result = wotd("analyze", line, "--table", table)
     assert result.exit_code == 0, result.output
@@ -209,7 +209,7 @@ def test_a_position_can_be_analysed(table):
     assert "--games is for grading policies" in result.output
 
 
-def test_watch_begins_where_it_is_told():
+def test_watch_starts_from_a_given_position():
     line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd powers=own"
     result = wotd("watch", "first", "greedy", "--position", line, "--record", "game.txt")
     assert result.exit_code == 0, result.output
@@ -226,7 +226,7 @@ def test_watch_begins_where_it_is_told():
     assert "--dead-pieces cannot be combined with --position" in result.output
 
 
-def test_a_game_that_is_interrupted_is_recorded_as_far_as_it_went(monkeypatch):
+def test_watch_records_an_interrupted_game(monkeypatch):
     def interrupt(seconds):
         raise KeyboardInterrupt
 
@@ -237,7 +237,7 @@ def test_a_game_that_is_interrupted_is_recorded_as_far_as_it_went(monkeypatch):
     assert recorded.states["turn"][-1] == 1
 
 
-def test_solve_and_verify(table):
+def test_solve_and_verify_print_the_value_and_the_residual(table):
     again = wotd("solve", "--spaces", 0, "--out", table, "--quiet")
     value = again.stdout.split()[-1]
     assert float(value) == pytest.approx(0.2735635, abs=1e-6)
@@ -286,7 +286,7 @@ def test_analyze_grades_policies(table):
         ("analyze notes.txt", "notes.txt: a game must begin with its first position"),
     ],
 )
-def test_mistakes_are_explained_in_a_line(arguments, message):
+def test_invalid_arguments_print_an_error_without_traceback(arguments, message):
     Path("notes.txt").write_text("no database, no table, but long enough to be looked into" * 20)
     result = wotd(*arguments.split())
     assert result.exit_code == WRONG_USE, result.output
@@ -324,7 +324,7 @@ def test_mistakes_are_explained_in_a_line(arguments, message):
         ("bench --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
     ],
 )
-def test_watch_and_bench_explain_mistakes_before_they_begin(arguments, message):
+def test_watch_and_bench_reject_invalid_arguments_before_starting(arguments, message):
     Path("notes.txt").write_text("no network")
     result = wotd(*arguments.split())
     assert result.exit_code == WRONG_USE, result.output
@@ -334,7 +334,7 @@ def test_watch_and_bench_explain_mistakes_before_they_begin(arguments, message):
     assert [file.name for file in Path().iterdir()] == ["notes.txt"]
 
 
-def test_watch_reads_files_that_can_run_code_with_consent_alone():
+def test_watch_needs_consent_for_files_that_can_run_code():
     pytest.importorskip("sb3_contrib")
     Path("model.zip").write_text("no model")
     for more, message in (
@@ -346,7 +346,7 @@ def test_watch_reads_files_that_can_run_code_with_consent_alone():
         assert message in result.stderr
 
 
-def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monkeypatch):
+def test_watch_checks_the_record_file_before_the_game(monkeypatch):
     def refuse(file, *endings):
         raise PermissionError(f"cannot write {file}, one of {endings}")
 
@@ -357,7 +357,7 @@ def test_watch_finds_out_before_the_game_whether_its_record_can_be_written(monke
     assert result.stdout == ""
 
 
-def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
+def test_error_for_a_broken_policy_module_names_the_policy(monkeypatch, tmp_path):
     (tmp_path / "broken_policy.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     result = wotd("arena", "greedy", "broken_policy:Policy", "--quiet")
@@ -365,7 +365,7 @@ def test_a_policy_module_that_is_broken_is_explained(monkeypatch, tmp_path):
     assert "policy 'broken_policy:Policy' cannot be made: ZeroDivisionError" in result.stderr
 
 
-def test_a_policy_that_cannot_say_which_rules_it_plays_is_explained(monkeypatch, tmp_path):
+def test_error_in_check_rules_names_the_policy(monkeypatch, tmp_path):
     (tmp_path / "unsure_policy.py").write_text(
         "class Policy:\n    def check_rules(self, rules): 1 / 0\n    def act(self, game, state, rng): ...\n"
     )
@@ -375,7 +375,7 @@ def test_a_policy_that_cannot_say_which_rules_it_plays_is_explained(monkeypatch,
     assert "policy 'unsure_policy:Policy' cannot check its rules: ZeroDivisionError" in result.stderr
 
 
-def test_without_its_extra_the_command_says_what_to_install():
+def test_error_for_a_missing_extra_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from wotd_env.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == FAILED
@@ -410,7 +410,7 @@ def test_solve_makes_a_compact_table(table, tmp_path):
 @pytest.mark.parametrize(
     "command", ["arena td greedy", "watch td greedy", "record td greedy --out games.parquet"]
 )
-def test_rules_that_a_policy_does_not_play_are_refused_before_anything_is_shown(command):
+def test_unsupported_rules_are_refused_before_any_output(command):
     result = wotd(*command.split(), "--spaces", "3")
     assert result.exit_code == WRONG_USE
     assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
@@ -418,14 +418,14 @@ def test_rules_that_a_policy_does_not_play_are_refused_before_anything_is_shown(
 
 
 @pytest.mark.parametrize("more", [["td"], ["--against", "td"]])
-def test_grading_refuses_a_policy_of_other_rules_before_it_grades_another(table, more):
+def test_analyze_refuses_unsupported_rules_before_grading(table, more):
     result = wotd("analyze", "greedy", *more, "--table", table)
     assert result.exit_code == WRONG_USE
     assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
     assert result.stdout == ""
 
 
-def test_a_missing_table_is_missed_before_anything_is_played(tmp_path, monkeypatch):
+def test_arena_reports_a_missing_table(tmp_path, monkeypatch):
     monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
     result = wotd("arena", "oracle", "greedy", "--spaces", 3, "--games", 100, "--quiet")
     assert result.exit_code == WRONG_USE
@@ -437,7 +437,7 @@ GROUP: Any = typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("name", sorted(GROUP.commands))
-def test_help_texts_name_no_file_that_a_wheel_does_not_contain(name):
+def test_help_texts_name_only_files_in_the_wheel(name):
     command = GROUP.commands[name]
     texts = [command.help or "", *(parameter.help or "" for parameter in command.params)]
     assert all(texts)

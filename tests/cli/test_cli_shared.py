@@ -1,4 +1,4 @@
-"""What the commands of `wotd` share: what they say when interrupted, progress bars, files that cannot be written."""
+"""Shared parts of the commands: interruptions, progress bars, unwritable files and failing policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wotd_env.cli.common import say
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -26,7 +26,7 @@ def interrupt(*arguments, **options):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "where", "told"),
+    ("arguments", "where", "expected"),
     [
         ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
         ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
@@ -50,12 +50,12 @@ def interrupt(*arguments, **options):
         ),
     ],
 )
-def test_only_what_keeps_something_says_so_when_interrupted(monkeypatch, arguments, where, told):
+def test_interrupted_commands_say_how_to_continue(monkeypatch, arguments, where, expected):
     monkeypatch.setattr("wotd_env.policies.oracle.Oracle.table", lambda self, game: None)
     monkeypatch.setattr(where, interrupt)
     result = CliRunner().invoke(app, arguments.split())
     assert result.exit_code == INTERRUPTED
-    assert result.stderr == told
+    assert result.stderr == expected
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_only_what_keeps_something_says_so_when_interrupted(monkeypatch, argumen
             "games, 10,000,000/s, took",
         ),
         ("games", [(512, 1024), (1024, 1024)], "games, 512/s, took"),
-        ("games", [(1024, 1024)], "games, took"),  # all was there
+        ("games", [(1024, 1024)], "games, took"),  # nothing left to play
         ("positions", [(4_000_000, 2_147_483_647), (2_147_483_647,) * 2], "positions, 2,143,483,647/s, took"),
         (
             "games of " + "a" * 100,
@@ -76,12 +76,12 @@ def test_only_what_keeps_something_says_so_when_interrupted(monkeypatch, argumen
         ),
     ],
 )
-def test_a_bar_ends_with_the_average_rate_and_fits_a_line(monkeypatch, capsys, unit, steps, end):
+def test_a_progress_bar_fits_a_line_and_shows_the_average_rate(monkeypatch, capsys, unit, steps, end):
     monkeypatch.setenv("COLUMNS", "80")
     clock = iter(range(100))
 
     class Time:
-        monotonic = staticmethod(lambda: next(clock))  # a step takes a second
+        monotonic = staticmethod(lambda: next(clock))  # each step takes a second
 
     monkeypatch.setattr(progress, "time", Time)
     with progress.progress_bar(unit) as move:
@@ -96,7 +96,7 @@ def test_a_bar_ends_with_the_average_rate_and_fits_a_line(monkeypatch, capsys, u
     assert line.rstrip().endswith(f"{end} 0:00:00")
 
 
-def test_a_file_that_can_be_written_is_left_as_it_is(tmp_path):
+def test_check_writable_does_not_change_files(tmp_path):
     old = tmp_path / "old.json"
     old.write_text("old")
     os.utime(old, (1, 1))
@@ -123,7 +123,7 @@ def test_a_file_that_can_be_written_is_left_as_it_is(tmp_path):
         ("/proc/a.json", "/proc/a.json cannot be written: "),
     ],
 )
-def test_a_file_that_cannot_be_written_is_refused(name, message):
+def test_check_writable_refuses_unwritable_files(name, message):
     Path("old.json").write_text("old")
     Path("folder.json").mkdir()
     os.mkfifo("pipe.json")
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_written_is_refused(name, message):
     assert sorted(Path.cwd().iterdir()) == before
 
 
-def test_a_file_or_folder_without_permission_is_refused(powerless):
+def test_check_writable_refuses_missing_permissions(powerless):
     file, folder = powerless / "old.json", powerless / "folder"
     file.write_text("old")
     file.chmod(0o400)
@@ -153,9 +153,7 @@ def test_a_file_or_folder_without_permission_is_refused(powerless):
         ("analyze first --games 2", "--plot", "a.svg", "wotd_env.analysis.picture"),
     ],
 )
-def test_results_for_which_the_disk_is_too_full_leave_the_old_ones(
-    tmp_path, monkeypatch, command, option, name, writer
-):
+def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option, name, writer):
     def half(*arguments):
         (file,) = (each for each in arguments if isinstance(each, Path))
         file.write_bytes(b"half")
@@ -173,7 +171,7 @@ def test_results_for_which_the_disk_is_too_full_leave_the_old_ones(
 
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])
-def test_the_arena_finds_out_before_it_plays(monkeypatch, option):
+def test_arena_checks_output_files_before_playing(monkeypatch, option):
     monkeypatch.setattr("wotd_env.arena.run", interrupt)
     ending = {"--out": "json", "--plot": "png"}[option]
     Path(f"a.{ending}").mkdir()
@@ -188,7 +186,7 @@ def test_the_arena_finds_out_before_it_plays(monkeypatch, option):
 
 
 @pytest.mark.parametrize("module", ["scipy", "choix"])
-def test_the_arena_names_its_extra(module):
+def test_arena_names_its_missing_extra(module):
     code = f"import sys; sys.modules['{module}'] = None; import wotd_env.arena"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=False)
     last = done.stderr.splitlines()[-1]
@@ -201,7 +199,7 @@ def test_the_arena_names_its_extra(module):
     assert done.stderr.startswith("Error: a tournament needs ")
 
 
-def test_the_traceback_of_a_broken_policy_is_shown():
+def test_arena_shows_the_traceback_of_a_broken_policy():
     result = CliRunner().invoke(
         app, ["arena", "first", "tests.helpers.arena_policies:Broken", "--workers", "0", "--quiet"]
     )
@@ -218,7 +216,7 @@ def test_the_traceback_of_a_broken_policy_is_shown():
     ["watch {} --spaces 0", "record {} --games 2 --quiet", "analyze {} --spaces 0 --games 2 --quiet"],
 )
 @pytest.mark.parametrize(
-    ("policy", "told", "traced"),
+    ("policy", "expected", "traced"),
     [
         ("Broken", "ZeroDivisionError: nothing can be divided by it\n\nTraceback", "in _helper"),
         ("Raises", "KeyError: 'turn four'\n\nTraceback", 'raise KeyError("turn four")'),
@@ -226,13 +224,13 @@ def test_the_traceback_of_a_broken_policy_is_shown():
         ("Malformed", "actions must", None),
     ],
 )
-def test_a_policy_that_fails_is_named_and_its_own_traceback_shown(command, policy, told, traced):
+def test_errors_name_the_failing_policy_and_show_its_traceback(command, policy, expected, traced):
     pytest.importorskip("pyarrow")
     name = f"tests.helpers.arena_policies:{policy}"
     result = CliRunner().invoke(app, command.format(name).split())
     assert result.exit_code == FAILED
     *_, message = result.stderr.partition("Error: ")
-    assert message.startswith(f"policy {name!r} failed: {told}")
+    assert message.startswith(f"policy {name!r} failed: {expected}")
     assert message.count("Traceback") == (traced is not None)
     assert (traced or "") in message
     assert "wotd_env/" not in message
@@ -247,7 +245,7 @@ def test_a_policy_that_fails_is_named_and_its_own_traceback_shown(command, polic
         ("short\n\nlines stay", ["short", "", "lines stay"]),
     ],
 )
-def test_a_terminal_gets_lines_that_break_between_words(text, shown, capsys, monkeypatch):
+def test_lines_are_wrapped_between_words_only_on_a_terminal(text, shown, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     say(text)

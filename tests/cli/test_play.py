@@ -1,4 +1,4 @@
-"""`wotd play`: what a person may type, what is on disk, and how a game is gone on with."""
+"""`wotd play`: input, saved games and resumed games."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def play(*arguments: object, typed: str = "") -> Result:
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,11 +43,11 @@ def hold(dice: str, left: int = 2) -> Decision:
     return decision(f"{EMPTY} wf(meo) 1 A keep {left} {dice}")
 
 
-# ------------------------------------------------------------------------------------------------ what may be typed
+# --------------------------------------------------------------------------------------------------------------- input
 
 
 @pytest.mark.parametrize(
-    ("dice", "typed", "meant"),
+    ("dice", "typed", "expected"),
     [
         ("wwfmd", "wwf", "wwf"),
         ("wwfmd", "fww", "wwf"),
@@ -81,15 +81,15 @@ def hold(dice: str, left: int = 2) -> Decision:
         ("wwfmd", "\x1b[2J", None),
     ],
 )
-def test_holds_are_chosen_by_words_letters_and_numbers(dice, typed, meant):
+def test_holds_are_chosen_by_words_letters_and_numbers(dice, typed, expected):
     asked = hold(dice)
-    if meant is None:
+    if expected is None:
         with pytest.raises(ValueError, match=r"\w+") as error:
             asked.read(typed)
         assert "\x1b" not in str(error.value)
     else:
         action = asked.read(typed)
-        assert next(choice.notation for choice in asked.choices if choice.action == action) == meant
+        assert next(choice.notation for choice in asked.choices if choice.action == action) == expected
 
 
 def test_every_hold_can_be_chosen_by_the_numbers_of_its_dice():
@@ -111,12 +111,12 @@ def test_every_hold_can_be_chosen_by_the_numbers_of_its_dice():
 
 
 @pytest.mark.parametrize("number", ["0", "00019", "999999999999", "1" * 5000])
-def test_a_number_that_no_choice_has_is_told(number):
+def test_error_for_an_invalid_number_names_the_range(number):
     with pytest.raises(ValueError, match="number of a choice must be from 1 to 4"):
         decision(f"{EMPTY} wf(meo) 1 A move 0 wfmee").read(number)
 
 
-def test_a_hold_grows_shrinks_and_is_taken_back():
+def test_holds_can_be_changed_and_undone():
     asked = hold("wwfmd")
     for typed in ("k 1 3", "k5", "r 1"):
         assert asked.read(typed) is None
@@ -133,7 +133,7 @@ def test_a_hold_grows_shrinks_and_is_taken_back():
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "expected"),
     [
         ("fire", "f3"),
         ("f3", "f3"),
@@ -148,18 +148,18 @@ def test_a_hold_grows_shrinks_and_is_taken_back():
         ("w9", None),
     ],
 )
-def test_moves_are_chosen_by_words_notation_and_numbers(typed, meant):
+def test_moves_are_chosen_by_words_notation_and_numbers(typed, expected):
     asked = decision(f"{EMPTY} wf(meo) 1 A move 0 wwfff")
-    if meant is None:
+    if expected is None:
         with pytest.raises(
             ValueError, match=r"w2 \(move on water, to space 2\); f3 \(move on fire, to space 3\)"
         ):
             asked.read(typed)
     else:
-        assert asked.read(typed) == notation.parse_action(asked.game, asked.state, meant)
+        assert asked.read(typed) == notation.parse_action(asked.game, asked.state, expected)
 
 
-def test_swaps_and_powers_have_words():
+def test_swaps_and_powers_are_chosen_by_words_and_notation():
     line = "A..B...|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 9 A move 0 wdddd powers=any"
     asked = decision(line)
     for choice in asked.choices:
@@ -171,7 +171,7 @@ def test_swaps_and_powers_have_words():
         asked.read("wood")
 
 
-def test_the_tiger_is_asked_for_by_the_same_words():
+def test_tiger_holds_are_chosen_by_the_same_words():
     asked = decision("|...../|...../|...../|...../|..... mf(weo) 1 A keep 0 wwfmd powers=own")
     assert asked.read("none") == notation.parse_action(asked.game, asked.state, "none+metal")
     assert asked.read("ww") == notation.parse_action(asked.game, asked.state, "ww+metal")
@@ -182,24 +182,24 @@ def test_advice_ranks_the_choices():
     asked = hold("wwfmd")
     advisor = Advisor(asked.game)
     best, second, source = hint(asked, advisor)
-    worth = advisor.analyze(asked.state).actions[0]
-    ranked = np.argsort(-worth)[: len(asked.choices)]
+    equity = advisor.analyze(asked.state).actions[0]
+    ranked = np.argsort(-equity)[: len(asked.choices)]
     assert best == f"best: {asked.game.describe_action(asked.state, ranked[0])} (ww)"
-    assert f"{worth[ranked[0]] - worth[ranked[1]]:.3f} less" in second
+    assert f"{equity[ranked[0]] - equity[ranked[1]]:.3f} less" in second
     assert source == f"by {advisor.source}"
     whole = equities(asked, advisor)
     assert len(whole) == len(asked.choices) + 2
     values = [float(line.split()[0]) for line in whole[1:-1]]
     assert values == sorted(values, reverse=True)
-    assert values[0] == pytest.approx(worth.max(), abs=1e-3)
+    assert values[0] == pytest.approx(equity.max(), abs=1e-3)
     assert equities(asked, advisor, 3)[4] == f"and {len(asked.choices) - 3} more: equity all"
 
 
 # ------------------------------------------------------------------------------------------------ whole games
 
 
-def best_lines(count: int) -> str:
-    """What a person types who takes the first choice of the list, however often it is asked."""
+def first_choices(count: int) -> str:
+    """Return the input that takes the first choice `count` times."""
     return "1\n" * count
 
 
@@ -207,7 +207,7 @@ SMALL = ("--spaces", 0, "--seed", 3)
 
 
 def test_a_whole_game_is_played_recorded_and_reviewed(tmp_path):
-    result = play("me", "greedy", *SMALL, typed="stop\nfire\nstop\n" + best_lines(2000))
+    result = play("me", "greedy", *SMALL, typed="stop\nfire\nstop\n" + first_choices(2000))
     assert result.exit_code == 0, result.output
     recorded = notation.read_game(tmp_path / "game.txt")
     assert recorded.players == ("me", "greedy")
@@ -219,7 +219,7 @@ def test_a_whole_game_is_played_recorded_and_reviewed(tmp_path):
     assert "blunder: -" in result.output
 
 
-def test_files_are_numbered_and_none_is_overwritten(tmp_path):
+def test_files_are_numbered_and_never_overwritten(tmp_path):
     for name in ("game.txt", "game-2.txt", "game-3.txt"):
         result = play(*SMALL, typed="")
         assert result.exit_code == 0
@@ -233,7 +233,7 @@ def test_files_are_numbered_and_none_is_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize(("letter", "most"), [("A", 495), ("é", 82), ("🐉", 41)])
-def test_names_are_short_enough_to_be_read_again(tmp_path, letter, most):
+def test_overlong_names_are_refused(tmp_path, letter, most):
     file = tmp_path / "game.txt"
     for length, code in ((most + 1, WRONG_USE), (most, 0)):
         name = f"me:{letter * length}"
@@ -248,13 +248,13 @@ def test_names_are_short_enough_to_be_read_again(tmp_path, letter, most):
 
 
 @pytest.mark.parametrize("cut", [0, 1, 4, 9])
-def test_a_game_gone_on_with_is_the_same_as_in_one_go(tmp_path, cut):
+def test_a_resumed_game_equals_an_uninterrupted_one(tmp_path, cut):
     rules = ("me", "random", "random", "--spaces", 1, "--powers", "own", "--seed", 8)
-    typed = best_lines(3000)
+    typed = first_choices(3000)
     whole = play(*rules, "--file", "whole.txt", typed=typed)
     assert whole.exit_code == 0
-    assert play(*rules, "--file", "parts.txt", typed=best_lines(cut)).exit_code == 0
-    for lines in (best_lines(2), typed):
+    assert play(*rules, "--file", "parts.txt", typed=first_choices(cut)).exit_code == 0
+    for lines in (first_choices(2), typed):
         assert play("--resume", "parts.txt", typed=lines).exit_code == 0
     assert Path("parts.txt").read_text() == Path("whole.txt").read_text()
     again = play("--resume", "parts.txt")
@@ -262,32 +262,32 @@ def test_a_game_gone_on_with_is_the_same_as_in_one_go(tmp_path, cut):
     assert Path("parts.txt").read_text() == Path("whole.txt").read_text()
 
 
-def test_a_position_is_played_on_from(tmp_path):
+def test_a_game_can_start_from_a_position(tmp_path):
     line = POSITION.format("ffmdd")
     result = play("me", "first", "--position", line, "--seed", 1, typed="list\nposition\nfire\n")
     assert result.exit_code == 0
     assert line in result.output
     recorded = notation.read_game("game.txt")
     assert recorded.seed is None
-    assert recorded.states["rng"].all()  # the dice to come are in the file
-    longer = play("--resume", "game.txt", typed=best_lines(2000))
+    assert recorded.states["rng"].all()  # the file contains the random stream
+    longer = play("--resume", "game.txt", typed=first_choices(2000))
     assert longer.exit_code == 0
     assert "The game is over" in longer.output
 
 
-def test_a_game_written_by_hand_is_gone_on_with(tmp_path):
+def test_a_handwritten_game_can_be_resumed(tmp_path):
     Path("hand.txt").write_text(f'[Position "{POSITION.format("ffmdd")}"]\n3. A [ffmdd]\n')
     refused = play("--resume", "hand.txt")
     assert refused.exit_code == WRONG_USE
     assert "wotd play me planner --resume hand.txt" in refused.output
-    assert play("me", "me:Anna", "--resume", "hand.txt", typed=best_lines(3)).exit_code == 0
+    assert play("me", "me:Anna", "--resume", "hand.txt", typed=first_choices(3)).exit_code == 0
     assert notation.read_game("hand.txt").players == ("me", "me:Anna")
-    result = play("--resume", "hand.txt", typed=best_lines(2000))
+    result = play("--resume", "hand.txt", typed=first_choices(2000))
     assert "Anna (B)" in result.output
     assert "The game is over" in result.output
 
 
-def test_a_game_written_by_hand_may_end_where_dice_are_to_be_rolled(tmp_path):
+def test_a_handwritten_game_may_end_before_a_roll(tmp_path):
     header = f'[Position "{EMPTY} wf(meo) 1 A {{}}"]\n[A "me"]\n[B "first"]\n'
     for name, text in {
         "unrolled.txt": header.format("chance 2 ?????"),
@@ -295,7 +295,7 @@ def test_a_game_written_by_hand_may_end_where_dice_are_to_be_rolled(tmp_path):
     }.items():
         Path(name).write_text(text)
         assert play("--resume", name).exit_code == 0
-        result = play("--resume", name, typed=best_lines(2000))
+        result = play("--resume", name, typed=first_choices(2000))
         assert result.exit_code == 0
         assert "The game is over" in result.output
 
@@ -309,12 +309,12 @@ def test_a_game_written_by_hand_may_end_where_dice_are_to_be_rolled(tmp_path):
         (["first", "me", "me"], ("first", "me", "me")),
     ],
 )
-def test_seats_that_are_not_named_are_taken_by_policies(given, seated):
+def test_unnamed_seats_are_taken_by_policies(given, seated):
     assert play(*given, *SMALL, "--players", 3).exit_code == 0
     assert notation.read_game("game.txt").players == seated
 
 
-def test_a_file_cannot_name_code_to_be_run(tmp_path):
+def test_a_game_file_cannot_run_code(tmp_path):
     Path("evil.py").write_text("raise SystemExit('run')")
     game = '[Position "{}"]\n[A "me"]\n[B "{}"]\n3. A [ffmdd]\n'
     Path("game.txt").write_text(game.format(POSITION.format("ffmdd"), "evil:policy"))
@@ -328,8 +328,8 @@ def test_a_file_cannot_name_code_to_be_run(tmp_path):
     assert "\x1b[2J" not in play("--resume", "game.txt", typed="q\n").output
 
 
-def test_several_people_share_the_keyboard():
-    result = play("me:Anna", "me:Ben", "random", *SMALL, "--players", 3, typed=best_lines(60))
+def test_several_people_can_play():
+    result = play("me:Anna", "me:Ben", "random", *SMALL, "--players", 3, typed=first_choices(60))
     assert result.exit_code == 0
     assert "Anna (A), Ben (B), random (C) play." in result.output
     for name in ("Anna (A): which dice", "Ben (B): which dice"):
@@ -338,7 +338,7 @@ def test_several_people_share_the_keyboard():
         assert name in result.output
 
 
-def test_a_name_may_be_anything_that_can_be_shown():
+def test_names_may_contain_markup():
     result = play("me:[/b] [red]", "greedy", "--spaces", 0, "--seed", 3, typed="1\n" * 2000)
     assert result.exit_code == 0, result.output
     assert result.output.count("[/b] [red] (A)") > 2
@@ -346,12 +346,12 @@ def test_a_name_may_be_anything_that_can_be_shown():
     assert re.search(r"(\[/b\] \[red\]|greedy) \([AB]\) wins", result.output)
 
 
-def test_all_that_is_asked_for_is_told_and_decides_nothing():
+def test_help_and_hints_make_no_decision():
     lines = "help\n?\nlist\nboard\nhint\nequity\nequity all\nposition\nk 1 2\nu\nu\nnonsense\nroll\nq\n"
     result = play("me", "me", *SMALL, typed=lines)
     assert result.exit_code == 0
     assert len(notation.read_game("game.txt").actions) == 0
-    for told in (
+    for text in (
         "Choose by the number",
         "best: ",
         "equity  to win regret",
@@ -360,7 +360,7 @@ def test_all_that_is_asked_for_is_told_and_decides_nothing():
         "nothing to undo",
         "unknown choice",
     ):
-        assert told in result.output
+        assert text in result.output
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_all_that_is_asked_for_is_told_and_decides_nothing():
         (["--file", "game.md"], "must end in .txt"),
     ],
 )
-def test_wrong_use_is_named_and_leaves_nothing(tmp_path, arguments, words):
+def test_wrong_use_prints_an_error_and_writes_no_file(tmp_path, arguments, words):
     result = play(*arguments)
     assert result.exit_code == WRONG_USE
     assert words in result.output
@@ -387,10 +387,12 @@ def test_wrong_use_is_named_and_leaves_nothing(tmp_path, arguments, words):
 
 
 @pytest.mark.parametrize("other", [b"", b"\xff no text"], ids=["a game", "no text"])
-def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, monkeypatch, other):
+def test_concurrent_programs_do_not_overwrite_a_game(tmp_path, monkeypatch, other):
     play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
     shutil.copy("game.txt", "before.txt")
-    play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")  # the game of another one, further on
+    play(
+        "--resume", "before.txt", typed="hint\nstop\n1\nleave\n"
+    )  # the same game, continued by another program
     keep = match.Match._choose
     further = other or Path("before.txt").read_bytes()
 
@@ -405,7 +407,7 @@ def test_two_who_go_on_with_the_same_game_do_not_overwrite_each_other(tmp_path, 
     assert Path("game.txt").read_bytes() == further
 
 
-def test_a_policy_that_fails_costs_nothing(tmp_path):
+def test_a_failing_policy_loses_no_game(tmp_path):
     Path("broken.py").write_text(
         "class Broken:\n    def act(self, game, state, rng):\n        raise KeyError('lost')\n"
     )
@@ -421,7 +423,7 @@ def test_a_policy_that_fails_costs_nothing(tmp_path):
     assert notation.read_game("game.txt").players == ("me", "broken:Broken")
 
 
-def test_ctrl_c_says_how_to_go_on(monkeypatch):
+def test_ctrl_c_prints_the_resume_command(monkeypatch):
     def interrupt(prompt: str) -> str:
         raise KeyboardInterrupt
 
@@ -435,8 +437,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from wotd_env.cli import main; main()", "play", *arguments]
 
 
-def test_a_killed_game_goes_on_where_it_was(tmp_path):
-    """Ten decisions, each known to be taken because its answer is there, then kill -9."""
+def test_a_killed_game_can_be_resumed(tmp_path):
+    """Kill the process after ten confirmed decisions."""
     rules = ["me", "me", "--spaces", "0", "--seed", "3"]
     with subprocess.Popen(
         [*command(*rules)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -454,14 +456,14 @@ def test_a_killed_game_goes_on_where_it_was(tmp_path):
     recorded = notation.read_game("game.txt")
     assert len(recorded.actions) >= 10
     assert notation.position(recorded.rules, recorded.states[-1:]) == line.strip()
-    assert play("--resume", "game.txt", typed=best_lines(2000)).exit_code == 0
-    assert play(*rules, "--file", "whole.txt", typed=best_lines(2000)).exit_code == 0
+    assert play("--resume", "game.txt", typed=first_choices(2000)).exit_code == 0
+    assert play(*rules, "--file", "whole.txt", typed=first_choices(2000)).exit_code == 0
     assert Path("game.txt").read_text() == Path("whole.txt").read_text()
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_terminal_gets_colours_unless_it_asks_for_none(plain):
+def test_a_terminal_gets_colors_unless_no_color_is_set(plain):
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1" if plain else ""}
     with subprocess.Popen(
@@ -486,12 +488,12 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(plain):
     assert "Enter: roll the others" in text
 
 
-def test_the_page_shows_what_the_command_tells(monkeypatch):
-    """The transcript of docs/play.md is played again."""
+def test_the_page_shows_the_output_of_the_command(monkeypatch):
+    """Replay the transcript of docs/play.md."""
     page = (ROOT / "docs" / "play.md").read_text()
     _, _, rest = page.partition("<!-- transcript -->\n```text\n$ wotd ")
     first, _, shown = rest.partition("```")[0].partition("\n")
-    # a line of the board begins like one that is typed: "> A  me ..."
+    # lines of the board start like typed lines: "> A  me ..."
     typed = iter(re.findall(r"^>(?! [A-E]  )(.*)$", shown, flags=re.MULTILINE))
 
     def answer(prompt: str) -> str:

@@ -1,4 +1,4 @@
-"""Two turns planned: the value that looks a turn further, and the policy that plays by it."""
+"""Planning two turns ahead: the value `Deeper` and the policy `deep`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from wotd_env.policies.planner import Planner
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> solver.Table:
-    """The solution of the board without plain spaces."""
+    """Return the solution of the board without plain spaces."""
     return solver.solve(0, tmp_path_factory.mktemp("table") / "0.wotd")
 
 
-def test_a_perfect_value_stays_what_it_is(table: solver.Table):
+def test_planning_deeper_does_not_change_a_perfect_value(table: solver.Table):
     game = Game(Rules(spaces=0))
     for player in (0, 1):
         state = before_roll(*random_positions(0, 300, seed=2), player)
@@ -37,13 +37,13 @@ def test_a_perfect_value_stays_what_it_is(table: solver.Table):
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_a_position_is_worth_what_its_next_turn_is(rules: Rules):
+def test_deeper_value_equals_the_planned_value_of_the_turn(rules: Rules):
     game, value = Game(rules), some_value(rules)
     state = game.reset(40, seed=2, roll=False)
     for _ in range(2 * rules.players):
-        going_on = state[~game.is_over(state)]
-        play_turns(game, going_on, value)
-        state[~game.is_over(state)] = going_on
+        running = state[~game.is_over(state)]
+        play_turns(game, running, value)
+        state[~game.is_over(state)] = running
     before, over = state.copy(), game.is_over(state)
     values = Deeper(value)(game, state)
     assert (state == before).all()
@@ -53,11 +53,11 @@ def test_a_position_is_worth_what_its_next_turn_is(rules: Rules):
         values[~over][np.arange(len(mover)), mover], plan(game, state[~over], value)[1]
     )
     np.testing.assert_allclose(values.sum(1), 0, atol=1e-5)
-    state["rng"] = 0  # what is worth something is the position
+    state["rng"] = 0  # the value depends only on the position
     np.testing.assert_array_equal(Deeper(value)(game, state), values)
 
 
-def test_the_second_turn_is_planned_where_it_is_a_close_thing(monkeypatch: pytest.MonkeyPatch):
+def test_the_second_turn_is_planned_only_for_close_decisions(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(deep, "CLOSE", 0.002)
     game, rng = Game(skip_forced=False), np.random.default_rng(0)
     state = positions(Rules(), games=20)
@@ -72,7 +72,7 @@ def test_the_second_turn_is_planned_where_it_is_a_close_thing(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_every_variant_is_played(rules: Rules):
+def test_deep_plays_every_variant(rules: Rules):
     game, player, rng = Game(rules, skip_forced=False), make_policy("deep:planner"), np.random.default_rng(0)
     state = positions(rules, games=4, decisions=20)
     actions = player.act(game, state, rng)
@@ -83,22 +83,22 @@ def test_every_variant_is_played(rules: Rules):
     assert player.act(game, state, rng).shape == actions.shape
 
 
-def test_the_errors_of_a_value_matter_less_two_turns_deep(table: solver.Table):
+def test_planning_two_turns_halves_the_regret_of_a_noisy_value(table: solver.Table):
     weights = np.random.default_rng(0).integers(1, 1 << 32, (2, 5))
 
-    def wrong(game: Game, state: np.ndarray) -> np.ndarray:
-        """Perfect but for errors that have nothing to do with one another."""
+    def noisy(game: Game, state: np.ndarray) -> np.ndarray:
+        """Return the perfect value plus uncorrelated errors."""
         mixed = (state["pieces"][:, :2].astype(np.int64) * weights).sum((1, 2)) + state["player"]
         error = np.sin(mixed.astype(np.float64)) * 0.05
         off: np.ndarray = np.where(state["player"] == 0, error, -error)[:, None] * [1, -1]
         off += table.for_seats(game, state)
         return off
 
-    one, two = (analysis.grade(Planner(value), table, games=200).all for value in (wrong, Deeper(wrong)))
+    one, two = (analysis.grade(Planner(value), table, games=200).all for value in (noisy, Deeper(noisy)))
     assert 0 < two.regret < 0.5 * one.regret
 
 
-def test_a_learned_value_is_planned_with(tmp_path: Path):
+def test_deep_plans_with_a_learned_value(tmp_path: Path):
     rules = Rules(spaces=1)
     value = some_value(rules)
     (tmp_path / "value.npz").write_bytes(learned.save(value))
@@ -119,7 +119,7 @@ def test_a_learned_value_is_planned_with(tmp_path: Path):
         make_policy(f"deep:{tmp_path / 'nowhere'}")
 
 
-def test_the_default_value_is_the_bundled_one():
+def test_deep_uses_the_bundled_value_by_default():
     game, rng = Game(Rules(players=3, powers="any")), np.random.default_rng(0)
     state = positions(game.rules, games=3)
     expected = make_policy(f"deep:{models.find('td', game.rules)}").act(game, state, rng)
@@ -143,7 +143,7 @@ def test_a_policy_without_a_value_is_refused(name: str, message: str):
         make_policy(f"deep:{name}")
 
 
-def test_a_policy_of_a_module_can_be_planned_with():
+def test_deep_accepts_an_import_path():
     assert isinstance(make_policy("deep:wotd_env.policies.planner:Planner"), deep.Deep)
 
 
@@ -157,15 +157,13 @@ def test_a_policy_of_a_module_can_be_planned_with():
     ],
     ids=str,
 )
-def test_the_strongest_policy_has_a_name(rules: Rules, best: str):
+def test_strongest_names_the_best_policy(rules: Rules, best: str):
     assert strongest(rules) == best
     shown = " ".join(CliRunner().invoke(app, ["policies", *options_of(rules)]).output.split())
     assert f"The strongest policy for these rules is {best}." in shown
 
 
-def test_perfect_play_is_the_strongest_if_its_table_is_there(
-    table: solver.Table, monkeypatch: pytest.MonkeyPatch
-):
+def test_oracle_is_the_strongest_if_its_table_exists(table: solver.Table, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(solver, "cache_file", lambda spaces: table.file)
     assert strongest(Rules(spaces=0)) == "oracle"
     assert strongest(Rules(players=3)) == "deep"

@@ -1,4 +1,4 @@
-"""Policies made of a function."""
+"""Policies made from a function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wotd_env.policy import ask
 
 
 def highest(observation, mask):
-    """The legal action with the highest number, for one game or a batch."""
+    """Return the legal action with the highest number, for one game or a batch."""
     return mask.shape[-1] - 1 - mask[..., ::-1].argmax(-1)
 
 
@@ -21,7 +21,7 @@ HIGHEST = FunctionPolicy(highest)
 
 
 @pytest.mark.parametrize("rules", VARIANTS[:3], ids=str)
-def test_a_function_plays_game_by_game_what_it_plays_in_a_batch(rules):
+def test_batched_and_single_game_functions_play_the_same(rules):
     game, state, rng = Game(rules), positions(rules), np.random.default_rng(0)
     mask = game.legal_actions(state)
     expected = [int(np.flatnonzero(row)[-1]) for row in mask]
@@ -36,7 +36,7 @@ def test_a_function_plays_game_by_game_what_it_plays_in_a_batch(rules):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_function_sees_what_the_seat_to_act_sees(encoding):
+def test_a_function_gets_the_observation_of_the_seat_to_act(encoding):
     rules = VARIANTS[1]
     state = positions(rules)
     seen: list[np.ndarray] = []
@@ -55,14 +55,14 @@ def test_a_function_sees_what_the_seat_to_act_sees(encoding):
         FunctionPolicy(look, encoding="pixels")
 
 
-def test_what_is_no_action_for_every_game_is_refused():
+def test_functions_with_invalid_actions_are_refused():
     game = Game()
     for answer in (lambda observation, mask: [1, 2], lambda observation, mask: 0.5):
         with pytest.raises(ValueError, match="act must return integers"):
             ask(FunctionPolicy(answer), game, game.new(3), np.random.default_rng(0))
 
 
-def test_functions_play_in_environments_and_tournaments():
+def test_functions_play_in_environments_and_by_import_path():
     import gymnasium
 
     env = gymnasium.make("wotd_env/WayOfTheDragon-v0", spaces=0, opponents=FunctionPolicy(highest))

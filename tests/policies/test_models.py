@@ -1,4 +1,4 @@
-"""The models of the package: found by the rules at hand, refused for others, and listed as they are."""
+"""Bundled models: selection by rules, digests, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OWN = Rules(players=3, powers="own", colors="random")
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder of bundled models with random weights: `td` for two rules, `ppo` for one."""
+def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder of bundled models with random weights: `td` for two sets of rules, `ppo` for one."""
     for rules in (Rules(), OWN):
         (tmp_path / f"{models.name_of('td', rules)}.npz").write_bytes(
             learned.save(some_value(rules), np.float16)
@@ -48,18 +48,18 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "rules", [Rules(), Rules(start=1, max_turns=50), OWN, Rules(players=3, powers="own")], ids=str
 )
-def test_the_model_for_the_rules_at_hand_plays(box: Path, rules: Rules):
+def test_td_plays_with_the_model_for_the_rules(bundle: Path, rules: Rules):
     game, state, rng = Game(rules), positions(rules), np.random.default_rng(0)
-    file = box / f"{models.name_of('td', rules)}.npz"
+    file = bundle / f"{models.name_of('td', rules)}.npz"
     expected = make_policy(f"td:{file}").act(game, state, rng)
     policy = make_policy("td")
     np.testing.assert_array_equal(policy.act(game, state, rng), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(policy)).act(game, state, rng), expected)
 
 
-def test_the_network_of_ppo_plays(box: Path):
+def test_ppo_plays_with_its_bundled_network(bundle: Path):
     game, state, rng = Game(), positions(Rules()), np.random.default_rng(0)
-    expected = make_policy(f"onnx:{box / 'ppo-2-none.onnx'}").act(game, state, rng)
+    expected = make_policy(f"onnx:{bundle / 'ppo-2-none.onnx'}").act(game, state, rng)
     np.testing.assert_array_equal(make_policy("ppo").act(game, state, rng), expected)
     with pytest.raises(ValueError, match=r"no trained model of ppo .*players=3.* There are ppo-2-none "):
         run(Tournament(("ppo", "random"), Rules(players=3), games=3), workers=0)
@@ -68,7 +68,7 @@ def test_the_network_of_ppo_plays(box: Path):
 @pytest.mark.parametrize(
     "other", [{"players": 4}, {"spaces": 6}, {"powers": "any"}, {"immunity": True}], ids=str
 )
-def test_rules_without_a_model_are_refused_with_those_that_have_one(box: Path, other: dict[str, object]):
+def test_error_for_rules_without_a_model_lists_the_models(bundle: Path, other: dict[str, object]):
     rules = Rules(**other)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"no trained model of td .* There are td-2-none, td-3-own "):
         run(Tournament(("td", "random"), rules, games=2), workers=0)
@@ -76,7 +76,7 @@ def test_rules_without_a_model_are_refused_with_those_that_have_one(box: Path, o
         make_policy("td").act(Game(rules), Game(rules).reset(1), np.random.default_rng(0))
 
 
-def test_a_model_is_loaded_once_whatever_the_rules(box: Path):
+def test_a_model_is_loaded_once_for_all_rules(bundle: Path):
     players = [(make_policy("td"), OWN), (make_policy("ppo"), Rules())]
     for policy, own in players:
         for turns in range(1, 2001):
@@ -87,21 +87,21 @@ def test_a_model_is_loaded_once_whatever_the_rules(box: Path):
 
 
 @pytest.mark.parametrize("name", ["td", "td:{file}", "planner"])
-def test_the_value_of_a_policy_checks_records(box: Path, name: str):
-    policy: Any = make_policy(name.format(file=box / "td-2-none.npz"))
+def test_policy_values_reject_invalid_records(bundle: Path, name: str):
+    policy: Any = make_policy(name.format(file=bundle / "td-2-none.npz"))
     for record in foreign_records().values():
         with pytest.raises(ValueError, match=r"game 0: (player|pieces) must be "):
             policy.value(Game(), record)
 
 
-def test_another_model_is_another_policy(box: Path):
+def test_digest_changes_with_the_bundled_model(bundle: Path):
     before = policy_digest("td")
     assert policy_digest("td") == before
-    (box / "td-2-none.npz").write_bytes(learned.save(some_value(Rules(), seed=1)))
+    (bundle / "td-2-none.npz").write_bytes(learned.save(some_value(Rules(), seed=1)))
     assert policy_digest("td") != before
 
 
-def test_run_folders_are_known_by_what_they_hold(tmp_path: Path):
+def test_digest_of_a_run_folder_covers_its_contents(tmp_path: Path):
     (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules())))
     before = policy_digest(f"td:{tmp_path}")
     (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules(), seed=1)))
@@ -112,7 +112,7 @@ CARDS = sorted(models.FOLDER.glob("*.json"))
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.stem)
-def test_the_page_says_what_the_cards_say(card: Path):
+def test_the_page_matches_the_model_cards(card: Path):
     known = json.loads(card.read_text())
     rules = Rules.from_dict(known["rules"])
     assert models.find(known["policy"], rules).stem == card.stem
@@ -129,7 +129,7 @@ def test_the_page_is_up_to_date():
     assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
 
 
-def test_the_command_of_a_model_is_taken_by_train():
+def test_train_accepts_the_command_of_a_model():
     pytest.importorskip("torch", reason="needs the extra train")
     from agents import command, ppo
 
@@ -141,6 +141,6 @@ def test_the_command_of_a_model_is_taken_by_train():
     assert vars(settings) | {"folder": None} == usual | changed | {"rules": rules}
 
 
-def test_a_trial_shows_the_sizes_of_its_own_files(tmp_path: Path):
+def test_the_page_shows_the_sizes_of_the_given_files(tmp_path: Path):
     (tmp_path / f"{CARDS[0].stem}.npz").write_bytes(bytes(2_000_000))
     assert "2,000 kB" in tool.page([json.loads(CARDS[0].read_text())], tmp_path)

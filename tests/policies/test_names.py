@@ -1,4 +1,4 @@
-"""Names of policies, and errors for wrong names."""
+"""Names of policies, and errors for invalid names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wotd_env.policies import POLICIES, Script, script_of
 from wotd_env.policies.scripts import choose
 
 
-def test_make_policy_takes_names_objects_and_policies():
+def test_make_policy_accepts_names_import_paths_and_policies():
     policy = make_policy("greedy")
     assert isinstance(policy, Policy)
     assert make_policy(policy) is policy
     assert isinstance(make_policy("wotd_env.policies.greedy:Greedy"), type(policy))
 
 
-def test_make_policy_takes_an_object_of_a_module(monkeypatch):
+def test_make_policy_imports_an_object_of_a_module(monkeypatch):
     module = types.ModuleType("players")
     module.best = make_policy("greedy")  # type: ignore[attr-defined]
     module.wrong = 3  # type: ignore[attr-defined]
@@ -37,7 +37,7 @@ def test_make_policy_takes_an_object_of_a_module(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["gredy", "", "nowhere:policy", "random.Random:x"])
-def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
+def test_error_for_an_unknown_policy_lists_the_known_ones(name):
     with pytest.raises(ValueError, match="random, first, greedy"):
         make_policy(name)
 
@@ -64,7 +64,7 @@ def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(name):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_no_name_of_a_policy_is_one_clear_error(tmp_path, name, error, message):
+def test_invalid_names_raise_one_clear_error(tmp_path, name, error, message):
     with pytest.raises(error, match=message) as caught:
         make_policy(name.replace("{folder}", str(tmp_path)))
     assert type(caught.value) is error
@@ -78,13 +78,13 @@ def test_what_is_no_name_of_a_policy_is_one_clear_error(tmp_path, name, error, m
         ("sb3:", "policy 'sb3' needs its FILE: 'sb3:FILE'"),
     ],
 )
-def test_an_argument_too_many_or_missing_is_named(name, message):
+def test_extra_and_missing_arguments_are_named(name, message):
     with pytest.raises(ValueError, match=message):
         make_policy(name)
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_is_what_its_row_says(name):
+def test_policies_match_their_table_rows(name):
     known = POLICIES[name]
     module, _, attribute = f"wotd_env.policies.{known.maker}".partition(":")
     assert callable(getattr(importlib.import_module(module), attribute))
@@ -92,7 +92,9 @@ def test_a_policy_is_what_its_row_says(name):
         return
     policy = make_policy(name)
     assert script_of(policy) == known.script
-    assert script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE  # it may play something else
+    assert (
+        script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE
+    )  # a subclass may play differently
     game = Game(VARIANTS[5], skip_forced=False)
     state = positions(game.rules)
     rng = np.random.default_rng(7)

@@ -1,4 +1,4 @@
-"""Networks in ONNX files."""
+"""Policies from ONNX files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
         policy.act(Game(), Game().reset(1), np.random.default_rng())
 
 
-def test_onnx_can_be_copied_and_sent_to_another_process(tmp_path, monkeypatch):
+def test_onnx_policies_can_be_copied_and_pickled(tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     game = Game(Rules(spaces=0))
     weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
@@ -39,7 +39,7 @@ def test_onnx_can_be_copied_and_sent_to_another_process(tmp_path, monkeypatch):
     state, rng = positions(game.rules, 20, 30), np.random.default_rng(0)
     expected = policy.act(game, state, rng)
     copied, sent = copy.deepcopy(policy), pickle.dumps(policy)
-    monkeypatch.chdir("/")  # as the other process may be
+    monkeypatch.chdir("/")  # another process may run elsewhere
     for again in (copied, pickle.loads(sent)):
         np.testing.assert_array_equal(again.act(game, state, rng), expected)
 
@@ -48,7 +48,7 @@ def test_onnx_can_be_copied_and_sent_to_another_process(tmp_path, monkeypatch):
     "kind",
     [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["FLOAT", "DOUBLE", "BOOL"],
 )
-def test_onnx_takes_inputs_of_every_type_of_number(tmp_path, kind: str):
+def test_onnx_accepts_inputs_of_every_numeric_type(tmp_path, kind: str):
     pytest.importorskip("onnxruntime")
     game = Game()
     weights = (
@@ -62,7 +62,7 @@ def test_onnx_takes_inputs_of_every_type_of_number(tmp_path, kind: str):
         np.testing.assert_array_equal(policy.act(game, state, np.random.default_rng()), expected)
 
 
-def test_onnx_names_inputs_and_outputs_that_are_none(tmp_path):
+def test_onnx_errors_name_invalid_inputs_and_outputs(tmp_path):
     pytest.importorskip("onnxruntime")
     onnx = pytest.importorskip("onnx")
     game = Game()
@@ -87,7 +87,7 @@ def test_onnx_names_inputs_and_outputs_that_are_none(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_network_for_an_encoding_is_asked_with_it(tmp_path, encoding: str):
+def test_a_network_gets_observations_in_its_encoding(tmp_path, encoding: str):
     pytest.importorskip("onnxruntime")
     rules = VARIANTS[1]
     game, state = Game(rules, encoding=encoding), positions(rules)
@@ -114,7 +114,7 @@ def test_a_network_for_an_unknown_encoding_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])
-def test_onnx_refuses_logits_that_choose_nothing(tmp_path, logit: float):
+def test_onnx_refuses_nonfinite_largest_logits(tmp_path, logit: float):
     pytest.importorskip("onnxruntime")
     game = Game()
     weights = np.full((game.observation_size, game.num_actions), logit, np.float32)
@@ -123,7 +123,7 @@ def test_onnx_refuses_logits_that_choose_nothing(tmp_path, logit: float):
         policy.act(game, game.reset(5, seed=0), np.random.default_rng())
 
 
-def test_onnx_files_that_are_damaged_play_or_raise_value_error(tmp_path):
+def test_damaged_onnx_files_play_or_raise_value_error(tmp_path):
     pytest.importorskip("onnxruntime")
     game = Game()
     rng = np.random.default_rng(0)
@@ -149,7 +149,7 @@ def test_onnx_files_that_are_damaged_play_or_raise_value_error(tmp_path):
     assert refused > 40
 
 
-def test_onnx_names_what_is_wrong_with_a_file(tmp_path):
+def test_onnx_errors_name_the_file(tmp_path):
     with pytest.raises(ValueError, match="onnx:FILE"):
         make_policy("onnx")
     pytest.importorskip("onnxruntime")

@@ -1,4 +1,4 @@
-"""Policies play legal actions, depend only on the positions and their own randomness, and play well."""
+"""Policies play legal actions, depend only on positions and their own randomness, and play well."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wotd_env.policy import ask, play_out
 NAMES = ["random", "first", "greedy", "planner", "mcts:20"]
 
 
-def test_who_is_asked_cannot_know_the_dice_to_come():
+def test_policies_cannot_see_future_dice():
     game, seer, rng = Game(Rules(spaces=0)), Seer(), np.random.default_rng(0)
 
     def play(state: np.ndarray) -> None:
@@ -29,7 +29,7 @@ def test_who_is_asked_cannot_know_the_dice_to_come():
     assert np.mean(seer.right) < 0.05
 
 
-def test_streams_are_replaced_by_any_of_64_bits():
+def test_ask_replaces_streams_by_64_random_bits():
     game, cheat = Game(), Cheat()
     state = game.new(4000, seed=1)
     before = state.copy()
@@ -47,7 +47,7 @@ def test_streams_are_replaced_by_any_of_64_bits():
     ("answer", "got"),
     [([31.0, 31.0], r"float64 \(2,\)"), ([31], r"int64 \(1,\)"), ([True, True], "bool"), (31, r"int64 \(\)")],
 )
-def test_an_answer_that_is_not_an_integer_for_every_game_is_refused(answer, got):
+def test_ask_refuses_actions_of_wrong_type_or_shape(answer, got):
     class Wrong:
         def act(self, game, state, rng):
             return answer
@@ -59,7 +59,7 @@ def test_an_answer_that_is_not_an_integer_for_every_game_is_refused(answer, got)
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
-def test_plays_legal_actions_and_changes_nothing(name, rules):
+def test_policies_play_legal_actions_and_do_not_change_states(name, rules):
     game = Game(rules, skip_forced=False)
     state = positions(rules)
     before = state.copy()
@@ -72,7 +72,7 @@ def test_plays_legal_actions_and_changes_nothing(name, rules):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_choices_do_not_depend_on_the_batch_nor_on_the_threads(name):
+def test_actions_do_not_depend_on_batch_or_threads(name):
     rules = VARIANTS[5]
     state = positions(rules)
     policy = make_policy(name)
@@ -85,7 +85,7 @@ def test_choices_do_not_depend_on_the_batch_nor_on_the_threads(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_choices_do_not_depend_on_the_dice_to_come(name):
+def test_actions_do_not_depend_on_future_dice(name):
     rules = VARIANTS[5]
     state = positions(rules)
     other = state.copy()
@@ -96,7 +96,7 @@ def test_choices_do_not_depend_on_the_dice_to_come(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_finished_games_and_empty_batches_are_no_trouble(name):
+def test_policies_accept_finished_games_and_empty_batches(name):
     game = Game()
     state = game.reset(2)
     state["phase"] = Phase.OVER
@@ -106,7 +106,7 @@ def test_finished_games_and_empty_batches_are_no_trouble(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_where_a_roll_is_due_there_is_no_action_and_no_trouble(name):
+def test_policies_return_zero_before_a_roll(name):
     game = Game()
     state = game.reset(2, roll=False)
     assert not game.legal_actions(state).any()
@@ -119,12 +119,12 @@ def test_random_plays_every_legal_action_equally_often():
     boards: dict[str, Any] = dict.fromkeys(("water", "fire", "wood"), ".abcde.|.....")
     state = np.repeat(board(game.rules, dice="dragon dragon dragon dragon dragon", **boards), 31_000)
     actions = make_policy("random").act(game, state, np.random.default_rng(3))
-    lawful = legal(game, state[:1])
-    assert len(lawful) == 31  # 10 pairs on three paths, and passing
-    often = np.bincount(actions, minlength=game.num_actions)[lawful]
-    assert often.sum() == len(state)
-    chi_square = ((often - 1000) ** 2 / 1000).sum()
-    assert chi_square < 59.7  # with 30 degrees of freedom 0.1 % of fair choices exceed it
+    allowed = legal(game, state[:1])
+    assert len(allowed) == 31  # 10 swaps on each of three paths, and passing
+    counts = np.bincount(actions, minlength=game.num_actions)[allowed]
+    assert counts.sum() == len(state)
+    chi_square = ((counts - 1000) ** 2 / 1000).sum()
+    assert chi_square < 59.7  # the 0.1 % critical value for 30 degrees of freedom
 
 
 def test_greedy_stops_for_an_equilibrium():
@@ -134,10 +134,10 @@ def test_greedy_stops_for_an_equilibrium():
     many["rolls_left"] = np.arange(1000) % 2 + 1
     assert (
         greedy.act(game, many, np.random.default_rng(0)) == 31
-    ).all()  # five advances are worth a turn and more
+    ).all()  # five advances are worth more than a turn
 
 
-def test_first_is_the_lowest_legal_action():
+def test_first_plays_the_lowest_legal_action():
     game = Game(VARIANTS[3], skip_forced=False)
     state = positions(game.rules)
     actions = make_policy("first").act(game, state, np.random.default_rng())
@@ -160,7 +160,7 @@ def test_greedy_holds_the_dice_of_its_best_path():
     rules = Rules()
     keep: dict[str, Any] = {"phase": Phase.KEEP, "rolls_left": 2}
     assert greedy(board(rules, dice="water water fire metal dragon", **keep), rules) == 0b00011
-    # of as many dice, those of the foremost piece, none for a piece that has arrived
+    # ties go to the foremost piece, and a piece that has arrived keeps no dice
     state = board(rules, dice="water water fire fire dragon", fire="..a....|.....", **keep)
     assert greedy(state, rules) == 0b01100
     state = board(rules, dice="water fire fire fire dragon", fire=".......|..a..", **keep)

@@ -1,4 +1,4 @@
-"""Models that MaskablePPO saved."""
+"""Models saved by MaskablePPO."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import check_plays
 
 
-def test_models_of_sb3_play(tmp_path):
+def test_sb3_models_play_with_consent(tmp_path):
     contrib = pytest.importorskip("sb3_contrib")
     environment = gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=0)
     file = tmp_path / "model.zip"
@@ -45,7 +45,7 @@ def test_models_of_sb3_play(tmp_path):
         assert (tmp_path / "a.sqlite").exists() == (code == 0)
 
 
-def test_files_that_are_no_model_are_refused(tmp_path):
+def test_invalid_model_files_are_refused(tmp_path):
     pytest.importorskip("sb3_contrib")
     (tmp_path / "model.zip").write_text("no zip")
     with pytest.raises(ValueError, match=r"model\.zip contains no model that MaskablePPO can read"):
@@ -64,7 +64,7 @@ def compact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_encoding_is_found_by_size_or_named(compact: Path):
+def test_the_encoding_is_inferred_from_the_size_or_named(compact: Path):
     game, rng = Game(QUICK), np.random.default_rng(0)
     state = game.reset(20, seed=0)
     found, named = (make_policy(f"sb3:{name}", trust=True) for name in (compact, f"compact:{compact}"))
@@ -75,7 +75,7 @@ def test_the_encoding_is_found_by_size_or_named(compact: Path):
         check_plays(make_policy(f"sb3:tokens:{compact}", trust=True), QUICK)
 
 
-def test_refusals_come_before_torch_is_imported(tmp_path: Path):
+def test_files_are_refused_before_torch_is_imported(tmp_path: Path):
     (tmp_path / "model.zip").write_text("")
     code = (
         "import sys, wotd_env\n"

@@ -1,4 +1,4 @@
-"""Solved tables, made once per test session. Tests only read them."""
+"""Fixtures of solved tables, made once per test session and never changed."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def table(request, folder):
 
 @pytest.fixture(scope="session")
 def whole(folder):
-    """The table of the smallest board."""
+    """Return the table of the smallest board."""
     return solver.solve(0, folder / "whole.wotd")

@@ -25,7 +25,7 @@ def oracle(table):
 
 
 class Canonical:
-    """A policy that sees every game as seat 0, with the paths in ascending order of their codes."""
+    """Show every game to the policy as seat 0, with the paths in ascending order of their codes."""
 
     def __init__(self, policy, table) -> None:
         self.policy, self.code = policy, table.board.code
@@ -42,11 +42,11 @@ class Canonical:
         faces = np.concatenate([np.argsort(paths, axis=1), np.full((len(state), 1), 5)], 1)
         shown["dice"] = np.sort(np.take_along_axis(faces, state["dice"].astype(int), 1), axis=1)
         actions = self.policy.act(game, shown, rng)
-        return np.array([self.back(*one) for one in zip(actions, state, shown, paths, strict=True)])
+        return np.array([self.own_action(*one) for one in zip(actions, state, shown, paths, strict=True)])
 
     @staticmethod
-    def back(action, state, shown, paths):
-        """Return the corresponding action for the game's own paths."""
+    def own_action(action, state, shown, paths):
+        """Return the corresponding action for the original order of paths."""
         if 32 <= action < 37:
             return 32 + paths[action - 32]
         if action >= 55:
@@ -61,7 +61,7 @@ class Canonical:
 
 
 def simulated(policies, games: int) -> np.ndarray:
-    """Return the results of seat 0, the seat to act in the position, (games,)."""
+    """Return the rewards of seat 0, which acts first, (games,)."""
     game = Game(Rules(spaces=SPACES))
     state = np.repeat(before_roll([LATE[0]], [LATE[1]]), games)
     state["rng"] = np.random.default_rng(1).integers(2**63, size=games, dtype=np.uint64)
@@ -107,7 +107,7 @@ def test_perfect_play_cannot_be_exploited(table, oracle):
     assert exact.win_share == pytest.approx(0.5, abs=1e-6)
 
 
-def test_progress_is_shown(table):
+def test_progress_is_reported(table):
     calls = []
     solver.evaluate(
         make_policy("first"), table, LATE, progress=lambda done, total: calls.append((done, total))

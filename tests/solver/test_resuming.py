@@ -1,4 +1,4 @@
-"""Solving that is interrupted, killed, out of disk space or shared by processes makes the same table."""
+"""Interrupted, killed, resumed and concurrent solving all make the same table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wotd_env.solver.storage import HEADER, read_header
 
 
 def interrupted(file: Path) -> bytes:
-    """Leave the solving of the smallest board half done, and return what the unfinished file contains."""
+    """Interrupt the solving of the smallest board halfway, and return the bytes of the unfinished file."""
 
     def interrupt(done, total):
         if done > total // 2:
@@ -29,7 +29,7 @@ def interrupted(file: Path) -> bytes:
     return file.with_name(file.name + ".part").read_bytes()
 
 
-def test_interrupted_solving_continues(whole, tmp_path, caplog):
+def test_interrupted_solving_resumes(whole, tmp_path, caplog):
     file = tmp_path / "interrupted.wotd"
     interrupted(file)
     assert not file.exists()
@@ -47,11 +47,11 @@ def test_interrupted_solving_continues(whole, tmp_path, caplog):
 
 @pytest.fixture(scope="session")
 def half(folder):
-    """An unfinished file."""
+    """Return the bytes of an unfinished table file."""
     return interrupted(folder / "half.wotd")
 
 
-def test_killed_solving_continues(whole, tmp_path):
+def test_killed_solving_resumes(whole, tmp_path):
     file = tmp_path / "killed.wotd"
     program = (
         "import os, signal, sys\n"
@@ -87,7 +87,7 @@ def test_a_damaged_layer_is_solved_again(whole, half, tmp_path, caplog, damage):
 
 
 @pytest.mark.parametrize("content", [b"", lambda half: half + bytes(10_000_000)])
-def test_an_unfinished_file_may_be_empty_or_too_long(whole, half, tmp_path, content):
+def test_empty_and_overlong_unfinished_files_are_accepted(whole, half, tmp_path, content):
     (tmp_path / "0.wotd.part").write_bytes(content(half) if callable(content) else content)
     assert same(solver.solve(0, tmp_path / "0.wotd").file, whole.file)
 
@@ -116,7 +116,7 @@ def test_an_unfinished_file_may_be_empty_or_too_long(whole, half, tmp_path, cont
         (lambda half: without(half, "seconds"), "seconds must be a float, got None.*: remove it"),
     ],
 )
-def test_other_unfinished_files_are_not_changed(half, tmp_path, spoil, message):
+def test_incompatible_unfinished_files_are_rejected_unchanged(half, tmp_path, spoil, message):
     part = tmp_path / "0.wotd.part"
     part.write_bytes(spoil(half))
     with pytest.raises(solver.TableError, match=message) as error:
@@ -127,7 +127,7 @@ def test_other_unfinished_files_are_not_changed(half, tmp_path, spoil, message):
 
 
 @pytest.mark.parametrize("room", [100, 5000, 600_000])
-def test_solving_continues_after_a_full_disk(whole, tmp_path, room):
+def test_solving_resumes_after_a_full_disk(whole, tmp_path, room):
     resource = pytest.importorskip("resource")
     file = tmp_path / "0.wotd"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -148,7 +148,7 @@ def test_solving_continues_after_a_full_disk(whole, tmp_path, room):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_hundred_kills_change_nothing(table, folder):
+def test_solving_survives_a_hundred_kills(table, folder):
     file = folder / f"{table.spaces}-killed.wotd"
     program = (
         "import os, random, signal, sys, time, traceback\n"
@@ -172,7 +172,7 @@ def test_a_hundred_kills_change_nothing(table, folder):
         "    status = os.waitpid(child, 0)[1]\n"
         "    if os.WIFSIGNALED(status):\n"
         "        kills += 1\n"
-        "    else:\n"  # it was done before the kill: once more from the beginning
+        "    else:\n"  # finished before the kill: start again
         "        assert os.WEXITSTATUS(status) == 0\n"
         "        os.replace(file, f'{file}.{kills}')\n"
         "solver.solve(spaces, file)\n"
@@ -185,7 +185,7 @@ def test_a_hundred_kills_change_nothing(table, folder):
 
 
 @pytest.mark.slow
-def test_sixty_flips_in_unfinished_files_change_nothing(whole, half, tmp_path):
+def test_bit_flips_in_unfinished_files_do_not_change_the_table(whole, half, tmp_path):
     rng = np.random.default_rng(2)
     for number, at in enumerate(rng.integers(HEADER, len(half), 60).tolist()):
         file = tmp_path / f"{number}.wotd"
@@ -193,11 +193,11 @@ def test_sixty_flips_in_unfinished_files_change_nothing(whole, half, tmp_path):
         assert same(solver.solve(0, file).file, whole.file)
 
 
-# ------------------------------------------------------------------------------------------------------- two at once
+# ------------------------------------------------------------------------------------------------ concurrent processes
 
 
-def started(program: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a program that says `ready` and waits for a line of input; return it when it is ready."""
+def start_program(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a program that prints `ready` and waits for a line of input; return it once it is ready."""
     head = "import sys\nfrom wotd_env import Game, Rules, make_policy, solver\nprint('ready', flush=True)\ninput()\n"
     process = subprocess.Popen(
         [sys.executable, "-c", head + program, *map(str, arguments)],
@@ -211,17 +211,17 @@ def started(program: str, *arguments: object) -> subprocess.Popen[str]:
     return process
 
 
-def go(process: subprocess.Popen[str]) -> None:
+def proceed(process: subprocess.Popen[str]) -> None:
     assert process.stdin
     process.stdin.write("\n")
     process.stdin.flush()
 
 
-def test_two_solvers_at_once_make_one_table(whole, tmp_path):
+def test_two_concurrent_solvers_make_one_table(whole, tmp_path):
     file = tmp_path / "0.wotd"
-    both = [started("solver.solve(0, sys.argv[1], threads=1).values", file) for _ in range(2)]
+    both = [start_program("solver.solve(0, sys.argv[1], threads=1).values", file) for _ in range(2)]
     for process in both:
-        go(process)
+        proceed(process)
     for process in both:
         assert "Error" not in process.communicate(timeout=300)[1]
     assert [process.returncode for process in both] == [0, 0]
@@ -229,7 +229,7 @@ def test_two_solvers_at_once_make_one_table(whole, tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0.wotd", "0.wotd.lock"]
 
 
-def test_four_oracles_at_once_make_one_table(whole, tmp_path):
+def test_four_concurrent_oracles_make_one_table(whole, tmp_path):
     program = (
         "from pathlib import Path\n"
         "from wotd_env.policies import oracle\n"
@@ -238,18 +238,18 @@ def test_four_oracles_at_once_make_one_table(whole, tmp_path):
         "state = game.reset(100, seed=1)\n"
         "print(make_policy('oracle').act(game, state, None).tolist())\n"
     )
-    four = [started(program, tmp_path) for _ in range(4)]
+    four = [start_program(program, tmp_path) for _ in range(4)]
     for process in four:
-        go(process)
-    said = {process.communicate(timeout=300)[0] for process in four}
+        proceed(process)
+    output = {process.communicate(timeout=300)[0] for process in four}
     assert [process.returncode for process in four] == [0] * 4
     game = Game(Rules(spaces=0))
     best = make_policy(f"oracle:{whole.file}").act(game, game.reset(100, seed=1), np.random.default_rng(0))
-    assert said == {f"{best.tolist()}\n"}
+    assert output == {f"{best.tolist()}\n"}
     assert same(tmp_path / "0.wotd", whole.file)
 
 
-def test_a_waiting_process_logs_it_and_continues_if_the_other_is_killed(whole, tmp_path):
+def test_a_waiting_process_logs_and_takes_over_after_a_kill(whole, tmp_path):
     file = tmp_path / "0.wotd"
     program = (
         "def stop(done, total):\n"
@@ -258,15 +258,15 @@ def test_a_waiting_process_logs_it_and_continues_if_the_other_is_killed(whole, t
         "        input()\n"
         "solver.solve(0, sys.argv[1], progress=stop)\n"
     )
-    first = started(program, file)
-    go(first)
+    first = start_program(program, file)
+    proceed(first)
     assert first.stdout
     assert first.stdout.readline() == "half\n"
-    second = started("solver.solve(0, sys.argv[1])", file)
-    go(second)
+    second = start_program("solver.solve(0, sys.argv[1])", file)
+    proceed(second)
     assert second.stderr
-    said = second.stderr.readline()
-    assert f"another process is making {file} and holds the lock {file}.lock; waiting" in said
+    output = second.stderr.readline()
+    assert f"another process is making {file} and holds the lock {file}.lock; waiting" in output
     first.kill()
     first.communicate()
     second.communicate(timeout=300)

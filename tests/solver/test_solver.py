@@ -1,4 +1,4 @@
-"""The exact solution against the rules engine: nothing here uses the solver's own passes or moves."""
+"""The exact solution, compared with the rules engine."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_values_equal_one_turn_of_the_engine(table, late, player):
     assert table.value(mine, theirs) == pytest.approx(expected, abs=1e-6)
 
 
-def test_rolls_offer_the_same_ends_as_in_the_engine():
-    """The solver's copy of R3 and R6 to R8 agrees with the engine for every roll."""
+def test_rolls_offer_the_same_ends_as_the_engine():
+    """Compare the solver's copy of R3 and R6 to R8 with the engine for every roll."""
     game = Game(Rules(), skip_forced=False)
     offered = set()
-    # All pieces can move; all can be swapped; five dice can move none.
+    # All pieces can move; all can be swapped; five dice cannot move any piece.
     for mine, theirs in (([0] * 5, [0] * 5), ([1] * 5, [2] * 5), ([0] * 5, [5] * 5)):
         state = np.repeat(before_roll([mine], [theirs]), dice.NUM_ROLLS)
         game.roll(state, dice.KEEPS[: dice.NUM_ROLLS])
@@ -55,7 +55,7 @@ def test_rolls_offer_the_same_ends_as_in_the_engine():
 
 def test_value_of_a_finished_game_is_its_result(table):
     s = table.spaces
-    # More points; fewer points; equal points, more numbered pieces; a tie, which no play reaches.
+    # More points; fewer points; equal points, more numbered pieces; a tie, which no game reaches.
     mine = np.array([[5, 5, 5, 5, 5], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 2, 1, 2, 1]]) + s
     theirs = np.array([[4, 4, 4, 4, 4], [2, 2, 2, 2, 2], [5, 0, 0, 0, 0], [2, 1, 2, 1, 2]]) + s
     mine[3, 4], theirs[3, 4] = s + 3, s + 3 - 1
@@ -67,7 +67,7 @@ def test_value_of_a_finished_game_is_its_result(table):
     assert table.value(mine, theirs).tolist() == expected.tolist()
 
 
-def test_paths_are_alike(table):
+def test_values_do_not_depend_on_the_order_of_paths(table):
     mine, theirs = random_positions(table.spaces, 200, seed=7)
     paths = np.random.default_rng(8).permuted(np.tile(np.arange(5), (200, 1)), axis=1)
     shuffled = np.take_along_axis(mine, paths, 1), np.take_along_axis(theirs, paths, 1)
@@ -91,7 +91,7 @@ def test_no_game_of_two_players_is_tied(table):
         write_ends(table._layers, total, codes, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
         ended.append(np.unique(after[np.isnan(results)]))
-    # Tied positions have values, but no position leads to them.
+    # Tied positions have values but cannot be reached.
     assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()
 
@@ -119,8 +119,8 @@ def test_a_wrong_value_shows_in_the_residual(whole, tmp_path):
     assert solver.verify(file) > 0.001
 
 
-def test_values_do_not_depend_on_the_threads(folder):
-    """With one plain space the large layers have four chunks, so three threads share them."""
+def test_values_do_not_depend_on_the_number_of_threads(folder):
+    """The large layers of this board have four chunks, so three threads share them."""
     one = solver.solve(1, folder / "1.wotd", threads=1)
     assert one.board.families.max() > 3 * CHUNK
     three = solver.solve(1, folder / "three.wotd", threads=3)
@@ -176,7 +176,7 @@ def test_impossible_states_are_rejected(whole, field, value):
 
 
 def play(game: Game, policies, games: int, seed: int) -> np.ndarray:
-    """Return the results of seat 0, the starting player, (games,)."""
+    """Return the rewards of seat 0, the starting player, (games,)."""
     state = game.reset(games, seed=seed, starting_player=0)
     rng = np.random.default_rng(seed)
     while (state["phase"] != Phase.OVER).any():
@@ -189,7 +189,7 @@ def play(game: Game, policies, games: int, seed: int) -> np.ndarray:
 
 
 def interval(results: np.ndarray) -> float:
-    """Return 4.5 standard errors of the mean: a true value lies outside once in 150,000 tests."""
+    """Return 4.5 standard errors of the mean. Chance exceeds them once in 150,000 tests."""
     return float(4.5 * results.std() / len(results) ** 0.5)
 
 
@@ -200,7 +200,7 @@ def test_perfect_players_reach_the_start_value(table):
 
 
 @pytest.mark.parametrize("opponent", ["random", "first", "greedy"])
-def test_oracle_does_no_worse_than_the_value_promises(table, opponent):
+def test_oracle_scores_at_least_the_start_value(table, opponent):
     oracle, other = make_policy(f"oracle:{table.file}"), make_policy(opponent)
     game = Game(Rules(spaces=table.spaces))
     begins = play(game, [oracle, other], 4000, seed=2)
@@ -209,7 +209,7 @@ def test_oracle_does_no_worse_than_the_value_promises(table, opponent):
     assert follows.mean() > -table.start - interval(follows)
 
 
-def test_oracle_makes_small_tables_when_they_are_needed(tmp_path, monkeypatch):
+def test_oracle_solves_small_boards_on_demand(tmp_path, monkeypatch):
     monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
     oracle = make_policy("oracle")
     game = Game(Rules(spaces=0))
@@ -230,7 +230,7 @@ def test_oracle_makes_small_tables_when_they_are_needed(tmp_path, monkeypatch):
         ({"spaces": 2}, "plain spaces"),
     ],
 )
-def test_oracle_rejects_games_that_are_not_solved(table, rules, message):
+def test_oracle_rejects_unsolved_games(table, rules, message):
     game = Game(Rules(**{"spaces": table.spaces, **rules}))
     with pytest.raises(ValueError, match=message):
         make_policy(f"oracle:{table.file}").act(game, game.reset(4), np.random.default_rng(0))

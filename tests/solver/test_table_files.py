@@ -1,4 +1,4 @@
-"""Files of tables: damage is named, no damaged value is returned, and compact files stay within their error."""
+"""Table files: damage, copies and compact tables."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ DAMAGE = {
     "empty": (lambda good: b"", "not a table"),
     "foreign": (lambda good: b"PK" + bytes(10_000), "not a table"),
     "zeros": (lambda good: bytes(len(good)), "not a table"),
-    "of the first format": (
+    "first format": (
         lambda good: good.replace(b"values 2", b"values 1", 1),
         "format of another version",
     ),
     "cut in the header": (lambda good: good[:2000], "header of .* is damaged"),
     "cut in the checksums": (lambda good: good[: HEADER + 100], "must have .* bytes"),
     "cut at the end": (lambda good: good[:-4], "must have .* bytes"),
-    "longer": (lambda good: good + b"more", "must have .* bytes"),
+    "too long": (lambda good: good + b"more", "must have .* bytes"),
     "header flipped": (lambda good: flipped(good, 300), "header of .* is damaged"),
     "padding of the header flipped": (lambda good: flipped(good, 3000), "header of .* is damaged"),
     "digest of the header flipped": (lambda good: flipped(good, 4090), "header of .* is damaged"),
     "checksum flipped": (lambda good: flipped(good, HEADER + 9), "checksums in .* are damaged"),
     "value flipped": (lambda good: flipped(good, len(good) // 2), "do not match their checksum"),
-    "without checksum": (lambda good: with_header(good, sha256=None), "unfinished"),
-    "of other rulings": (lambda good: with_header(good, rulings=1), "other rulings"),
-    "of other rules": (lambda good: with_header(good, rules=OTHER_RULES), "other rules"),
-    "of no rules": (lambda good: with_header(good, rules=None), "cannot be read"),
-    "of no board": (lambda good: with_header(good, rules={"spaces": 11}), "cannot be read"),
-    "with wrong entries": (lambda good: with_header(good, layers=-1), "cannot be read"),
-    "with part of a layer": (lambda good: with_header(good, layers=1.5), "cannot be read"),
-    "nested without end": (lambda good: with_text(good, b"[" * 3500), "cannot be read"),
+    "checksum missing": (lambda good: with_header(good, sha256=None), "unfinished"),
+    "other rulings": (lambda good: with_header(good, rulings=1), "other rulings"),
+    "different rules": (lambda good: with_header(good, rules=OTHER_RULES), "other rules"),
+    "rules missing": (lambda good: with_header(good, rules=None), "cannot be read"),
+    "invalid board": (lambda good: with_header(good, rules={"spaces": 11}), "cannot be read"),
+    "invalid layers": (lambda good: with_header(good, layers=-1), "cannot be read"),
+    "fractional layers": (lambda good: with_header(good, layers=1.5), "cannot be read"),
+    "deeply nested": (lambda good: with_text(good, b"[" * 3500), "cannot be read"),
 }
 
 
@@ -55,23 +55,23 @@ def test_damaged_files_are_rejected(whole, tmp_path, damage):
         with pytest.raises(solver.TableError, match=message) as error:
             use()
         assert str(file) in str(error.value)
-        if damage not in ("empty", "foreign", "zeros", "of other rules"):  # those may be anything
+        if damage not in ("empty", "foreign", "zeros", "different rules"):  # may belong to another program
             assert "remove it and solve again: wotd solve --spaces" in str(error.value)
     assert file.read_bytes() == before
 
 
-def test_a_missing_file_comes_with_the_command_that_makes_it(tmp_path):
+def test_error_for_a_missing_file_names_the_solve_command(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"wotd solve --spaces S --out .*missing\.wotd"):
         solver.load(tmp_path / "missing.wotd")
 
 
-def test_a_folder_is_no_table(tmp_path):
+def test_a_folder_is_rejected_as_a_table(tmp_path):
     for use in (solver.load, solver.verify, lambda file: solver.solve(0, file)):
         with pytest.raises(FileNotFoundError, match=r"it is a folder; name a table in it, such as .*\.wotd"):
             use(tmp_path)
 
 
-def test_no_flipped_bit_goes_unnoticed(whole, tmp_path):
+def test_flipped_bits_are_detected(whole, tmp_path):
     good = whole.file.read_bytes()
     used = [*range(HEADER + 4 * whole.layout.blocks), *range(whole.layout.bytes, len(good))]
     rng = np.random.default_rng(1)
@@ -82,9 +82,9 @@ def test_no_flipped_bit_goes_unnoticed(whole, tmp_path):
             _ = solver.load(file).values
 
 
-def test_only_what_is_asked_for_is_read_and_no_damaged_value_is_returned(whole, tmp_path):
+def test_only_requested_blocks_are_checked_and_damaged_ones_raise(whole, tmp_path):
     content = bytearray(whole.file.read_bytes())
-    for block in range(whole.layout.blocks - 1):  # all but that of the start
+    for block in range(whole.layout.blocks - 1):  # all except the block of the start position
         content[whole.layout.bytes + 4 * int(whole.layout.cuts[block])] ^= 1
     file = tmp_path / "flipped.wotd"
     file.write_bytes(content)
@@ -93,7 +93,7 @@ def test_only_what_is_asked_for_is_read_and_no_damaged_value_is_returned(whole, 
     assert table.value(start, start) == whole.value(start, start)
     assert table._checked.sum() == 1
     mine, theirs = random_positions(0, 10, seed=3)
-    for _ in range(2):  # asked again, it is refused again
+    for _ in range(2):  # a repeated request raises again
         with pytest.raises(solver.TableError, match="do not match their checksum"):
             table.value(mine, theirs)
         with pytest.raises(solver.TableError, match="do not match their checksum"):
@@ -101,20 +101,20 @@ def test_only_what_is_asked_for_is_read_and_no_damaged_value_is_returned(whole, 
     assert table.value(start, start) == whole.value(start, start)
 
 
-def test_a_table_that_is_copied_or_sent_stays_its_file(whole, tmp_path, monkeypatch):
+def test_copied_and_pickled_tables_use_the_same_file(whole, tmp_path, monkeypatch):
     start = [[0] * 5]
     monkeypatch.chdir(whole.file.parent)
     table = solver.load(whole.file.name)
     copied, opened, sent = copy.deepcopy(table), copy.copy(table), pickle.dumps(table)
     assert np.shares_memory(copied.values, table.values)
     assert len(sent) < 1000
-    monkeypatch.chdir("/")  # as the other process may be
+    monkeypatch.chdir("/")  # another process may run elsewhere
     for again in (copied, opened, pickle.loads(sent)):
         assert again.value(start, start) == whole.value(start, start)
-    gone = tmp_path / "gone.wotd"
-    gone.write_bytes(whole.file.read_bytes())
-    sent = pickle.dumps(solver.load(gone))
-    gone.unlink()
+    removed = tmp_path / "removed.wotd"
+    removed.write_bytes(whole.file.read_bytes())
+    sent = pickle.dumps(solver.load(removed))
+    removed.unlink()
     with pytest.raises(FileNotFoundError, match="there is no table"):
         pickle.loads(sent)
 
@@ -127,7 +127,7 @@ def test_other_files_are_not_overwritten(whole, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_compact_table_is_half_as_large_and_says_how_far_it_is_off(table, tmp_path):
+def test_a_compact_table_halves_the_size_and_states_its_error(table, tmp_path):
     small = solver.compact(table.file, tmp_path / "small.wotd")
     assert (
         small.file.stat().st_size - table.layout.bytes
@@ -144,7 +144,7 @@ def test_a_compact_table_is_half_as_large_and_says_how_far_it_is_off(table, tmp_
     assert (one == other).mean() > 0.95
 
 
-def test_what_cannot_be_made_compact_is_named(whole, tmp_path):
+def test_compacting_rejects_compact_tables_and_existing_files(whole, tmp_path):
     small = solver.compact(whole.file, tmp_path / "small.wotd")
     with pytest.raises(solver.TableError, match="compact already"):
         solver.compact(small.file, tmp_path / "other.wotd")
@@ -155,7 +155,7 @@ def test_what_cannot_be_made_compact_is_named(whole, tmp_path):
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".lock"] == ["small.wotd"]
 
 
-def test_an_unfinished_table_is_not_overwritten_by_a_compact_one(whole, tmp_path):
+def test_compacting_does_not_overwrite_an_unfinished_table(whole, tmp_path):
     part, half = tmp_path / "small.wotd.part", whole.file.read_bytes()[:100_000]
     part.write_bytes(half)
     with pytest.raises(solver.TableError, match=r"small\.wotd\.part is an unfinished table of `wotd solve`"):
@@ -163,7 +163,7 @@ def test_an_unfinished_table_is_not_overwritten_by_a_compact_one(whole, tmp_path
     assert part.read_bytes() == half
 
 
-def test_what_is_damaged_is_not_made_compact(whole, tmp_path):
+def test_compacting_rejects_damaged_tables(whole, tmp_path):
     file, small = tmp_path / "flipped.wotd", tmp_path / "small.wotd"
     good = whole.file.read_bytes()
     file.write_bytes(flipped(good, len(good) - 1))
@@ -175,7 +175,7 @@ def test_what_is_damaged_is_not_made_compact(whole, tmp_path):
         _ = solver.load(small).start
 
 
-def test_a_full_disk_leaves_no_half_of_a_compact_table(whole, tmp_path):
+def test_compacting_on_a_full_disk_leaves_no_partial_table(whole, tmp_path):
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, limits[1]))
