@@ -1,1 +1,1 @@
-"""The tests are a package, so that they can share `tests.reference` and `tests.positions`."""
+"""The tests are a package, so that modules can import `tests.reference` and `tests.helpers`."""

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Settings and fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples in every run; no time limit for one, because the first compiles kernels.
+# Every run uses the same examples. There is no deadline per example, because the first one compiles kernels.
 settings.register_profile("reproducible", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("reproducible")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither meet the user's tables nor leave any; matplotlib keeps its list of fonts where it was."""
+    """Isolate the tests from the user's tables; matplotlib still uses its own font cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
@@ -26,7 +26,7 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture
 def hidden_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The window opens where nobody sees it, and does not wait for anybody to follow."""
+    """Open the window off screen and without a frame rate limit."""
     from wotd_env.rendering import window
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
@@ -37,9 +37,9 @@ def hidden_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def powerless() -> Iterator[Path]:
-    """A folder of one's own, in a process that may not write where permissions forbid it, as root may."""
+    """Return a temporary folder, in a process that is subject to file permissions (root is not)."""
     if not hasattr(os, "geteuid"):
-        pytest.skip("permissions of other users are those of POSIX here")
+        pytest.skip("the test needs POSIX permissions")
     user = os.geteuid()
     with tempfile.TemporaryDirectory() as folder:
         if user == 0:
@@ -47,7 +47,7 @@ def powerless() -> Iterator[Path]:
             os.seteuid(65534)
         try:
             if not os.access(__file__, os.R_OK, effective_ids=True):
-                pytest.skip("the user who may write nothing cannot read this checkout either")
+                pytest.skip("the unprivileged user cannot read this checkout")
             yield Path(folder)
         finally:
             os.seteuid(user)

@@ -1,8 +1,7 @@
-"""The rules a second time: slow, plain Python, written from the rulings R1..R16 alone.
+"""A second implementation of the rules: slow, plain Python, written only from the rulings R1..R16.
 
-Nothing here is shared with `wotd_env`; the differential test walks random games through both readings and
-demands the same legal actions and the same successors everywhere. Where the two differ, one of them has
-misread a ruling.
+It shares no code with `wotd_env`. The differential test plays random games in both implementations and requires
+the same legal actions and the same successors in every state. A difference means that one of them misreads a ruling.
 
 A state is immutable. Its fields are those of `wotd_env.STATE` without the random stream, except that `dead`
 is a set of spaces for each path instead of bits.
@@ -20,10 +19,10 @@ DRAGON = 5
 
 CHANCE, KEEP, MOVE, EXTRA, OVER = range(5)
 
-# The power of a colour has the colour's number (R12).
+# The power of a color has the number of the color (R12).
 FEAR, REBIRTH, TIGER, ANXIETY, DRAGON_POWER = WATER, FIRE, METAL, EARTH, WOOD
 
-# The action numbers. Paths are added to the first three, `swap_number` gives those from 55 on.
+# The action numbers. MOVE_ON, WOOD_ON and JUMP_ON are added to a path; `swap_number` computes 55 and above.
 STOP_ROLLING = 31
 MOVE_ON, WOOD_ON, JUMP_ON = 32, 37, 42
 EQUILIBRIUM, WOOD_EQUILIBRIUM, EARTH_EQUILIBRIUM = 47, 48, 49
@@ -61,7 +60,7 @@ class State:
 
 
 def occupied(state: State, path: int, space: int) -> bool:
-    """Whether a piece, of any player or dead, stands there; off the board there is room for all (R3)."""
+    """Return whether a live or dead piece is on the space; off the board there is room for all (R3)."""
     if space == 0:
         return False
     return space in state.dead[path] or any(seat[path] == space for seat in state.pieces)
@@ -78,7 +77,7 @@ def place(state: State, seat: int, path: int, space: int) -> State:
 
 
 def move_target(rules: Rules, state: State, path: int, distance: int) -> int | None:
-    """Where the acting seat's piece lands when it goes `distance` spaces, or None if it may not (R3, R4)."""
+    """Return the destination of the acting seat's piece after `distance` spaces; None if illegal (R3, R4)."""
     here = state.pieces[state.player][path]
     if distance < 1 or is_numbered(rules, here):
         return None
@@ -88,7 +87,7 @@ def move_target(rules: Rules, state: State, path: int, distance: int) -> int | N
 
 
 def jump_target(rules: Rules, state: State, path: int, distance: int) -> int | None:
-    """Where anxiety takes the piece: the next empty space beyond an occupied destination (R12, R4)."""
+    """Return the destination with anxiety: the next empty space beyond an occupied destination (R12, R4)."""
     here = state.pieces[state.player][path]
     if distance < 1 or is_numbered(rules, here) or not occupied(state, path, here + distance):
         return None
@@ -99,7 +98,7 @@ def jump_target(rules: Rules, state: State, path: int, distance: int) -> int | N
 
 
 def game_is_decided(rules: Rules, state: State) -> bool:
-    """R9: some player has all five pieces on numbered spaces."""
+    """Return whether some player has all five pieces on numbered spaces (R9)."""
     return any(all(is_numbered(rules, s) for s in state.pieces[seat]) for seat in range(rules.players))
 
 
@@ -107,7 +106,7 @@ def game_is_decided(rules: Rules, state: State) -> bool:
 
 
 def holds(rules: Rules, state: State, power: int) -> bool:
-    """Whether the acting seat may still use that power (R11)."""
+    """Return whether the acting seat may still use the power (R11)."""
     if rules.powers == "none" or state.used >> state.player & 1:
         return False
     return rules.powers == "any" or state.color[state.player] == power
@@ -121,7 +120,7 @@ def spend(state: State) -> State:
 
 
 def legal_actions(rules: Rules, state: State) -> list[int]:
-    """The action numbers open to the acting seat, ascending; none at CHANCE and OVER."""
+    """Return the acting seat's legal actions in ascending order; an empty list at CHANCE and OVER."""
     if state.phase == KEEP:
         return keep_actions(state)
     if state.phase == MOVE:
@@ -136,7 +135,7 @@ def kept_faces(state: State, mask: int) -> tuple[int, ...]:
 
 
 def keep_actions(state: State) -> list[int]:
-    """R2: any subset of the dice. The smallest mask stands for all masks that keep the same faces."""
+    """Return all subsets of the dice (R2). Of the masks that keep the same faces, only the smallest is legal."""
     smallest: dict[tuple[int, ...], int] = {}
     for mask in range(32):
         smallest.setdefault(kept_faces(state, mask), mask)
@@ -148,13 +147,13 @@ def show_equilibrium(state: State) -> bool:
 
 
 def missing_element(state: State) -> int | None:
-    """The element that one dragon would add to four different ones (R13)."""
+    """Return the element that a single dragon adds to four different ones (R13), or None."""
     absent = [e for e in ELEMENTS if e not in state.dice]
     return absent[0] if len(absent) == 1 and state.dice.count(DRAGON) == 1 else None
 
 
 def power_free_moves(rules: Rules, state: State) -> list[int]:
-    """What obliges to move: one piece by its element (R3) or all by one space (R7)."""
+    """Return the moves that rule out a pass: one piece by its element (R3), or all by one space (R7)."""
     if show_equilibrium(state):
         can_advance = any(move_target(rules, state, e, 1) for e in ELEMENTS)
         return [EQUILIBRIUM] if can_advance else []
@@ -176,7 +175,7 @@ def move_actions(rules: Rules, state: State) -> list[int]:
 
 
 def wood_actions(rules: Rules, state: State) -> list[int]:
-    """R13: all rolled dragons, at least one, count as the element."""
+    """Return the moves that count all rolled dragons, at least one, as the element (R13)."""
     dragons = state.dice.count(DRAGON)
     if dragons == 0:
         return []
@@ -198,7 +197,7 @@ def earth_actions(rules: Rules, state: State) -> list[int]:
 
 
 def seat_pairs(rules: Rules) -> list[tuple[int, int]]:
-    """The pairs of relative seats in the order of the swap actions."""
+    """Return the pairs of relative seats in the order of the swap actions."""
     return list(combinations(range(rules.players), 2))
 
 
@@ -208,7 +207,7 @@ def swap_number(rules: Rules, path: int, pair: tuple[int, int]) -> int:
 
 
 def swap_of(rules: Rules, state: State, action: int) -> tuple[int, int, int]:
-    """(path, seat, seat) of a swap action."""
+    """Return (path, seat, seat) of a swap action."""
     pairs = seat_pairs(rules)
     path, k = divmod(action - FIRST_SWAP, len(pairs))
     one, other = ((state.player + relative) % rules.players for relative in pairs[k])
@@ -216,7 +215,7 @@ def swap_of(rules: Rules, state: State, action: int) -> tuple[int, int, int]:
 
 
 def swaps(rules: Rules, state: State) -> list[int]:
-    """R6, R14: calling the dragon."""
+    """Return the legal swaps: calling the dragon (R6, R14)."""
     dragons = state.dice.count(DRAGON)
     if dragons < 4:
         return []
@@ -246,7 +245,7 @@ def extra_actions(rules: Rules, state: State) -> list[int]:
 
 
 def decide(rules: Rules, state: State, action: int) -> State:
-    """The state after a legal action: at CHANCE, at OVER, or at the same seat's next decision."""
+    """Return the state after a legal action: at CHANCE, at OVER, or at the same seat's next decision."""
     if state.phase == KEEP:
         return decide_keep(rules, state, action)
     if state.phase == MOVE:
@@ -320,7 +319,7 @@ def move_pieces(rules: Rules, state: State, action: int) -> State:
 
 
 def finish_turn(rules: Rules, state: State, same_seat: bool) -> State:
-    """R16, and the next turn. An extra turn is a turn."""
+    """Start the next turn or truncate the game (R16). Extra turns count as turns."""
     state = replace(state, turn=state.turn + 1)
     if state.turn == rules.max_turns:
         return replace(state, phase=OVER, truncated=1)
@@ -329,7 +328,7 @@ def finish_turn(rules: Rules, state: State, same_seat: bool) -> State:
 
 
 def roll(rules: Rules, state: State, dice: tuple[int, ...]) -> State:
-    """The state after the roll that leaves these five faces, the kept ones among them."""
+    """Return the state after a roll to these five faces, which include the kept ones."""
     assert state.phase == CHANCE, "only CHANCE rolls"
     missing = Counter(face for face in state.dice if face >= 0) - Counter(dice)
     assert not missing, f"{dice} lacks kept faces of {state.dice}"
@@ -345,12 +344,12 @@ def is_over(state: State) -> bool:
 
 
 def scores(rules: Rules, state: State) -> list[int]:
-    """R10: the sum of the numbers under each player's pieces."""
+    """Return the sum of the numbers under each player's pieces (R10)."""
     return [sum(max(0, s - rules.spaces) for s in state.pieces[seat]) for seat in range(rules.players)]
 
 
 def standing(rules: Rules, state: State) -> list[tuple[int, int]]:
-    """What seats are compared by (R10): points, then pieces on numbered spaces."""
+    """Return the ranking key of each seat (R10): points, then pieces on numbered spaces."""
     numbered = [sum(is_numbered(rules, s) for s in state.pieces[seat]) for seat in range(rules.players)]
     return list(zip(scores(rules, state), numbered, strict=True))
 
@@ -361,13 +360,13 @@ def winners(rules: Rules, state: State) -> list[int]:
 
 
 def last_placed(rules: Rules, state: State) -> list[int]:
-    """The seats among whom `start="loser"` finds the next game's first (R1)."""
+    """Return the candidates for the starting player of the next game with `start="loser"` (R1)."""
     places = standing(rules, state)
     return [seat for seat in range(rules.players) if places[seat] == min(places)]
 
 
 def rewards(rules: Rules, state: State) -> list[Fraction]:
-    """Zero until a game that was not truncated is over; then the winners share what the others lose (R10)."""
+    """Return zeros for running and truncated games; otherwise the winners share what the others lose (R10)."""
     n = rules.players
     if not is_over(state) or state.truncated:
         return [Fraction(0)] * n
@@ -380,7 +379,7 @@ def rewards(rules: Rules, state: State) -> list[Fraction]:
 
 
 def layout_is_allowed(rules: Rules, dead: tuple[frozenset[int], ...]) -> bool:
-    """R15: the right number of dead pieces on plain spaces, never five in a row."""
+    """Return whether all dead pieces are on plain spaces, with no five in a row (R15)."""
     if sum(len(spaces) for spaces in dead) != rules.dead_pieces:
         return False
     if any(not 1 <= space <= rules.spaces for spaces in dead for space in spaces):

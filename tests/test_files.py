@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Files are replaced atomically: completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from wotd_env import files
 
 
-def test_a_written_file_has_the_new_content_and_no_part_is_left(tmp_path: Path):
+def test_write_replaces_the_content_and_leaves_no_temporary_file(tmp_path: Path):
     file = tmp_path / "a.txt"
     files.write(file, b"old")
     files.write(file, b"new", sync=False)
@@ -19,7 +19,7 @@ def test_a_written_file_has_the_new_content_and_no_part_is_left(tmp_path: Path):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_file_and_no_part(tmp_path: Path, error: type[BaseException]):
+def test_errors_keep_the_old_file_and_leave_no_temporary_file(tmp_path: Path, error: type[BaseException]):
     file = tmp_path / "a.svg"
     file.write_bytes(b"old")
 
@@ -35,7 +35,7 @@ def test_an_error_leaves_the_old_file_and_no_part(tmp_path: Path, error: type[Ba
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_two_writers_of_one_file_do_not_share_a_part(tmp_path: Path):
+def test_concurrent_writers_use_different_temporary_files(tmp_path: Path):
     file = tmp_path / "a"
     with files.replacing(file) as one, files.replacing(file) as other:
         assert one != other
@@ -44,7 +44,7 @@ def test_two_writers_of_one_file_do_not_share_a_part(tmp_path: Path):
     assert file.read_bytes() == b"first"  # the outer block ends last
 
 
-def test_the_target_of_a_link_is_replaced(tmp_path: Path):
+def test_write_through_a_symlink_replaces_its_target(tmp_path: Path):
     target, link = tmp_path / "folder" / "target", tmp_path / "link"
     target.parent.mkdir()
     link.symlink_to(target)
@@ -53,7 +53,7 @@ def test_the_target_of_a_link_is_replaced(tmp_path: Path):
     assert target.read_bytes() == b"new"
 
 
-def test_errors_name_the_file_and_not_its_part(tmp_path: Path):
+def test_errors_name_the_file_not_the_temporary_file(tmp_path: Path):
     file = tmp_path / "nowhere" / "a"
     with pytest.raises(FileNotFoundError) as missing:
         files.write(file, b"")

@@ -1,4 +1,4 @@
-"""Positions and games as text: everything comes back as it was, and what is wrong is named."""
+"""Positions and games as text: exact round trips, and errors for malformed text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LINE = "..A....|B..../#B.....|A..../.......|...../.......|...../.......|..... wf
 seeds = st.integers(0, 2**32)
 
 
-def random_game(rules: Rules, seed: int, most: int = 80) -> notation.RecordedGame:
-    """The beginning of a game between random players, who stop rolling more often than chance would."""
+def random_game(rules: Rules, seed: int, limit: int = 80) -> notation.RecordedGame:
+    """Return the first decisions of a game between random players; they often stop rolling early."""
     game, state, rng = Game(rules), Game(rules).reset(1, seed=seed), np.random.default_rng(seed)
     actions: list[int] = []
-    while len(actions) < most and not game.is_over(state)[0]:
+    while len(actions) < limit and not game.is_over(state)[0]:
         weight = game.legal_actions(state) * rng.random(game.num_actions)
         weight[:, 31] *= 10
         actions.append(int(weight.argmax()))
@@ -41,7 +41,7 @@ def random_game(rules: Rules, seed: int, most: int = 80) -> notation.RecordedGam
 # -------------------------------------------------------------------------------------------------------- positions
 
 
-def test_a_line_says_what_there_is_to_see():
+def test_a_position_line_contains_all_visible_fields():
     rules, state = notation.parse_position(LINE)
     assert rules == Rules(dead_pieces=1)
     expected = board(
@@ -58,7 +58,7 @@ def test_a_line_says_what_there_is_to_see():
 
 
 @given(any_rules(), seeds)
-def test_every_position_comes_back_bit_by_bit(rules: Rules, seed: int) -> None:
+def test_positions_survive_the_round_trip_bit_for_bit(rules: Rules, seed: int) -> None:
     steps = list(decisions(rules, seed))
     for _, state, _, after in steps[:: max(1, len(steps) // 6)]:
         for one in (state[:1], after[1:2], after[2:3]):
@@ -74,7 +74,7 @@ def test_every_position_comes_back_bit_by_bit(rules: Rules, seed: int) -> None:
             assert notation.parse_position(short)[1].tobytes() == one.tobytes()
 
 
-def test_fields_that_play_seldom_sets_come_back_too():
+def test_rarely_set_fields_survive_the_round_trip():
     rules = Rules(
         players=4, spaces=0, powers="any", start=3, max_turns=65535, colors=("wood", "fire", "water", "metal")
     )
@@ -137,13 +137,13 @@ def test_fields_that_play_seldom_sets_come_back_too():
         ("wwfmd", "wwfmd dead_pieces=16", "position: dead_pieces must be an integer from 0 to 15"),
     ],
 )
-def test_what_is_wrong_with_a_line_is_named(old: str, new: str, message: str) -> None:
+def test_malformed_positions_raise_specific_errors(old: str, new: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         notation.parse_position(LINE.replace(old, new, 1))
     assert len(str(caught.value)) < 400
 
 
-def test_dice_may_come_in_any_order():
+def test_dice_may_be_written_in_any_order():
     line = LINE.replace("wwfmd", "dmwfw")
     assert notation.position(*notation.parse_position(line)) == LINE
 
@@ -151,9 +151,7 @@ def test_dice_may_come_in_any_order():
 @given(
     st.text(max_size=40) | st.binary(max_size=40).map(bytes.hex), st.integers(0, len(LINE)), st.integers(0, 9)
 )
-def test_any_other_line_is_refused_with_an_error_of_its_own_or_is_a_position(
-    text: str, at: int, cut: int
-) -> None:
+def test_mutated_positions_are_valid_or_raise_value_error(text: str, at: int, cut: int) -> None:
     try:
         rules, state, _ = read_position(LINE[:at] + text + LINE[at + cut :])
     except ValueError:
@@ -162,7 +160,7 @@ def test_any_other_line_is_refused_with_an_error_of_its_own_or_is_a_position(
     assert (again[0], again[1].tobytes()) == (rules, state.tobytes())
 
 
-def test_what_is_no_game_is_not_written():
+def test_invalid_states_and_values_other_than_text_are_rejected():
     state = Game().reset(2, seed=0)
     with pytest.raises(ValueError, match="state must be one game, STATE"):
         notation.position(Rules(), state)
@@ -175,13 +173,13 @@ def test_what_is_no_game_is_not_written():
         notation.parse_game(not_text)
 
 
-def test_the_position_is_part_of_an_error_about_an_action():
+def test_illegal_action_errors_contain_the_position():
     game, state = Game(), Game().reset(1, seed=3)
     with pytest.raises(IllegalActionError) as caught:
         game.step(state, [54])
-    told = re.search(r'position: "(.*)"$', str(caught.value))
-    assert told
-    assert told[1] == notation.position(game.rules, state)
+    found = re.search(r'position: "(.*)"$', str(caught.value))
+    assert found
+    assert found[1] == notation.position(game.rules, state)
 
 
 # -------------------------------------------------------------------------------------------------------- decisions
@@ -232,7 +230,9 @@ def test_the_position_is_part_of_an_error_about_an_action():
         ),
     ],
 )
-def test_words_of_decisions(drawn: dict[str, Any], fields: dict[str, Any], words: dict[str, int]) -> None:
+def test_actions_are_written_and_parsed_as_words(
+    drawn: dict[str, Any], fields: dict[str, Any], words: dict[str, int]
+) -> None:
     rules = Rules(**({"spaces": 4} | fields))
     for path in ("water", "fire"):
         if path in drawn:
@@ -247,7 +247,7 @@ def test_words_of_decisions(drawn: dict[str, Any], fields: dict[str, Any], words
 
 
 @given(any_rules(), seeds)
-def test_every_legal_action_has_a_word_of_its_own(rules: Rules, seed: int) -> None:
+def test_legal_actions_have_distinct_words(rules: Rules, seed: int) -> None:
     for game, state, _, _ in list(decisions(rules, seed))[::20]:
         legal = np.flatnonzero(game.legal_actions(state[:1])[0]).tolist()
         if game.is_over(state)[0]:
@@ -257,7 +257,7 @@ def test_every_legal_action_has_a_word_of_its_own(rules: Rules, seed: int) -> No
         assert all(re.fullmatch(r"[A-Ea-z0-9|+-]{1,18}", word) for word in words)
 
 
-def test_words_that_stand_for_nothing_are_named_with_those_that_do():
+def test_errors_for_unknown_action_words_list_the_legal_ones():
     game, state = Game(), board(Rules(), water="a......|.....", dice="water water fire metal dragon")
     with pytest.raises(ValueError, match="action must be one of w3, f1, m1, got 'w4'"):
         notation.parse_action(game, state, "w4")
@@ -274,7 +274,7 @@ def test_words_that_stand_for_nothing_are_named_with_those_that_do():
 
 
 @given(any_rules(), seeds)
-def test_every_game_comes_back_bit_by_bit(rules: Rules, seed: int) -> None:
+def test_games_survive_the_round_trip_bit_for_bit(rules: Rules, seed: int) -> None:
     played = random_game(rules, seed)
     text = str(played)
     read = notation.parse_game(text)
@@ -283,18 +283,18 @@ def test_every_game_comes_back_bit_by_bit(rules: Rules, seed: int) -> None:
     assert (read.rules, read.players, read.seed) == (rules, played.players, seed)
     assert str(read) == text
 
-    # Without the seed the dice are those that are written.
+    # Without a seed, the dice come from the text.
     again = notation.parse_game(re.sub(r"\[Seed .*\]\n", "", text))
     assert (again.states["rng"] == 0).all()
     for name in STATE.names or ():
         assert name == "rng" or (again.states[name] == played.states[name]).all()
-    # The stream in the position is as good as a seed.
+    # The random stream in the position replaces the seed.
     streamed = str(played._replace(seed=None))
     assert "stream=" in streamed
     assert notation.parse_game(streamed).states.tobytes() == played.states.tobytes()
 
 
-def test_names_of_players_come_back_whatever_they_are(tmp_path):
+def test_any_player_names_survive_the_round_trip(tmp_path):
     names = ('say "so" \\', "a\nb\r\u2028\x00 ; ]", "\ud800ß木")
     played = random_game(Rules(players=3), 1)._replace(players=names)
     notation.write_game(tmp_path / "game.txt", played)
@@ -325,7 +325,7 @@ def test_a_game_can_be_written_by_hand():
         notation.parse_game(BY_HAND.replace("[omefw]", "[omefww]"))
 
 
-def test_the_examples_of_the_page_are_what_they_say():
+def test_examples_in_the_notation_page_are_valid():
     page = (ROOT / "docs" / "notation.md").read_text()
     line, game = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
     assert notation.position(*notation.parse_position(line)) == line.rstrip()
@@ -334,19 +334,19 @@ def test_the_examples_of_the_page_are_what_they_say():
         notation.parse_position(line)
 
 
-def test_a_truncated_and_an_unfinished_game_have_results_of_their_own():
+def test_truncated_and_unfinished_games_have_distinct_results():
     rules = Rules(players=3, max_turns=2)
     assert '[Result "1/3-1/3-1/3"]\n[Points "0-0-0"]' in str(random_game(rules, 1))
-    assert '[Result "*"]' in str(random_game(Rules(), 1, most=3))
-    whole = str(random_game(Rules(spaces=0), 3, most=10_000))
+    assert '[Result "*"]' in str(random_game(Rules(), 1, limit=3))
+    whole = str(random_game(Rules(spaces=0), 3, limit=10_000))
     assert re.search(r'\[Result "(1-0|0-1)"\]', whole)
 
 
-def test_decisions_are_recorded_forced_or_not():
+def test_records_contain_forced_decisions_for_either_skip_forced():
     rules = Rules(spaces=1)
-    asked, every = Game(rules), Game(rules, skip_forced=False)
+    skipping, asking = Game(rules), Game(rules, skip_forced=False)
     records = []
-    for game in (asked, every):
+    for game in (skipping, asking):
         state, actions = game.reset(1, seed=5), []
         while not game.is_over(state)[0]:
             legal = game.legal_actions(state)
@@ -358,7 +358,8 @@ def test_decisions_are_recorded_forced_or_not():
 
 
 def damaged(old: str, new: str) -> str:
-    text = str(random_game(Rules(spaces=1), 4, most=10_000))
+    """Return the text of a whole game with one occurrence of `old` replaced."""
+    text = str(random_game(Rules(spaces=1), 4, limit=10_000))
     assert old in text
     return text.replace(old, new, 1)
 
@@ -395,15 +396,15 @@ def damaged(old: str, new: str) -> str:
         ("stop", "[www", r"line 8: a roll must be five dice in brackets, as in \[wfmmd\], got '\[www'"),
     ],
 )
-def test_what_is_wrong_with_a_game_is_named_with_its_line(old: str, new: str, message: str) -> None:
+def test_malformed_games_raise_errors_with_the_line_number(old: str, new: str, message: str) -> None:
     text = damaged(old, new)
     with pytest.raises(ValueError, match=message) as caught:
         notation.parse_game(text)
     assert len(str(caught.value)) < 500
 
 
-def test_dice_that_do_not_follow_are_named():
-    text = str(random_game(Rules(), 4, most=2))
+def test_inconsistent_rolls_raise_specific_errors():
+    text = str(random_game(Rules(), 4, limit=2))
     last = text.rstrip()[-7:]
     other = "[wwwww]" if last != "[wwwww]" else "[fffff]"
     with pytest.raises(ValueError, match=rf"a roll must be \{last[:-1]}\], by the seed or stream"):
@@ -428,7 +429,7 @@ def test_dice_that_do_not_follow_are_named():
 
 @functools.cache
 def some_text() -> str:
-    return str(random_game(Rules(spaces=0, powers="any"), 3, most=25))
+    return str(random_game(Rules(spaces=0, powers="any"), 3, limit=25))
 
 
 @given(
@@ -436,9 +437,7 @@ def some_text() -> str:
     st.integers(0, 1000),
     st.integers(0, 12),
 )
-def test_any_other_text_is_refused_with_an_error_of_its_own_or_is_a_game(
-    more: str, at: int, cut: int
-) -> None:
+def test_mutated_games_are_valid_or_raise_value_error(more: str, at: int, cut: int) -> None:
     text = some_text()
     at %= len(text)
     try:
@@ -449,14 +448,14 @@ def test_any_other_text_is_refused_with_an_error_of_its_own_or_is_a_game(
     assert (again.players, again.states.tobytes()) == (read.players, read.states.tobytes())
 
 
-def test_nothing_may_follow_the_end():
-    text = str(random_game(Rules(spaces=0), 3, most=10_000))
+def test_words_after_the_end_of_a_game_are_rejected():
+    text = str(random_game(Rules(spaces=0), 3, limit=10_000))
     with pytest.raises(ValueError, match="the next word must be none, because the game is over, got 'pass'"):
         notation.parse_game(text + "pass")
 
 
-def test_games_that_are_none_are_not_written():
-    played = random_game(Rules(), 2, most=12)
+def test_invalid_games_are_not_written():
+    played = random_game(Rules(), 2, limit=12)
     other = played.states.copy()
     other["used"][-1] = 1
     last = len(other) - 1
@@ -476,7 +475,7 @@ def test_games_that_are_none_are_not_written():
         notation.record_game(Rules(), [], seed=0, players=["one"])
     with pytest.raises(ValueError, match="actions must be a list of integers"):
         notation.record_game(Rules(), [0.5], seed=0)
-    whole = random_game(Rules(spaces=0), 3, most=10_000)
+    whole = random_game(Rules(spaces=0), 3, limit=10_000)
     with pytest.raises(ValueError, match=r"the game is over after \d+ actions"):
         notation.record_game(whole.rules, [*whole.actions.tolist(), 31], seed=3)
 
@@ -491,22 +490,22 @@ def test_games_that_are_none_are_not_written():
         (b"\n" * 10_000_001, "a game must be a text of at most 10,000,000 characters"),
     ],
 )
-def test_files_that_are_no_games_are_named(tmp_path, content: bytes, message: str) -> None:
+def test_invalid_game_files_raise_errors_with_the_file_name(tmp_path, content: bytes, message: str) -> None:
     file = tmp_path / "game.txt"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=rf"game\.txt:? .*{message}"):
         notation.read_game(file)
 
 
-def test_threads_may_write_one_file_at_once(tmp_path, monkeypatch):
-    file, played = tmp_path / "game.txt", random_game(Rules(), 2, most=12)
-    at_once, replace = threading.Barrier(2), Path.replace
+def test_threads_can_write_one_file_concurrently(tmp_path, monkeypatch):
+    file, played = tmp_path / "game.txt", random_game(Rules(), 2, limit=12)
+    both_written, replace = threading.Barrier(2), Path.replace
 
-    def wait_for_the_other(part, target):
-        at_once.wait()  # both have written their parts, and none is the file yet
+    def wait_for_the_other_thread(part, target):
+        both_written.wait()  # neither temporary file has replaced the target yet
         return replace(part, target)
 
-    monkeypatch.setattr(Path, "replace", wait_for_the_other)
+    monkeypatch.setattr(Path, "replace", wait_for_the_other_thread)
     with ThreadPoolExecutor(2) as threads:
         for call in [threads.submit(notation.write_game, file, played) for _ in range(2)]:
             call.result()
@@ -514,10 +513,10 @@ def test_threads_may_write_one_file_at_once(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
+def test_failed_writes_keep_the_old_file(tmp_path):
     file = tmp_path / "game.txt"
     file.write_text("mine")
-    played = random_game(Rules(), 2, most=12)
+    played = random_game(Rules(), 2, limit=12)
     with pytest.raises(ValueError, match="seed"):
         notation.write_game(file, played._replace(seed=3))
     assert file.read_text() == "mine"

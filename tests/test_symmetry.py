@@ -1,4 +1,4 @@
-"""Games with their paths permuted, or their players some seats on, are played alike."""
+"""Permuting paths and rotating seats does not change how games are played."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 50
 
 
 def symmetries(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random permutation for each game, int (N, 5), that the rules allow."""
+    """Return a random permutation for each game that the rules allow, int (N, 5)."""
     permutations = rng.permuted(np.tile(np.arange(5), (len(state), 1)), axis=1)
     if rules.immunity and rules.powers == "own":
         permutations[:] = np.arange(5)
@@ -29,14 +29,16 @@ def symmetries(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> np.
 
 
 def faces(state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Dice for each game, int (N, 5), that keep the kept ones; five of one face are not rare."""
-    favourite = np.broadcast_to(rng.integers(6, size=(len(state), 1)), (len(state), 5))
-    rolled = np.where(rng.random((len(state), 5)) < 0.6, favourite, rng.integers(6, size=(len(state), 5)))
+    """Return dice for each game that include the kept ones, int (N, 5); five of a kind are common."""
+    favorite = np.broadcast_to(rng.integers(6, size=(len(state), 1)), (len(state), 5))
+    rolled = np.where(rng.random((len(state), 5)) < 0.6, favorite, rng.integers(6, size=(len(state), 5)))
     return np.where(state["dice"] < 0, rolled, state["dice"])
 
 
 @given(any_rules(), seeds, st.sampled_from(ENCODINGS))
-def test_every_encoding_shows_permuted_games(rules: Rules, seed: int, encoding: str) -> None:
+def test_permuted_observations_equal_observations_of_permuted_states(
+    rules: Rules, seed: int, encoding: str
+) -> None:
     rng = np.random.default_rng(seed)
     game = Game(rules, encoding=encoding)
     for _, state, _, after in itertools.islice(decisions(rules, seed), 0, None, 6):
@@ -51,7 +53,7 @@ def test_every_encoding_shows_permuted_games(rules: Rules, seed: int, encoding: 
 
 
 @given(any_rules(), seeds, st.booleans())
-def test_permuted_paths_are_played_alike(rules: Rules, seed: int, skip_forced: bool) -> None:
+def test_permuted_games_are_played_identically(rules: Rules, seed: int, skip_forced: bool) -> None:
     rng = np.random.default_rng(seed)
     game = Game(rules, skip_forced)
     state = game.reset(BATCH, seed)
@@ -79,7 +81,7 @@ def test_permuted_paths_are_played_alike(rules: Rules, seed: int, skip_forced: b
 
 
 @given(any_rules(), seeds)
-def test_the_inverse_permutation_takes_everything_back(rules: Rules, seed: int) -> None:
+def test_the_inverse_permutation_restores_states_actions_and_masks(rules: Rules, seed: int) -> None:
     rng = np.random.default_rng(seed)
     game = Game(rules)
     state = game.reset(BATCH, seed)
@@ -96,7 +98,7 @@ def test_the_inverse_permutation_takes_everything_back(rules: Rules, seed: int) 
 
 
 @given(any_rules(), seeds, st.integers(-6, 6))
-def test_rotated_seats_are_played_alike(rules: Rules, seed: int, by: int) -> None:
+def test_rotated_games_are_played_identically(rules: Rules, seed: int, by: int) -> None:
     rng = np.random.default_rng(seed)
     game = Game(rules)
     state = game.reset(BATCH, seed)
@@ -116,7 +118,7 @@ def test_rotated_seats_are_played_alike(rules: Rules, seed: int, by: int) -> Non
         np.testing.assert_array_equal(twin, symmetry.rotate_seats(rules, state, by))
 
 
-def test_one_permutation_serves_all_games_and_changes_none() -> None:
+def test_one_permutation_applies_to_all_games_without_changing_them() -> None:
     rules = Rules(players=3, immunity=True)
     state = Game(rules).reset(4, seed=1)
     state["pieces"][:, 0, 2] = 6
@@ -129,7 +131,7 @@ def test_one_permutation_serves_all_games_and_changes_none() -> None:
 
 
 @pytest.mark.parametrize("permutation", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [1, 2, 3, 4, 5], [0.0, 1, 2, 3, 4]])
-def test_what_is_no_permutation_is_refused(permutation: list[float]) -> None:
+def test_invalid_permutations_are_rejected(permutation: list[float]) -> None:
     state = Game().reset(2, seed=0)
     with pytest.raises(ValueError, match="permutation must"):
         symmetry.permute_states(Rules(), state, permutation)
@@ -143,7 +145,7 @@ def test_powers_and_immunity_together_fix_the_paths_of_the_colors() -> None:
         symmetry.permute_states(rules, state, [1, 0, 2, 3, 4])
 
 
-def test_arrays_of_other_sizes_are_refused() -> None:
+def test_arguments_of_wrong_size_or_range_are_rejected() -> None:
     rules, game = Rules(), Game()
     state = game.reset(2, seed=0)
     order = [1, 0, 2, 3, 4]
@@ -161,7 +163,7 @@ def test_arrays_of_other_sizes_are_refused() -> None:
         symmetry.rotate_seats(rules, state, 0.5)  # type: ignore[arg-type]
 
 
-def test_no_games_and_no_plain_spaces_are_no_special_case() -> None:
+def test_empty_batches_and_boards_without_plain_spaces_are_supported() -> None:
     rules = Rules(spaces=0)
     game = Game(rules)
     order = [1, 0, 2, 3, 4]

@@ -1,6 +1,6 @@
-"""Transcripts of whole games in words, to be read and to notice any change of behaviour.
+"""Readable transcripts of whole games, which reveal any change of behavior.
 
-`python tests/core/playthroughs.py --regenerate` writes them anew; then look at the difference.
+`python tests/core/playthroughs.py --regenerate` overwrites them; then review the difference.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wotd_env import Game, Phase, Rules, describe_action
 
 FOLDER = Path(__file__).with_suffix("")
 
-# Rules and seeds; the seeds are chosen for games that show much.
+# Rules and seeds; the seeds are chosen for varied games.
 PLAYTHROUGHS = {
     "2_players": (Rules(spaces=4), 6),
     "2_players_powers": (Rules(spaces=3, powers="any", dead_pieces=4, immunity=True), 20),
@@ -39,7 +39,7 @@ FACES = (*ELEMENTS, "dragon")
 
 
 def path_in_words(rules: Rules, record: np.void, path: int) -> str:
-    """One path: the pieces waiting off the board, the plain spaces, the numbered spaces."""
+    """Return one path: the pieces off the board, the plain spaces, the numbered spaces."""
     marks = ["."] * (rules.spaces + 6)
     for space in range(1, rules.spaces + 1):
         if record["dead"][path] >> space & 1:
@@ -69,12 +69,12 @@ def seat_in_words(record: np.void, seat: int) -> str:
 
 
 def transcript(rules: Rules, seed: int) -> Iterator[str]:
-    """The lines of one game, forced decisions included."""
+    """Yield the lines of one game, including forced decisions."""
     game = Game(rules, skip_forced=False)
     state = game.reset(1, seed=seed)
     record = state[0]
     yield f"{rules}, seed {seed}"
-    yield "Letters are the seats' pieces, # dead ones; before the path stand those off the board."
+    yield "Letters are the seats' pieces, # is a dead piece; pieces off the board come before the path."
     turn, ply = -1, 0
     while record["phase"] != Phase.OVER:
         if record["turn"] != turn:
@@ -107,9 +107,9 @@ def legal_in_words(rules: Rules, record: np.void, legal: list[int]) -> str:
 
 
 def scripted(rules: Rules, record: np.void, legal: list[int], ply: int) -> int:
-    """Hold what most dice show on a path that is still to be finished; for the rest scramble the ply's number.
+    """Keep the most frequent face of an unfinished path; otherwise choose by a hash of the ply.
 
-    No random generator, so that the transcripts depend on nothing but the game.
+    Without a random generator, the transcripts depend only on the game.
     """
     scramble = (ply * 2654435761 >> 8) & 0xFFFF
     if record["phase"] == Phase.KEEP and scramble % 4:

@@ -1,4 +1,4 @@
-"""Equal seeds give equal bytes, whatever the memory that is allocated held before, and with any number of threads."""
+"""Equal seeds give equal bytes, for any content of uninitialized memory and any number of threads."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from tests.helpers import ROOT
 FRESH = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "PYTHONMALLOC": "malloc"}
 SETTINGS: list[tuple[dict[str, str], int]] = [
     ({}, 1),
-    (
-        FRESH | {"MALLOC_PERTURB_": "85"},
-        1,
-    ),  # what is freed is overwritten with it, what is allocated with its inverse
+    # freed memory is filled with the byte, allocated memory with its complement
+    (FRESH | {"MALLOC_PERTURB_": "85"}, 1),
     (FRESH | {"MALLOC_PERTURB_": "170"}, 2),
 ]
 
@@ -44,7 +42,7 @@ def test_every_kernel_and_policy_gives_equal_bytes_under_any_allocator():
 
 
 @pytest.mark.slow
-def test_they_do_for_many_values_of_freed_memory():
+def test_results_do_not_depend_on_the_content_of_freed_memory():
     digests = set()
     for value in range(1, 255, 12):
         process = started(FRESH | {"MALLOC_PERTURB_": str(value)}, 1)

@@ -1,4 +1,4 @@
-"""The quick check of a decision (`checks.approves`) never accepts what the full checks refuse."""
+"""The quick check of a decision (`checks.approves`) accepts only what the full checks accept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GAMES = 2000
 
 @numba.njit
 def judge(states: Any, config: Any, actions: Any, quick: Any, full: Any) -> None:
-    """Write the verdicts of the quick check and of the full checks."""
+    """Write the results of the quick check and of the full checks."""
     for i in range(len(states)):
         quick[i] = approves(states[i], config[0], actions[i])
         full[i] = faults(states[i], config[0]) == 0 and is_legal(states[i], config[0], actions[i])
@@ -37,7 +37,7 @@ def verdicts(game: Game, states: np.ndarray, actions: np.ndarray) -> tuple[np.nd
 
 
 def played(rules: Rules, seed: int, steps: int) -> tuple[Game, np.ndarray, np.ndarray]:
-    """Return games after some random decisions, with a legal action for each."""
+    """Return games after random decisions, with a legal action for each."""
     game, rng = Game(rules, skip_forced=False), np.random.default_rng(seed)
     states = game.reset(GAMES, seed=seed)
     for step in range(steps + 1):
@@ -49,7 +49,7 @@ def played(rules: Rules, seed: int, steps: int) -> tuple[Game, np.ndarray, np.nd
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 @pytest.mark.parametrize("steps", [0, 7, 90])
-def test_quick_check_accepts_no_mangled_record_or_action_that_the_full_checks_refuse(rules, steps):
+def test_quick_check_accepts_only_what_the_full_checks_accept(rules, steps):
     game, states, actions = played(rules, 1, steps)
     rng = np.random.default_rng(2)
     for _ in range(40):
@@ -74,7 +74,7 @@ def test_quick_check_covers_most_decisions(rules):
     assert quick.mean() > 0.8
 
 
-def test_first_wrong_record_is_named_behind_records_that_only_the_full_checks_accept():
+def test_errors_name_the_wrong_record_after_failed_quick_checks():
     game, states, actions = played(VARIANTS[2], 4, 90)
     quick, _ = verdicts(game, states, actions)
     slow = np.flatnonzero(~quick)

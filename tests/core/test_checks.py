@@ -1,4 +1,4 @@
-"""What comes from outside is checked before anything is read or written by it: rules, records, actions."""
+"""Rules, records and actions are validated before use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RULES = Rules(players=3, spaces=4, powers="own", dead_pieces=5)
 
 
 @given(any_rules(), st.integers(0, 2**32))
-def test_every_state_that_play_reaches_is_accepted(rules, seed):
+def test_reachable_states_are_accepted(rules, seed):
     for game, state, _, after in decisions(rules, seed):
         check_states(rules, state)
         check_states(rules, after)
@@ -45,7 +45,7 @@ def test_every_state_that_play_reaches_is_accepted(rules, seed):
 
 
 def one(**fields: Any) -> np.ndarray:
-    """A game in phase KEEP, with some fields changed."""
+    """Return a game in phase KEEP with some fields changed."""
     state = Game(RULES).reset(1, seed=1)
     assert state["phase"][0] == Phase.KEEP
     for name, value in fields.items():
@@ -97,14 +97,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("fields", "words"), WRONG, ids=str)
-def test_a_record_that_is_no_game_of_the_rules_is_named_with_its_field(fields, words):
+def test_invalid_records_raise_errors_that_name_the_field(fields, words):
     with pytest.raises(ValueError, match=f"game 0: {words}"):
         check_states(RULES, one(**fields))
     check_states(RULES, one())
 
 
 @pytest.mark.parametrize("fields", [{"player": 2, "rolls_left": 0}, {"dead": 2 + 16}, {"phase": Phase.MOVE}])
-def test_records_that_only_look_odd_are_accepted(fields):
+def test_unusual_valid_records_are_accepted(fields):
     check_states(RULES, one(**fields))
 
 
@@ -124,12 +124,12 @@ CALLS: dict[str, Callable[[Game, np.ndarray], object]] = {
     for name in ("random", "first", "greedy", "planner", "mcts:2")
 }
 CALLS["the hand-made value"] = hand_made
-CALLS["a learnt value"] = lambda game, state: some_value(game.rules)(game, state)
+CALLS["a learned value"] = lambda game, state: some_value(game.rules)(game, state)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("call", CALLS)
-def test_every_entry_refuses_such_a_record_and_changes_nothing(call, threads):
+def test_every_call_rejects_invalid_records_and_changes_nothing(call, threads):
     game = Game(RULES, num_threads=threads)
     state = np.repeat(one(), 600)
     state["player"][411], state["phase"][501] = 77, 9
@@ -159,24 +159,24 @@ BATCHES: dict[str, Callable[[Game, Any], object]] = {
     ids=["numbers", "other fields", "a table", "a list"],
 )
 @pytest.mark.parametrize("call", BATCHES)
-def test_every_entry_refuses_what_is_no_batch_of_games(call, state, got):
+def test_every_call_rejects_arrays_other_than_batches_of_states(call, state, got):
     with pytest.raises(
         ValueError, match=f"state must be a one-dimensional array of wotd_env.STATE, got {got}"
     ):
         BATCHES[call](Game(RULES), state)
 
 
-def test_records_of_five_players_are_no_games_of_two():
+def test_records_of_five_players_are_invalid_for_two():
     state = Game(Rules(players=5)).reset(8, seed=0)
     state["player"], state["pieces"][:, 4, 0] = 0, 1
     with pytest.raises(ValueError, match="game 0: pieces must be"):
         Game().observe(state)
 
 
-def test_a_restart_makes_games_of_any_bytes():
-    rubbish = np.frombuffer(np.random.default_rng(0).bytes(64 * 50), STATE).copy()
+def test_reset_overwrites_arbitrary_bytes():
+    arbitrary = np.frombuffer(np.random.default_rng(0).bytes(64 * 50), STATE).copy()
     for rules in (RULES, Rules(start="loser"), Rules(players=5, colors="random")):
-        state = rubbish.copy()
+        state = arbitrary.copy()
         Game(rules).reset(state, seed=3)
         check_states(rules, state)
         assert state.tobytes() == Game(rules).reset(50, seed=3).tobytes()
@@ -220,7 +220,7 @@ def test_actions_beyond_64_bits_are_illegal_in_environments_too(action):
 
 
 @pytest.mark.parametrize("actions", [[1.0], ["1"], [None], [[1]], [True], [1 + 0j]], ids=repr)
-def test_actions_that_are_no_integers_are_refused(actions):
+def test_non_integer_actions_are_rejected(actions):
     game = Game()
     with pytest.raises(ValueError, match="actions must be an integer array"):
         game.step(game.reset(1), actions)
@@ -247,27 +247,27 @@ def test_actions_that_are_no_integers_are_refused(actions):
     ],
     ids=str,
 )
-def test_wrong_rules_are_refused_by_the_name_of_the_field(fields):
+def test_invalid_rules_raise_errors_that_name_the_field(fields):
     (name,) = fields
     with pytest.raises(ValueError, match=f"^{name} must be"):
         Rules(**fields)
 
 
-# ------------------------------------------------------------------------------------------ millions of wrong records
+# ---------------------------------------------------------------------------------------- millions of invalid records
 
 
 def attack(random: int, mutated: int) -> str:
-    """What a process says that survives so many random and mutated records."""
+    """Check this many random and mutated records in a new process, which must not crash; return its output."""
     command = [sys.executable, "-m", "tests.helpers.hostile", str(random), str(mutated)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, f"exit code {run.returncode}\n{run.stdout}\n{run.stderr}"
     return run.stdout
 
 
-def test_no_record_from_outside_crashes_the_interpreter_or_writes_elsewhere():
+def test_invalid_records_cause_no_crash_and_no_stray_write():
     assert attack(20_000, 20_000).endswith(hostile.SURVIVED)
 
 
 @pytest.mark.slow
-def test_no_record_of_ten_million_random_and_a_million_mutated_ones_does():
+def test_millions_of_invalid_records_cause_no_crash():
     assert attack(10_000_000, 1_000_000).endswith(hostile.SURVIVED)

@@ -1,6 +1,6 @@
-"""`kernel`: what is cached and for how long, what a user is told, and what if nothing is writable.
+"""`kernel`: the cache and its invalidation, the messages to the user, and unwritable folders.
 
-Each case runs in processes of its own, on a small stand-in package around a copy of the real decorator.
+Each test starts new processes on a small stub package with a copy of the real decorator.
 """
 
 import os
@@ -19,7 +19,7 @@ ANNOUNCEMENT = "compiling wotd_env.core.engine and what else is used, once on th
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package with the decorator, a kernel, a table two imports away from it, and a bystander."""
+    """Return a package with the decorator, kernels, a module they import indirectly, and an unrelated module."""
     package = tmp_path / "wotd_env"
     core = package / "core"
     core.mkdir(parents=True)
@@ -38,7 +38,7 @@ def package(tmp_path: Path) -> Path:
         "@kernel\n"
         "def advance(x): return inner(x)\n"
     )
-    (package / "bystander.py").write_text("from wotd_env.core.engine import advance\n")
+    (package / "unrelated.py").write_text("from wotd_env.core.engine import advance\n")
     return package
 
 
@@ -58,7 +58,7 @@ def started(package: Path, script: str, **environment: str) -> subprocess.Popen[
 
 
 def advance(package: Path, script: str = SCRIPT, **environment: str) -> tuple[int, str]:
-    """Return what the kernel makes of 0 in a new process, and what that process wrote to stderr."""
+    """Call the kernel with 0 in a new process; return its result and the stderr of the process."""
     process = started(package, script, **environment)
     try:
         stdout, stderr = process.communicate(timeout=120)
@@ -77,9 +77,9 @@ def test_compiling_is_announced_once_and_cached(package: Path) -> None:
     assert advance(package) == (1, "")
 
 
-def test_a_change_in_any_source_in_reach_drops_the_cache_and_no_other_does(package: Path) -> None:
+def test_only_changes_in_imported_sources_invalidate_the_cache(package: Path) -> None:
     advance(package)
-    (package / "bystander.py").write_text("# not imported by the engine\n")
+    (package / "unrelated.py").write_text("# not imported by the engine\n")
     assert advance(package) == (1, "")
     (package / "tables.py").write_text("STEP = 5\n")
     value, stderr = advance(package)
@@ -88,8 +88,8 @@ def test_a_change_in_any_source_in_reach_drops_the_cache_and_no_other_does(packa
     assert advance(package) == (5, "")
 
 
-def test_kernels_work_where_nothing_can_be_written(package: Path) -> None:
-    (package / "core" / "__pycache__").touch()  # a file, so that no folder can be made there, even by root
+def test_kernels_work_without_a_writable_cache_folder(package: Path) -> None:
+    (package / "core" / "__pycache__").touch()  # a file instead of a folder stops even root
     nowhere = {"HOME": os.devnull, "XDG_CACHE_HOME": os.devnull}
     for _ in range(2):
         value, stderr = advance(package, **nowhere)
@@ -99,7 +99,7 @@ def test_kernels_work_where_nothing_can_be_written(package: Path) -> None:
 
 
 def damaged(file: Path, how: str) -> None:
-    """Damage a file: cut it, empty it, or flip a bit at one of its thirds."""
+    """Damage a file: truncate it, empty it, or flip a bit at one of its thirds."""
     content = bytearray(file.read_bytes())
     if how == "empty":
         content = bytearray()
@@ -114,12 +114,12 @@ def damaged(file: Path, how: str) -> None:
     ("kernel", "how"),
     [("advance", how) for how in ("empty", "truncated", "0", "1", "2", "3")] + [("inner", "truncated")],
 )
-def test_a_damaged_file_is_noticed_said_once_and_made_again(package: Path, kernel: str, how: str) -> None:
+def test_a_damaged_cache_file_is_reported_once_and_rebuilt(package: Path, kernel: str, how: str) -> None:
     advance(package)
     (file,) = package.rglob(f"engine.{kernel}-*.nbc")
     intact = file.read_bytes()
     damaged(file, how)
-    if kernel == "inner":  # it is only read if what calls it has to be compiled
+    if kernel == "inner":  # `inner` is only read if its caller is compiled
         next(package.rglob("engine.advance-*.nbc")).unlink()
     value, stderr = advance(package)
     assert value == 1
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_noticed_said_once_and_made_again(package: Path, kerne
     assert advance(package) == (1, "")
 
 
-def test_a_full_disk_costs_the_cache_and_nothing_else(package: Path) -> None:
+def test_a_full_disk_only_disables_the_cache(package: Path) -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "from wotd_env.core.engine import advance; print(advance(0))"
@@ -142,8 +142,8 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(package: Path) -> None:
     assert advance(package) == (1, "")
 
 
-def test_processes_that_compile_at_once_keep_what_each_has_made(package: Path) -> None:
-    """Every process compiles for a type of its own; numba's own index would keep that of the last one alone."""
+def test_concurrent_processes_keep_each_others_cache_files(package: Path) -> None:
+    """Each process compiles for a different type; numba's own index would keep only the last one."""
     script = "import numpy, sys; from wotd_env.core.engine import advance; print(int(advance(numpy.{}(0))))"
     types = ["int8", "int16", "int32", "uint8", "uint16", "float32"]
     processes = [started(package, script.format(kind)) for kind in types]
@@ -154,7 +154,7 @@ def test_processes_that_compile_at_once_keep_what_each_has_made(package: Path) -
         assert advance(package, script.format(kind)) == (1, "")
 
 
-def test_what_was_kept_for_other_sources_is_dropped(package: Path) -> None:
+def test_cache_files_of_old_sources_are_deleted(package: Path) -> None:
     advance(package)
     before = set(package.rglob("*.nbc"))
     (package / "tables.py").write_text("STEP = 5\n")
@@ -164,8 +164,8 @@ def test_what_was_kept_for_other_sources_is_dropped(package: Path) -> None:
     assert not after & before
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_while_another_thread_compiles_can_compile(package: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_process_forked_during_compilation_can_compile(package: Path) -> None:
     script = """
 import os, threading
 from wotd_env.core.engine import advance, inner
@@ -183,7 +183,7 @@ print(advance(0))
     assert advance(package, script)[0] == 1
 
 
-def test_the_cache_folder_that_numba_is_told_is_used(package: Path, tmp_path: Path) -> None:
+def test_the_cache_follows_numba_cache_dir(package: Path, tmp_path: Path) -> None:
     advance(package, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert list((tmp_path / "cache").rglob("engine.advance-*.nbc"))
     assert not list(package.rglob("*.nbc"))

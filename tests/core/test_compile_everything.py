@@ -1,4 +1,4 @@
-"""After `wotd compile` nothing is compiled, whatever is used."""
+"""`wotd compile` compiles every kernel in advance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.helpers import ROOT
 
 
 def run(cache: Path, *command: str) -> str:
-    """Run a module with a cache of its own and return what it writes to stderr."""
+    """Run a module with this cache folder and return its stderr."""
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
@@ -26,7 +26,7 @@ def run(cache: Path, *command: str) -> str:
 
 
 @pytest.mark.slow
-def test_nothing_is_compiled_after_everything_has_been(tmp_path):
+def test_nothing_is_compiled_after_wotd_compile(tmp_path):
     run(tmp_path, "wotd_env.cli", "compile")
     made = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
     assert len(made) > 100

@@ -1,4 +1,4 @@
-"""Dice, streams and copies: fair rolls, and the same seed gives the same games on any batch."""
+"""Dice, random streams and copies: rolls are fair, and equal seeds give equal games in any batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIGNIFICANCE = 1e-3
 
 
 def play(game: Game, state: np.ndarray, steps: int) -> np.ndarray:
-    """Play with actions that depend only on each game's state; return the same batch."""
+    """Play in place with actions that depend only on each game's state; return the batch."""
     for _ in range(steps):
         mask = game.legal_actions(state)
         choice = (state["turn"] * 7 + state["dice"].sum(1) + state["rolls_left"]) % mask.sum(1)
@@ -39,7 +39,7 @@ def play(game: Game, state: np.ndarray, steps: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dice", range(6))
-def test_chance_outcomes_against_brute_force(dice: int) -> None:
+def test_chance_outcomes_equal_brute_force(dice: int) -> None:
     outcomes, probabilities = Game(Rules()).chance_outcomes(dice)
     ways = Counter(tuple(sorted(throw)) for throw in product(range(6), repeat=dice))
     assert [tuple(row) for row in outcomes.tolist()] == sorted(ways)
@@ -84,8 +84,8 @@ def test_consecutive_rolls_of_a_game_are_independent() -> None:
     assert stats.chi2_contingency(table).pvalue > SIGNIFICANCE
 
 
-def test_neighbouring_seeds_are_independent() -> None:
-    """Game i + 1 is seeded one higher than game i."""
+def test_neighboring_seeds_are_independent() -> None:
+    """The seed of game i + 1 is the seed of game i plus one."""
     state = Game(Rules()).reset(200_000, seed=13)
     dragons = np.minimum((state["dice"] == 5).sum(1), 3)
     table = np.zeros((4, 4))
@@ -94,7 +94,7 @@ def test_neighbouring_seeds_are_independent() -> None:
 
 
 def test_one_long_stream_is_fair() -> None:
-    """The dice of a single game over many rolls."""
+    """Count the faces of a single game over many rolls."""
     game = Game(Rules(max_turns=65535), skip_forced=False)
     state = game.reset(1, seed=14)
     seen: Counter[int] = Counter()
@@ -111,13 +111,13 @@ def test_one_long_stream_is_fair() -> None:
 
 
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
-def test_game_i_is_game_0_of_the_seed_i_higher(rules: Rules) -> None:
+def test_game_i_equals_game_0_with_the_seed_plus_i(rules: Rules) -> None:
     game = Game(rules)
     batch = play(game, game.reset(65, seed=100), 80)
     for i in (0, 1, 31, 63, 64):
-        alone = play(game, game.reset(1, seed=100 + i), 80)
-        assert alone.tobytes() == batch[i : i + 1].tobytes()
-    assert len({record.tobytes() for record in batch}) == 65, "different seeds are different games"
+        single = play(game, game.reset(1, seed=100 + i), 80)
+        assert single.tobytes() == batch[i : i + 1].tobytes()
+    assert len({record.tobytes() for record in batch}) == 65, "different seeds give different games"
 
 
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
@@ -145,7 +145,7 @@ def test_equal_seeds_give_equal_games() -> None:
 
 
 @pytest.mark.parametrize("start", ["dragons", "loser", 1])
-def test_a_seed_gives_the_same_games_in_a_restarted_batch(start: str | int) -> None:
+def test_a_restarted_batch_equals_a_new_batch_with_the_same_seed(start: str | int) -> None:
     game = Game(Rules(players=3, spaces=1, start=start))
     fresh, other = game.reset(40, seed=9), game.reset(40, seed=77)
     state = play(game, game.reset(40, seed=2), 120)
@@ -204,13 +204,13 @@ def test_states_survive_copies_and_files(way: str, rules: Rules) -> None:
     assert twin.dtype == STATE
     before = state.tobytes()
     play(game, twin, 50)
-    assert state.tobytes() == before, "the original is not touched"
+    assert state.tobytes() == before, "the original does not change"
     assert play(game, state, 50).tobytes() == twin.tobytes()
 
 
 @pytest.mark.parametrize("way", [way for way in ROUND_TRIPS if way != "bytes"])
-def test_copied_games_are_played_in_place_by_the_same_kernels(way: str) -> None:
-    """No call copies them or compiles a kernel again."""
+def test_copied_states_are_played_in_place_by_the_same_kernels(way: str) -> None:
+    """Calls neither copy the states nor compile a kernel again."""
     game = Game(POWERFUL)
     state = play(game, game.reset(12, seed=21), 33)
     twin = ROUND_TRIPS[way](state)

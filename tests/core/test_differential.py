@@ -1,8 +1,7 @@
-"""The engine against the second reading of the rules in `reference.py`.
+"""The engine against the second implementation of the rules in `reference.py`.
 
-Random games of every variant go through both, side by side. At every state the legal actions must agree and so
-must the successor of every legal action; rolls are given the same dice. The engine's side of it is one batch
-call for all successors of all games.
+Both play the same random games of every variant with the same dice. In every state, the legal actions and the
+successor of every legal action must agree. The engine computes all successors of all games in one batch call.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ EVERYTHING = set(KINDS.values()) | {
 
 
 def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) -> Iterator[str]:
-    """What a decision is an example of."""
+    """Yield the kinds that a decision belongs to."""
     if action >= ref.FIRST_SWAP:
         yield "swap"
         if before.player not in ref.swap_of(rules, before, action)[1:]:
@@ -64,7 +63,7 @@ def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) ->
 
 
 def variants(players: int) -> Iterator[Rules]:
-    """Every use of powers on every kind of board, the other fields in turn."""
+    """Yield rules with each setting of powers on each board size; the other fields alternate."""
     for i, (powers, spaces, half) in enumerate(product(["none", "own", "any"], [0, 1, 7, 10], range(2))):
         yield Rules(
             players=players,
@@ -78,7 +77,7 @@ def variants(players: int) -> Iterator[Rules]:
 
 
 def all_variants(players: int) -> Iterator[Rules]:
-    """Every combination of the fields' typical values."""
+    """Yield every combination of typical values of the fields."""
     boards = {
         (spaces, min(dead, 5 * (5 - players), 3 * spaces))
         for spaces in (0, 1, 2, 7, 10)
@@ -91,7 +90,7 @@ def all_variants(players: int) -> Iterator[Rules]:
 
 
 def scatter(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> None:
-    """Put every game amid the race: pieces on random empty spaces, nobody with all five on numbers."""
+    """Put the pieces of every game on random empty spaces, with no seat complete on numbered spaces."""
     for game in state:
         for path in range(5):
             empty = [t for t in range(1, rules.spaces + 6) if not game["dead"][path] >> t & 1]
@@ -106,14 +105,14 @@ def scatter(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> None:
 
 
 def new_games(game: Game, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Games before a roll, half of them amid the race."""
+    """Return games before a roll; in half of them the pieces are scattered."""
     state = game.reset(count, seed=int(rng.integers(1 << 32)), roll=False)
     scatter(game.rules, state[::2], rng)
     return state
 
 
 def throw(state: ref.State, rng: np.random.Generator) -> tuple[int, ...]:
-    """All five faces after a roll, true dice or ones that make rare throws common."""
+    """Return all five faces after a roll, from fair dice or from dice that make rare rolls common."""
     kept = [face for face in state.dice if face >= 0]
     free = 5 - len(kept)
     kind = rng.random()
@@ -121,16 +120,16 @@ def throw(state: ref.State, rng: np.random.Generator) -> tuple[int, ...]:
         thrown = rng.integers(6, size=free).tolist()
     elif kind < 0.8:  # mostly one face
         thrown = np.where(rng.random(free) < 0.85, rng.integers(6), rng.integers(6, size=free)).tolist()
-    else:  # faces that differ
+    else:  # different faces
         thrown = rng.permutation(6)[:free].tolist()
     return tuple(sorted(kept + thrown))
 
 
-def compare(ours: np.ndarray, theirs: np.ndarray, what: list[str]) -> None:
+def compare(ours: np.ndarray, theirs: np.ndarray, labels: list[str]) -> None:
     wrong = differences(ours, theirs)
     if wrong.size:
         i = wrong[0]
-        pytest.fail(f"{what[i]}\nengine:    {from_record(ours[i])}\nreference: {from_record(theirs[i])}")
+        pytest.fail(f"{labels[i]}\nengine:    {from_record(ours[i])}\nreference: {from_record(theirs[i])}")
 
 
 def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
@@ -150,7 +149,7 @@ def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
         for i, dice in zip(waiting, throws, strict=True):
             states[i] = ref.roll(plain, states[i], dice)
         compare(ours, to_records([states[i] for i in waiting]), [f"{rules}: roll {dice}" for dice in throws])
-        assert (ours["rng"] == stream).all(), "given dice leave the stream alone"
+        assert (ours["rng"] == stream).all(), "given dice do not advance the stream"
         records[waiting] = ours
 
         actions = [ref.legal_actions(plain, state) for state in states]
@@ -176,7 +175,7 @@ def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
                 for i, a in zip(parents, flat, strict=True)
             ],
         )
-        assert (ours["rng"] == records["rng"][parents]).all(), "a decision leaves the stream alone"
+        assert (ours["rng"] == records["rng"][parents]).all(), "a decision does not advance the stream"
         results(game, plain, ours, successors)
         for i, action, after in zip(parents, flat, successors, strict=True):
             seen.update(kinds(states[i], action, after, plain))
@@ -192,14 +191,14 @@ def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
 
 
 def results(game: Game, plain: ref.Rules, ours: np.ndarray, theirs: list[ref.State]) -> None:
-    """Scores of the unfinished games are compared too; they are what a truncated game is left with."""
+    """Compare rewards and scores, also of running games, because truncation ends a game with its current scores."""
     assert game.scores(ours).tolist() == [ref.scores(plain, state) for state in theirs]
     expected = np.array([ref.rewards(plain, state) for state in theirs], np.float32)
     np.testing.assert_allclose(game.rewards(ours), expected, rtol=1e-6)
 
 
 def pick(actions: list[list[int]], rng: np.random.Generator) -> np.ndarray:
-    """One successor's row for every game: rolling on is left to a third of the decisions, or turns take long."""
+    """Return the row of one successor for every game. At least half of the holds stop rolling, for short turns."""
     rows, first = [], 0
     for legal in actions:
         stops = legal[-1] == ref.STOP_ROLLING and rng.random() < 0.5
@@ -209,11 +208,11 @@ def pick(actions: list[list[int]], rng: np.random.Generator) -> np.ndarray:
 
 
 def agree(players: int, variants: Iterable[Rules], steps: int) -> int:
-    """Walk through all variants, make sure that every kind of decision came up, and count the decisions."""
+    """Compare games of all variants, check that every kind of decision occurred, and return their number."""
     seen: Counter[str] = Counter()
     for seed, rules in enumerate(variants):
         seen += walk(rules, steps, seed)
-    # of two players the one who did not end the game has fewer pieces on numbers, which settles every tie
+    # With two players, only one can have all five pieces on numbers, which breaks every tie.
     everything = EVERYTHING - ({"swap of two others", "game shared"} if players == 2 else set())
     assert everything <= set(seen), f"never seen: {everything - set(seen)}"
     return seen["decisions"]
@@ -226,7 +225,7 @@ def test_engine_and_reference_agree(players: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_engine_and_reference_agree_at_length(players: int) -> None:
+def test_engine_and_reference_agree_in_all_variants(players: int) -> None:
     assert agree(players, all_variants(players), steps=60) > 200_000
 
 
@@ -247,7 +246,7 @@ def test_new_games_agree_with_the_reference(players: int, start: str | int) -> N
             assert start != 1 or after.player == 1
 
 
-# ------------------------------------------------------------------------------- the faster ways through
+# ------------------------------------------------------------------------------ combined engine calls
 
 BATCH_SIZES = [1, 7, 8, 63, 64, 65, 1000]
 POWERFUL = Rules(
@@ -257,7 +256,7 @@ MODES = [Rules(spaces=2), Rules(players=5, powers="own", spaces=0), POWERFUL]
 
 
 def random_actions(game: Game, state: np.ndarray, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random legal action for every game."""
+    """Return a random legal action for every game."""
     mask = game.legal_actions(state)
     actions: NDArray[np.int64] = (rng.random(mask.shape) * mask).argmax(1)
     return actions
@@ -265,8 +264,8 @@ def random_actions(game: Game, state: np.ndarray, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("rules", MODES)
 @pytest.mark.parametrize("batch_size", BATCH_SIZES)
-def test_step_is_a_decision_and_a_roll(rules: Rules, batch_size: int) -> None:
-    """The engine's own dice, shown to the reference, lead it to the same state."""
+def test_step_equals_a_decision_and_a_roll_of_the_reference(rules: Rules, batch_size: int) -> None:
+    """The reference reaches the same state with the engine's dice."""
     rng = np.random.default_rng(batch_size)
     game = Game(rules, skip_forced=False)
     plain = reference_rules(rules)
@@ -288,7 +287,7 @@ def test_step_is_a_decision_and_a_roll(rules: Rules, batch_size: int) -> None:
 
 @pytest.mark.parametrize("rules", MODES)
 @pytest.mark.parametrize("skip_forced", [False, True])
-def test_decide_and_roll_are_the_halves_of_step(rules: Rules, skip_forced: bool) -> None:
+def test_decide_and_roll_equal_step(rules: Rules, skip_forced: bool) -> None:
     rng = np.random.default_rng(0)
     game = Game(rules, skip_forced=skip_forced)
     whole = game.reset(64, seed=0)

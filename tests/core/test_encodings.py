@@ -21,12 +21,12 @@ OTHERS = [encoding for encoding in ENCODINGS if encoding != "one_hot"]
 
 
 def split(game: Game, observations: np.ndarray) -> dict[str, np.ndarray]:
-    """The parts of observations (N, D), by name."""
+    """Return the parts of observations (N, D) by name."""
     return {name: observations[:, part] for name, part in game.observation_layout.items()}
 
 
 def one_hot_of_compact(rules: Rules, seen: dict[str, np.ndarray]) -> np.ndarray:
-    """The one-hot observations, int8 (N, D), that tell the same as the parts of compact ones."""
+    """Return the one-hot observations, int8 (N, D), computed from the parts of compact ones."""
     games, n = len(seen["phase"]), rules.players
     if rules.powers == "any":
         owned = np.ones((games, n, 5), int)
@@ -48,7 +48,7 @@ def one_hot_of_compact(rules: Rules, seen: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def compact_of_tokens(rules: Rules, tokens: np.ndarray) -> np.ndarray:
-    """The compact observations, int8 (N, D), that tell the same as tokens (N, T, width)."""
+    """Return the compact observations, int8 (N, D), computed from tokens (N, T, width)."""
     games, n = len(tokens), rules.players
     kinds = [0] + [1] * 5 + [2] * 5 + [3] * 5 * n
     np.testing.assert_array_equal(tokens[:, :, 0], np.broadcast_to(kinds, (games, len(kinds))))
@@ -74,7 +74,7 @@ def compact_of_tokens(rules: Rules, tokens: np.ndarray) -> np.ndarray:
 
 
 def features_of_compact(rules: Rules, seen: dict[str, np.ndarray]) -> np.ndarray:
-    """The features, int8 (N, D), that follow from the parts of compact observations."""
+    """Return the features, int8 (N, D), computed from the parts of compact observations."""
     games, n, last = len(seen["phase"]), rules.players, rules.spaces + 5
     seen = {name: part.astype(int) for name, part in seen.items()}
     pieces, spaces = seen["pieces"].reshape(games, n, 5), np.arange(1, last + 11)
@@ -141,7 +141,7 @@ def test_step_autoreset_writes_the_same_observations_as_observe(
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_every_environment_offers_the_encoding(encoding: str, dtype: str) -> None:
+def test_every_environment_supports_every_encoding(encoding: str, dtype: str) -> None:
     arguments: dict[str, Any] = {
         "players": 3,
         "powers": "own",
@@ -179,8 +179,8 @@ def test_gymnasium_makes_every_encoding_without_warnings(encoding: str) -> None:
     env.step(31)
 
 
-class Watchful(Random):
-    """Plays at random and notes the sizes of what it sees."""
+class ObservationRecorder(Random):
+    """Plays at random and records the sizes of its observations."""
 
     def __init__(self) -> None:
         self.sizes: set[int] = set()
@@ -192,7 +192,7 @@ class Watchful(Random):
 
 @pytest.mark.parametrize("encoding", OTHERS)
 def test_opponents_see_the_default_encoding(encoding: str) -> None:
-    one, other = Watchful(), Watchful()
+    one, other = ObservationRecorder(), ObservationRecorder()
     single = WayOfTheDragonEnv(opponents=one, encoding=encoding, seat=0)
     single.reset(seed=0, options={"starting_player": 1})
     vector = WayOfTheDragonVectorEnv(2, opponents=other, encoding=encoding, seat=0)

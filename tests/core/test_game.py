@@ -1,4 +1,4 @@
-"""`Game`: its arguments, facts, descriptions of actions, and kernels from outside the package."""
+"""`Game`: arguments, spec, descriptions of actions, and kernels from outside the package."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ SWAP = "swap on water the pieces of me and the next seat"
 
 
 def at(game: Game, pieces: dict[tuple[int, int], int], dice: str, phase: Phase = Phase.MOVE) -> np.ndarray:
-    """Return a position: (seat, path) -> space, and faces by their letters (w f m e o d: o is wood)."""
+    """Return a position from (seat, path) -> space and the letters of the dice (w f m e o d; o is wood)."""
     state = game.new(1, starting_player=0)
     state["phase"], state["rolls_left"] = phase, 2 if phase == Phase.KEEP else 0
     state["dice"] = sorted("wfmeod".index(letter) for letter in dice)
@@ -47,14 +47,14 @@ def at(game: Game, pieces: dict[tuple[int, int], int], dice: str, phase: Phase =
     return state
 
 
-def test_actions_and_powers_have_the_numbers_of_the_design():
+def test_actions_and_powers_have_stable_numbers():
     assert [int(action) for action in Action] == [31, 32, 37, 42, 47, 48, 49, 50, 51, 52, 53, 54, 55]
     assert [power.name for power in Power] == ["FEAR", "REBIRTH", "TIGER", "ANXIETY", "DRAGON"]
 
 
 def test_stop_rolling_is_described_without_the_forced_move():
     game = Game()
-    state = at(game, {}, "wwwww", Phase.KEEP)  # the move that follows is forced, and taken at once
+    state = at(game, {}, "wwwww", Phase.KEEP)  # the forced move that follows is skipped
     assert game.describe_action(state, Action.STOP_ROLLING) == "keep all dice and stop rolling"
 
 
@@ -135,7 +135,7 @@ def test_longest_turn_has_max_decisions_per_turn():
             action = (
                 0 if state["phase"][0] == Phase.KEEP else int(game.legal_actions(state)[0, 32:].argmax()) + 32
             )
-            if state["phase"][0] == Phase.KEEP:  # let five waters come up again, so that perfection is earned
+            if state["phase"][0] == Phase.KEEP:  # roll five waters again, which earns perfection
                 game.decide(state, [action])
                 game.roll(state, np.zeros((1, 5), np.int8))
             else:
@@ -183,7 +183,7 @@ def test_descriptions_of_actions_name_destinations_and_kept_dice(pieces, dice, p
     assert np.array_equal(state, before)
 
 
-def test_descriptions_of_holds_name_the_tiger_if_it_is_used():
+def test_descriptions_of_holds_name_a_used_tiger():
     game = Game(Rules(powers="any"))
     state = at(game, {}, "wwfdd", Phase.KEEP)
     state["rolls_left"] = 0
@@ -285,7 +285,7 @@ def test_functions_in_apply_can_use_the_game_without_deadlock():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
-def test_a_user_thread_with_the_name_of_a_worker_uses_all_threads():
+def test_user_threads_named_like_workers_use_all_threads():
     game = Game(num_threads=2)
     state = game.new(2000)
     calls: list[Any] = []
@@ -301,10 +301,10 @@ def test_a_user_thread_with_the_name_of_a_worker_uses_all_threads():
 def test_a_failed_call_waits_for_the_other_threads(error):
     game = Game(num_threads=2)
     state = game.new(2000)
-    both_at_work = threading.Barrier(2)
+    both_running = threading.Barrier(2)
 
-    def fail_or_go_on(states, config, number):
-        both_at_work.wait()
+    def fail_or_count(states, config, number):
+        both_running.wait()
         if number[0] == 0:
             raise error("the first part fails")
         for _ in range(20_000):
@@ -312,7 +312,7 @@ def test_a_failed_call_waits_for_the_other_threads(error):
 
     before = state["turn"].copy()
     with pytest.raises(error, match="the first part fails"):
-        game.apply(fail_or_go_on, state, np.arange(2000))
+        game.apply(fail_or_count, state, np.arange(2000))
     assert (state["turn"][:1000] == before[:1000]).all()
     assert (state["turn"][1000:] == before[1000:] + 20_000).all()
 
@@ -325,7 +325,7 @@ def test_describe_action_rejects_anything_but_actions(action):
     assert describe_action(number) == "move on water"
 
 
-def test_pairs_of_seats_follow_the_paths():
+def test_swap_actions_are_ordered_by_path():
     game = Game(Rules(players=3))
     state = at(game, {(seat, path): seat + 1 for seat in range(3) for path in range(5)}, "ddddd")
     swaps = np.flatnonzero(game.legal_actions(state)[0])

@@ -1,4 +1,4 @@
-"""The stored transcripts are what the game plays today."""
+"""Games match their stored transcripts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tests.core.playthroughs import FOLDER, PLAYTHROUGHS, text
 
 
 @pytest.mark.parametrize("name", PLAYTHROUGHS)
-def test_playthrough(name: str) -> None:
+def test_games_match_the_stored_transcripts(name: str) -> None:
     stored = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    assert text(name) == stored, "if the change is meant: python tests/core/playthroughs.py --regenerate"
+    assert text(name) == stored, "if the change is intended: python tests/core/playthroughs.py --regenerate"
 
 
-def test_every_transcript_is_played() -> None:
+def test_every_stored_transcript_belongs_to_a_playthrough() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(PLAYTHROUGHS)

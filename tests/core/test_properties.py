@@ -1,4 +1,4 @@
-"""Properties of all positions that play can reach, for random rules and dice."""
+"""Properties of all reachable positions, for random rules and dice."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def occupants(state: np.ndarray) -> np.ndarray:
 
 
 @given(any_rules(), seeds)
-def test_pieces_stand_on_different_spaces_of_their_paths(rules: Rules, seed: int) -> None:
+def test_no_two_pieces_share_a_space(rules: Rules, seed: int) -> None:
     for game, state, _, after in decisions(rules, seed):
         assert (occupants(after)[:, :, 1:] <= 1).all()
         pieces = after["pieces"]
         assert (pieces >= 0).all()
         assert (pieces <= game.rules.spaces + 5).all()
-        assert (pieces[:, rules.players :] == 0).all(), "unused seats stay off the board"
+        assert (pieces[:, rules.players :] == 0).all(), "unused seats have no pieces on the board"
         assert (after["dead"] == state["dead"]).all(), "dead pieces never move"
         assert (after["color"] == state["color"]).all()
 
 
 @given(any_rules(), seeds)
-def test_actions_use_the_power_of_their_number(rules: Rules, seed: int) -> None:
+def test_actions_spend_exactly_their_own_power(rules: Rules, seed: int) -> None:
     for _, state, actions, after in decisions(rules, seed):
         powers = np.array([power_of(action) is not None for action in actions.tolist()])
         tiger = (state["phase"] == Phase.KEEP) & (state["rolls_left"] == 0) & (actions < Action.STOP_ROLLING)
@@ -79,7 +79,7 @@ def test_there_is_always_a_legal_action(rules: Rules, seed: int) -> None:
 
 
 @given(any_rules(), seeds)
-def test_progress_falls_only_through_swaps(rules: Rules, seed: int) -> None:
+def test_only_swaps_move_pieces_backward(rules: Rules, seed: int) -> None:
     for _, state, actions, after in decisions(rules, seed):
         swap = (actions >= FIRST_SWAP) & (state["phase"] == Phase.MOVE)
         old, new = state["pieces"].astype(int), after["pieces"].astype(int)
@@ -91,7 +91,7 @@ def test_progress_falls_only_through_swaps(rules: Rules, seed: int) -> None:
 
 
 @given(any_rules(), seeds)
-def test_turns_phases_and_dice_are_in_order(rules: Rules, seed: int) -> None:
+def test_turns_phases_and_dice_stay_valid(rules: Rules, seed: int) -> None:
     for _, state, _, after in decisions(rules, seed):
         assert (state["phase"] != Phase.CHANCE).all(), "step continues to the next decision"
         assert ((state["dice"] >= 0) & (state["dice"] <= 5)).all()
@@ -111,7 +111,7 @@ def test_turns_phases_and_dice_are_in_order(rules: Rules, seed: int) -> None:
 
 
 @given(any_rules(), seeds)
-def test_keeps_are_minimal_and_complete(rules: Rules, seed: int) -> None:
+def test_legal_keep_masks_are_minimal_and_complete(rules: Rules, seed: int) -> None:
     for game, state, _, _ in decisions(rules, seed):
         keeping = state[state["phase"] == Phase.KEEP]
         for record, mask in zip(keeping, game.legal_actions(keeping), strict=True):
@@ -129,7 +129,7 @@ def test_keeps_are_minimal_and_complete(rules: Rules, seed: int) -> None:
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
 def test_random_games_end(players: int) -> None:
-    """By five numbered pieces (R9), or by their length (R16), which random play with five players may need."""
+    """Games end by five numbered pieces (R9) or, sometimes with five random players, by their length (R16)."""
     rules = Rules(players=players)
     game = Game(rules)
     rng = np.random.default_rng(players)

@@ -1,4 +1,4 @@
-"""The examples of the rulebooks and the rulings R1 to R10, each by a test that carries its number."""
+"""The examples of the rulebooks and the rulings R1 to R10; test names contain the number of the ruling."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from wotd_env import Game, Phase, Rules
 # ---------------------------------------------------------------------------------- the rulebooks' examples
 
 
-def test_example_turn() -> None:
-    """Keep two waters, then two more with a dragon: four waters bring the piece to space 4 of water."""
+def test_the_example_turn_ends_on_space_4() -> None:
+    """Keep two waters, then three; the fourth moves the piece to space 4 of water."""
     game = game_of(BASIC)
     state = rolled(game, board(BASIC), "dragon water water metal earth")
     assert state["dice"][0].tolist() == faces("water water metal earth dragon")
@@ -64,13 +64,13 @@ def test_example_turn() -> None:
     assert state["phase"][0] == Phase.CHANCE
 
 
-def test_example_of_scoring_with_five_players() -> None:
+def test_the_scoring_example_with_five_players_is_reproduced() -> None:
     rules = Rules(players=5)
     game = game_of(rules)
     black, red, white = "3 3 5 0 1", "4 1 0 2 3", "2 0 1 4 4"
     yellow, blue = "1 4 3 1 2", "5 5 2 3 0"
     state = numbers(rules, black, red, white, yellow, blue)
-    # yellow's last piece stands two spaces before its number and goes there
+    # yellow's last piece is two spaces before its number
     state["pieces"][0, 3, WOOD] = rules.spaces
     state["player"] = 3
     state["phase"], state["rolls_left"] = Phase.MOVE, 0
@@ -83,7 +83,7 @@ def test_example_of_scoring_with_five_players() -> None:
     assert game.rewards(state)[0].tolist() == [-0.25, -0.25, -0.25, -0.25, 1]
 
 
-def test_example_of_scoring_with_two_players() -> None:
+def test_the_scoring_example_with_two_players_is_reproduced() -> None:
     game = game_of(BASIC)
     state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0")
     state["phase"] = Phase.OVER
@@ -95,8 +95,8 @@ def test_example_of_scoring_with_two_players() -> None:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_R01_most_dragons_start(players: int) -> None:
-    """Every seat rolls alike, so every seat starts equally often."""
+def test_R01_every_seat_starts_equally_often(players: int) -> None:
+    """Every seat has the same chance, so every seat starts equally often."""
     game = Game(Rules(players=players))
     starters = np.bincount(game.reset(20_000, seed=1)["player"], minlength=5)
     assert starters[players:].sum() == 0
@@ -132,13 +132,13 @@ def test_R01_roll_off_determines_the_starting_player(rules: Rules) -> None:
     assert ties > 100
 
 
-def test_R01_the_dice_of_the_roll_off_are_fair() -> None:
+def test_R01_the_roll_off_uses_fair_dice() -> None:
     game = Game(THREE)
     first = np.concatenate([game.roll_off(seed)[0] for seed in range(2000)])
     assert stats.chisquare(np.bincount(first.ravel(), minlength=6)).pvalue > 1e-3
 
 
-def test_R01_there_is_no_roll_off_if_the_rules_name_the_starting_player() -> None:
+def test_R01_rules_with_a_starting_player_have_no_roll_off() -> None:
     assert Game(Rules(players=3, start=2)).roll_off(0).shape == (0, 3, 5)
     with pytest.raises(ValueError, match="seed must be"):
         Game().roll_off(-1)
@@ -155,7 +155,7 @@ def test_R01_a_given_seat_starts(seat: int) -> None:
 
 
 def test_R01_the_loser_starts_the_next_game() -> None:
-    """Fewest points, then fewest pieces on numbered spaces; the rest rolls off."""
+    """The loser has the fewest points, then the fewest numbered pieces; a roll-off breaks ties."""
     rules = Rules(players=3, start="loser")
     game = Game(rules)
 
@@ -172,7 +172,7 @@ def test_R01_the_loser_starts_the_next_game() -> None:
     assert set(game.reset(500, seed=3)["player"].tolist()) == {0, 1, 2}
 
 
-def test_R02_any_subset_is_kept_at_most_twice() -> None:
+def test_R02_any_subset_can_be_kept_at_most_twice() -> None:
     game = game_of(BASIC)
     state = rolled(game, board(BASIC), "water fire metal earth dragon")
     assert state["phase"][0] == Phase.KEEP
@@ -204,7 +204,7 @@ def test_R02_keeping_all_five_ends_the_rolling() -> None:
     assert state["dice"][0].tolist() == faces("water water fire fire wood")
 
 
-def test_R03_a_piece_enters_and_goes_as_far_as_the_dice_show() -> None:
+def test_R03_a_piece_moves_one_space_per_matching_die() -> None:
     game = game_of(BASIC)
     state = board(BASIC, metal="..a....|.....", dice="water metal metal dragon dragon")
     assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + METAL]
@@ -221,14 +221,14 @@ def test_R03_only_the_destination_matters() -> None:
         assert legal(game, state) == [MOVE_ON + FIRE]
 
 
-def test_R03_a_piece_on_a_numbered_space_never_moves_by_dice() -> None:
+def test_R03_dice_never_move_a_piece_on_a_numbered_space() -> None:
     game = game_of(BASIC)
     state = board(BASIC, water=".......|a....", dice="water water fire dragon dragon")
     assert legal(game, state) == [MOVE_ON + FIRE]
 
 
 @pytest.mark.parametrize("spaces", [0, 1, 7, 10])
-def test_R04_from_the_last_plain_space_five_dice_reach_number_5(spaces: int) -> None:
+def test_R04_five_dice_reach_number_5_from_the_last_plain_space(spaces: int) -> None:
     rules = Rules(spaces=spaces)
     game = game_of(rules)
     state = board(rules, dice="wood wood wood wood wood")
@@ -239,7 +239,7 @@ def test_R04_from_the_last_plain_space_five_dice_reach_number_5(spaces: int) -> 
 # ------------------------------------------------------------------------------------------ R5 to R10
 
 
-def test_R05_pass_only_if_no_power_free_move_is_possible() -> None:
+def test_R05_a_pass_is_legal_only_without_a_power_free_move() -> None:
     game = game_of(BASIC)
     free = board(BASIC, dice="water water dragon dragon dragon")
     assert legal(game, free) == [MOVE_ON + WATER]
@@ -260,7 +260,7 @@ def test_R05_powers_are_never_obligatory() -> None:
     assert PASS in legal(game, wild)
 
 
-def test_R06_four_dragons_swap_on_the_path_of_the_fifth_die() -> None:
+def test_R06_four_dragons_allow_swaps_on_the_path_of_the_fifth_die() -> None:
     game = game_of(THREE)
     everywhere = "abc....|....."
     state = board(
@@ -282,7 +282,7 @@ def test_R06_four_dragons_swap_on_the_path_of_the_fifth_die() -> None:
         assert after["player"][0] == 2
 
 
-def test_R06_five_dragons_swap_on_any_path() -> None:
+def test_R06_five_dragons_allow_swaps_on_any_path() -> None:
     game = game_of(BASIC)
     state = board(BASIC, water="ab.....|.....", fire="a......|.....", wood="...b...|a....", dice=FIVE_DRAGONS)
     assert legal(game, state) == [PASS, FIRST_SWAP + WATER, FIRST_SWAP + WOOD]
@@ -290,12 +290,12 @@ def test_R06_five_dragons_swap_on_any_path() -> None:
     assert after["pieces"][0, :2, WOOD].tolist() == [4, 8]
 
 
-def test_R06_three_dragons_swap_nothing() -> None:
+def test_R06_three_dragons_allow_no_swap() -> None:
     state = board(BASIC, water="ab.....|.....", dice="water water dragon dragon dragon")
     assert legal(game_of(BASIC), state) == [MOVE_ON + WATER]
 
 
-def test_R06_dead_pieces_and_pieces_off_the_board_are_not_swapped() -> None:
+def test_R06_dead_pieces_and_pieces_off_the_board_cannot_be_swapped() -> None:
     state = board(BASIC, water="a.#....|.....", fire="##.....|.....", dice=FIVE_DRAGONS)
     assert legal(game_of(BASIC), state) == [PASS]
 
@@ -304,11 +304,11 @@ def test_R07_equilibrium_advances_every_piece_that_can() -> None:
     game = game_of(BASIC)
     state = board(
         BASIC,
-        water="..a....|.....",  # goes
+        water="..a....|.....",  # advances
         fire="..ab...|.....",  # blocked by a piece
         metal="..a#...|.....",  # blocked by a dead piece
         earth=".......|a....",  # stays on its number
-        wood="b......|.....",  # cannot enter
+        wood="b......|.....",  # blocked off the board
         dice=EQUILIBRIUM_ROLL,
     )
     assert legal(game, state) == [EQUILIBRIUM]
@@ -351,7 +351,7 @@ def test_R08_a_pass_earns_no_extra_turn(metal: str) -> None:
     assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, 1, 0)
 
 
-def test_R08_a_pass_earns_no_extra_turn_for_a_seat_that_holds_a_power() -> None:
+def test_R08_a_pass_earns_no_perfection_turn_with_a_power() -> None:
     game = game_of(OWN)
     state = board(OWN, player=FIRE, metal=".......|.b...", dice="metal metal metal metal metal")
     assert legal(game, decided(game, state, PASS)) == [END_TURN, REBIRTH_TURN]
@@ -364,20 +364,20 @@ def test_R08_fear_earns_no_extra_turn() -> None:
     assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, FIRE, 0)
 
 
-def test_R08_a_jump_is_a_move_that_earns_an_extra_turn() -> None:
+def test_R08_a_jump_earns_an_extra_turn() -> None:
     game = game_of(OWN)
     state = board(OWN, player=EARTH, fire="....a..|.....", dice="fire fire fire fire fire")
     assert legal(game, decided(game, state, JUMP_ON + FIRE)) == [END_TURN, PERFECTION_TURN]
 
 
-def test_R08_five_dragons_are_no_perfection() -> None:
+def test_R08_five_dragons_are_not_a_perfection() -> None:
     game = game_of(BASIC)
     state = decided(game, board(BASIC, dice=FIVE_DRAGONS), PASS)
     assert state["phase"][0] == Phase.CHANCE
 
 
-def test_R09_the_fifth_numbered_piece_ends_the_game_at_once() -> None:
-    """Not even perfection adds a turn."""
+def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
+    """Perfection adds no turn."""
     game = game_of(BASIC)
     state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0")
     state["pieces"][0, 0, WATER] = 3
@@ -408,7 +408,7 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
 
 
 def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
-    """Return a position: the seat has four numbered pieces and one on water, another piece is on number 5 of fire."""
+    """Return a position: the seat has four numbered pieces and one on water; the next seat has number 5 of fire."""
     state = board(rules, player=seat)
     state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
     state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
@@ -431,7 +431,7 @@ def test_R09_an_equilibrium_can_end_the_game() -> None:
     assert_over(game, decided(game, state, EQUILIBRIUM), seat=0, points=1 + 4)
 
 
-def test_R09_a_dragon_that_completes_an_equilibrium_can_end_the_game() -> None:
+def test_R09_a_wood_equilibrium_can_end_the_game() -> None:
     game = game_of(OWN)
     state = one_from_the_end(OWN, WOOD, OWN.spaces)
     state["dice"] = faces("water fire metal wood dragon")
@@ -461,8 +461,8 @@ def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> Non
     assert_over(game, decided(game, state, WOOD_ON + WATER), seat=WOOD, points=points + 4)
 
 
-def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
-    """Return random positions before a move, with up to four numbered pieces per seat and rare dice."""
+def random_boards(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
+    """Return random positions before a move, with at most four numbered pieces per seat and rare rolls."""
     state = np.repeat(board(rules, phase=Phase.MOVE), games)
     for record in state:
         for path in ELEMENTS:
@@ -478,11 +478,11 @@ def made_up(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_R10_at_most_one_seat_has_all_pieces_on_numbers(players: int) -> None:
+def test_R10_at_most_one_seat_has_all_pieces_on_numbered_spaces(players: int) -> None:
     """A swap keeps the sum of both seats' numbered pieces, and a move changes only one seat."""
     rules = Rules(players=players, spaces=1, powers="any")
     game, rng = game_of(rules), np.random.default_rng(players)
-    before = made_up(rules, 3000, rng)
+    before = random_boards(rules, 3000, rng)
     ends = 0
     for action in range(32, game.num_actions):
         state = before[game.legal_actions(before)[:, action] == 1].copy()
@@ -494,7 +494,7 @@ def test_R10_at_most_one_seat_has_all_pieces_on_numbers(players: int) -> None:
         assert (complete.sum(1) == over).all()
         rewards = game.rewards(state)[over]
         assert ((rewards[complete[over]] == 1) | (rewards[complete[over]] < 0)).all()
-        assert (rewards > 0).any(1).all(), "never is the win shared by all"
+        assert (rewards > 0).any(1).all(), "some seat has a positive reward"
         ends += over.sum()
     assert ends > 300
 
@@ -507,11 +507,11 @@ def test_R10_two_players_never_tie() -> None:
         game.step(state, (rng.random(mask.shape) * mask).argmax(1))
     points = game.scores(state)
     assert not state["truncated"].any()
-    assert (points[:, 0] == points[:, 1]).sum() > 20, "what ties by points goes to more numbered pieces"
+    assert (points[:, 0] == points[:, 1]).sum() > 20, "ties in points occur; more numbered pieces break them"
     assert set(game.rewards(state).ravel().tolist()) == {1, -1}
 
 
-def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
+def test_R10_more_numbered_pieces_break_ties_before_they_are_shared() -> None:
     def result(players: int, *seats: str) -> list[Fraction]:
         rules = Rules(players=players)
         state = numbers(rules, *seats)
@@ -529,7 +529,7 @@ def test_R10_ties_go_to_more_numbered_pieces_and_then_are_shared() -> None:
     five = result(5, "1 2 1 1 1", "5 0 0 0 3", "0 5 3 0 0", "0 0 5 0 0", "0 0 0 5 0")
     assert five == [-quarter, Fraction(3, 8), Fraction(3, 8), -quarter, -quarter]
 
-    # Made up: two seats with all pieces on numbers, and an end without any.
+    # Unreachable: two complete seats, and games that end without a complete seat.
     assert result(2, "1 2 1 2 1", "2 1 2 1 2") == [-1, 1]
     assert result(2, "1 2 3 4 5", "2 3 4 5 1") == [0, 0]
     assert result(3, "5 0 0 0 1", "0 5 1 0 0", "0 1 5 0 0") == [0, 0, 0]

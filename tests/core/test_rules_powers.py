@@ -1,4 +1,4 @@
-"""The rulings R11 to R16 and the choice of colors, each by a test that carries its number."""
+"""The rulings R11 to R16 and the choice of colors; test names contain the number of the ruling."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tests.reference import (
 )
 from wotd_env import Game, IllegalActionError, Phase, Rules
 
-# Here a move (on water), fear, dragons as any element and a jump (on fire) are all possible.
+# A position with a move (on water), fear, dragons as any element, and a jump (on fire).
 FOR_ALL_POWERS: dict[str, Any] = {"fire": "a.b....|.....", "dice": "water fire fire dragon dragon"}
 POWER_ACTIONS = {
     WATER: [NO_MOVE_BY_FEAR],
@@ -55,7 +55,7 @@ POWER_ACTIONS = {
 }
 
 
-def test_R11_basic_game_has_no_powers() -> None:
+def test_R11_the_basic_game_has_no_powers() -> None:
     assert legal(game_of(BASIC), board(BASIC, **FOR_ALL_POWERS)) == [MOVE_ON + WATER]
 
 
@@ -74,7 +74,7 @@ def test_R11_own_powers_follow_the_color(element: int) -> None:
     )
 
 
-def test_R11_any_power_until_one_is_used() -> None:
+def test_R11_any_power_is_legal_until_one_is_used() -> None:
     game = game_of(ANY)
     state = board(ANY, **FOR_ALL_POWERS)
     expected = sorted([MOVE_ON + WATER, *POWER_ACTIONS[WATER], *POWER_ACTIONS[EARTH], *POWER_ACTIONS[WOOD]])
@@ -93,9 +93,9 @@ def test_R11_any_seat_may_use_the_tiger_as_its_one_power() -> None:
     state = decided(game, state, 0b00011)
     assert state["used"][0] == 0b10
     state = rolled(game, state, "water water fire fire dragon")
-    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE], "neither fear nor wood is left"
+    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE], "fear and wood are spent"
     state = decided(game, state, MOVE_ON + WATER)
-    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0), "nor is rebirth"
+    assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0), "rebirth is spent"
     spent = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0, used=0b10)
     assert rolled(game, spent, "water water fire metal dragon")["phase"][0] == Phase.MOVE
 
@@ -109,7 +109,7 @@ def test_R11_any_seat_may_use_rebirth_as_its_one_power() -> None:
     assert (state["player"][0], state["turn"][0], state["used"][0]) == (1, 1, 0b10)
     state["rolls_left"] = 0
     state = rolled(game, state, "water fire dragon dragon dragon")
-    assert state["phase"][0] == Phase.MOVE, "the tiger is gone with the one power"
+    assert state["phase"][0] == Phase.MOVE, "the tiger is spent"
     assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE]
     state = decided(game, state, MOVE_ON + FIRE)
     assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0)
@@ -120,11 +120,11 @@ def test_R11_a_power_is_used_once(action: int) -> None:
     game = game_of(ANY)
     state = decided(game, board(ANY, player=0, **FOR_ALL_POWERS), action)
     assert state["used"][0] == 0b01
-    assert state["phase"][0] == Phase.CHANCE, "rebirth is gone with the one power"
+    assert state["phase"][0] == Phase.CHANCE, "rebirth is spent"
     assert state["player"][0] == 1
 
 
-def test_R12_fear_stays_put_although_a_move_is_possible() -> None:
+def test_R12_fear_skips_a_possible_move() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WATER, water="a......|.....", dice="water fire dragon dragon dragon")
     assert NO_MOVE_BY_FEAR in legal(game, state)
@@ -191,8 +191,8 @@ def test_R12_anxiety_jumps_to_the_next_empty_space() -> None:
     assert after["used"][0] == 1 << EARTH
 
 
-def test_R12_a_jump_stays_on_the_path() -> None:
-    """R4: beyond number 5 there is nothing to land on."""
+def test_R12_a_jump_needs_an_empty_space_on_the_path() -> None:
+    """There is no space beyond number 5 (R4)."""
     game = game_of(OWN)
     full = board(OWN, player=EARTH, fire="......d|.abce", dice="fire fire dragon dragon dragon")
     assert legal(game, full) == [PASS]
@@ -206,14 +206,14 @@ def test_R12_anxiety_needs_a_piece_that_may_move() -> None:
     assert JUMP_ON + FIRE not in legal(game_of(OWN), state)
 
 
-def test_R12_in_an_equilibrium_blocked_pieces_jump() -> None:
+def test_R12_anxiety_lets_blocked_pieces_jump_in_an_equilibrium() -> None:
     game = game_of(OWN)
     state = board(
         OWN,
         player=EARTH,
         water="..d....|.....",  # advances
         fire="..dab..|.....",  # jumps
-        metal="a#.....|.....",  # jumps in
+        metal="a#.....|.....",  # jumps onto the board
         earth="......d|abc.e",  # jumps onto its number
         wood=".......|da...",  # stays
         dice=EQUILIBRIUM_ROLL,
@@ -227,18 +227,18 @@ def test_R12_in_an_equilibrium_blocked_pieces_jump() -> None:
     assert legal(game, unblocked) == [EQUILIBRIUM]
 
 
-def test_R12_jumping_in_an_equilibrium_saves_a_pass() -> None:
+def test_R12_jumps_make_a_blocked_equilibrium_possible() -> None:
     game = game_of(OWN)
     state = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL, **on_all_paths("a......|....."))
     assert legal(game, state) == [EARTH_EQUILIBRIUM, PASS]
     assert pieces(decided(game, state, EARTH_EQUILIBRIUM), EARTH) == [2] * 5
 
 
-def test_R12_wood_counts_dragons_as_one_element() -> None:
+def test_R12_wood_counts_all_dragons_as_one_element() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WOOD, metal="..e....|.....", dice="metal fire fire dragon dragon")
     state["pieces"][0, 0, WATER] = 2
-    # on water the two dragons alone would land on a piece
+    # on water the destination of the two dragons is occupied
     wild = [WOOD_ON + e for e in (FIRE, METAL, EARTH, WOOD)]
     assert legal(game, state) == [MOVE_ON + FIRE, MOVE_ON + METAL, *wild]
     after = decided(game, state, WOOD_ON + METAL)
@@ -290,22 +290,22 @@ def test_R13_swaps_count_dragons_as_dragons() -> None:
     assert after["perfection"][0] == 0
 
 
-def test_R14_a_piece_on_the_path_of_its_colour_cannot_be_swapped() -> None:
+def test_R14_a_piece_on_the_path_of_its_color_cannot_be_swapped() -> None:
     position: dict[str, Any] = {
         "water": "abc....|.....",
         "color": [FIRE, WATER, METAL, EARTH, WOOD],
         "dice": FIVE_DRAGONS,
     }
     immune = Rules(players=3, immunity=True)
-    # seat 1 plays water: only the pair (0, 2) is left on the path of water
+    # seat 1 plays water, so only the pair (0, 2) can swap on the path of water
     assert legal(game_of(immune), board(immune, **position)) == [PASS, FIRST_SWAP + 1]
     swaps = [FIRST_SWAP, FIRST_SWAP + 1, FIRST_SWAP + 2]
     assert legal(game_of(THREE), board(THREE, **position)) == [PASS, *swaps]
 
 
 @pytest.mark.parametrize(("path", "pairs"), [(WATER, [1]), (FIRE, [2]), (WOOD, [0, 1, 2])])
-def test_R14_immunity_holds_with_four_dragons_too(path: int, pairs: list[int]) -> None:
-    """Seat 0 plays fire and seat 1 water; of the pairs (0, 1), (0, 2), (1, 2) those without the immune one are left."""
+def test_R14_immunity_also_applies_to_four_dragons(path: int, pairs: list[int]) -> None:
+    """Seat 0 plays fire and seat 1 water; of (0, 1), (0, 2), (1, 2), the pairs without the immune seat can swap."""
     rules = Rules(players=3, immunity=True)
     dice = f"{NAMES[path]} dragon dragon dragon dragon"
     color = [FIRE, WATER, METAL, EARTH, WOOD]
@@ -320,7 +320,7 @@ def test_R14_immunity_holds_with_four_dragons_too(path: int, pairs: list[int]) -
     ("players", "spaces", "dead"),
     [(2, 7, 15), (3, 7, 10), (4, 10, 5), (2, 5, 15), (2, 3, 15), (4, 1, 5)],
 )
-def test_R15_dead_pieces_are_on_plain_spaces_never_five_in_a_row(
+def test_R15_dead_pieces_are_on_plain_spaces_without_five_in_a_row(
     players: int, spaces: int, dead: int
 ) -> None:
     layouts = Game(Rules(players=players, spaces=spaces, dead_pieces=dead)).reset(5_000, seed=4)["dead"]
@@ -333,7 +333,7 @@ def test_R15_dead_pieces_are_on_plain_spaces_never_five_in_a_row(
 
 
 def test_R15_every_layout_is_equally_likely() -> None:
-    """Two dead pieces on the ten spaces of two plain rows: 45 layouts; five spaces: every space alike."""
+    """Two dead pieces on ten plain spaces have 45 layouts."""
     layouts = Game(Rules(players=3, spaces=2, dead_pieces=2)).reset(20_000, seed=5)["dead"]
     counts = Counter(map(bytes, layouts))
     assert len(counts) == 45
@@ -341,9 +341,9 @@ def test_R15_every_layout_is_equally_likely() -> None:
 
 
 def test_R15_redrawn_layouts_stay_equally_likely() -> None:
-    """With 15 dead pieces on 25 spaces, rejection leaves the number of pieces per path as counting says."""
+    """With 15 dead pieces on 25 spaces, the numbers of pieces per path have their combinatorial distribution."""
     share: Counter[tuple[int, ...]] = Counter()
-    for per_path in product(range(5), repeat=5):  # five on a path of five spaces would be five in a row
+    for per_path in product(range(5), repeat=5):  # five on one path would be five in a row
         if sum(per_path) == 15:
             share[tuple(sorted(per_path))] += int(np.prod([comb(5, k) for k in per_path]))
     n = 20_000
@@ -398,7 +398,7 @@ def test_R16_a_game_won_on_the_last_turn_counts() -> None:
 # ------------------------------------------------------------------------------------------ seats and errors
 
 
-def test_colours_are_a_permutation_given_or_drawn() -> None:
+def test_given_and_random_colors_are_permutations() -> None:
     given = Game(Rules(players=3, colors=("wood", "water", "metal"))).reset(20, seed=7)["color"]
     assert (given[:, :3] == [WOOD, WATER, METAL]).all()
     assert (np.sort(given, axis=1) == ELEMENTS).all()
@@ -420,7 +420,7 @@ def test_an_illegal_action_changes_nothing() -> None:
     assert state.tobytes() == before.tobytes()
 
 
-def test_a_finished_game_stays_put() -> None:
+def test_a_step_does_not_change_a_finished_game() -> None:
     game = game_of(BASIC)
     state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0")
     state["phase"] = Phase.OVER

@@ -1,4 +1,4 @@
-"""The types of records in compiled code name the fields that records have."""
+"""The record types for compiled code have the fields of the dtypes."""
 
 from __future__ import annotations
 

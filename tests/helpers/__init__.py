@@ -1,4 +1,4 @@
-"""What several test modules share."""
+"""Helpers that several test modules share."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Policies that misbehave; arena workers make them by name, as `tests.helpers.arena_policies:NAME`."""
+"""Policies that misbehave; arena workers create them by name, as `tests.helpers.arena_policies:NAME`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Lowest:
 
 
 class Illegal(Lowest):
-    """Takes an action that does not exist in the fourth turn."""
+    """Plays a nonexistent action in the fourth turn."""
 
     def act(self, game, state, rng):
         return np.where(state["turn"] == 3, 999, super().act(game, state, rng))
@@ -44,7 +44,7 @@ class Malformed(Lowest):
 
 
 class Hangs(Lowest):
-    """Never answers when it is asked about a second turn."""
+    """Never returns in the second turn."""
 
     def act(self, game, state, rng):
         while (state["turn"] == 1).any():
@@ -53,7 +53,7 @@ class Hangs(Lowest):
 
 
 class Dies(Lowest):
-    """Ends its process when it is asked about a third or fourth turn."""
+    """Ends its process in the third or fourth turn."""
 
     def act(self, game, state, rng):
         if ((state["turn"] == 2) | (state["turn"] == 3)).any():
@@ -62,7 +62,7 @@ class Dies(Lowest):
 
 
 class Refuses(Lowest):
-    """Raises when it is asked about a third or fourth turn."""
+    """Raises in the third or fourth turn."""
 
     def act(self, game, state, rng):
         if ((state["turn"] == 2) | (state["turn"] == 3)).any():
@@ -71,7 +71,7 @@ class Refuses(Lowest):
 
 
 class Stuck(Lowest):
-    """Never answers."""
+    """Never returns."""
 
     def act(self, game, state, rng):
         while True:
@@ -86,7 +86,7 @@ class Deadly(Lowest):
 
 
 class Broken:
-    """Raises whenever it is asked."""
+    """Raises in every call."""
 
     def act(self, game, state, rng):
         return _helper(state)
@@ -97,14 +97,14 @@ def _helper(state: np.ndarray) -> np.ndarray:
 
 
 class Nonsense(Lowest):
-    """Takes an action that does not exist whenever it is asked."""
+    """Always plays a nonexistent action."""
 
     def act(self, game, state, rng):
         return np.full(len(state), 999)
 
 
 class Vandal(Lowest):
-    """Changes what it is shown."""
+    """Modifies the states that it is given."""
 
     def act(self, game, state, rng):
         actions = super().act(game, state, rng)
@@ -114,7 +114,7 @@ class Vandal(Lowest):
 
 
 class Gambler(Lowest):
-    """Plays any legal action, and says that what matters in life is to roll many of a kind."""
+    """Plays at random; its equity estimate counts only equal dice."""
 
     def act(self, game, state, rng):
         return (game.legal_actions(state) * rng.random((len(state), game.num_actions))).argmax(1)
@@ -132,7 +132,7 @@ def _worth(*dice: int) -> float:
 
 
 class Seer(Lowest):
-    """Rolls the dice to come on a copy of what it is shown, and notes whether they came; for one game at a time."""
+    """Predicts the next dice from a copy of the state and records whether they occur; for one game at a time."""
 
     def __init__(self) -> None:
         self.foreseen: np.ndarray | None = None
@@ -149,7 +149,7 @@ class Seer(Lowest):
 
 
 class Cheat:
-    """Keeps what it is shown."""
+    """Keeps copies of the states that it is given."""
 
     def __init__(self) -> None:
         self.shown: list[np.ndarray] = []

@@ -1,6 +1,6 @@
-"""What one turn is worth by the rules engine, given a table for the positions after it.
+"""The value of one turn computed with the rules engine, given a table for the positions after it.
 
-A second way to the solver's values: it shares neither moves nor passes with `wotd_env.solver`.
+It checks the solver's values independently: it shares no code for moves or dice with `wotd_env.solver`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ END, EXTRA = 52, 53
 
 
 def rolls_after() -> np.ndarray:
-    """Return (462, 252): the probability of every roll after rolling what a keep leaves to be rolled."""
+    """Return the probability of every roll after every keep, (462, 252)."""
     chance = np.zeros((NUM_KEEPS, NUM_ROLLS))
     throws = {k: Counter(tuple(sorted(t)) for t in product(range(6), repeat=k)) for k in range(6)}
     for number, keep in enumerate(KEEPS.tolist()):
@@ -31,7 +31,7 @@ ROLLS_AFTER = rolls_after()
 
 
 def before_roll(mine, theirs, player=0) -> np.ndarray:
-    """Return positions, STATE (N,), for `player` before the first roll of its turn."""
+    """Return positions before the first roll of a turn of `player`, STATE (N,)."""
     state = np.zeros(len(mine), STATE)
     state["color"] = np.arange(5)
     state["player"] = player
@@ -42,7 +42,7 @@ def before_roll(mine, theirs, player=0) -> np.ndarray:
 
 
 def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces (N, 5) of two players on legal spaces, no game over; `late` ones are nearly finished."""
+    """Return legal pieces of two players, (N, 5) each, in unfinished games; with `late`, near the end."""
     rng = np.random.default_rng(seed)
     top = spaces + 5
     low = spaces if late else 0
@@ -55,7 +55,7 @@ def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> 
 
 
 def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
-    """Return what states before a roll, or over, are worth to a seat."""
+    """Return the values, for a seat, of states that are over or before a roll."""
     mover = state["player"].astype(int)
     rows = np.arange(len(state))
     value = table.value(state["pieces"][rows, mover], state["pieces"][rows, 1 - mover])
@@ -64,7 +64,7 @@ def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -
 
 
 def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.ndarray:
-    """Return (252,): the value of the best move for every roll of a position at which no re-roll is left."""
+    """Return the value of the best move for every roll without re-rolls, (252,)."""
     seat = int(position["player"])
     state = np.repeat(position.reshape(1), NUM_ROLLS)
     game.roll(state, KEEPS[:NUM_ROLLS])
@@ -86,7 +86,7 @@ def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.
 
 
 def one_turn(game: Game, table: solver.Table, position: np.ndarray) -> float:
-    """Return what a turn by the engine's rules makes of the values in the table."""
+    """Return the value before a turn, computed with the engine from the values after it in the table."""
     values = value_of_rolls(game, table, position)
     for _ in range(2):
         values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)

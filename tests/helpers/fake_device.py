@@ -1,9 +1,9 @@
-"""A training of `train.py`, stopped on the way and resumed, where torch has one device more.
+"""Run `train.py` on a simulated torch device; the training run is stopped and resumed.
 
     python -m tests.helpers.fake_device --device pretended ...
 
-The tensors of that device lie in main memory, but mixing them with others is an error. So what a GPU needs is tested
-without one. The arithmetic is that of the processor, so networks that learn on either are equal.
+The tensors of this device are in main memory, but mixing them with CPU tensors is an error, as with a GPU. The CPU does
+the arithmetic, so training runs on both devices give equal networks.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from agents.runs import Stopped
 
 NAME = "pretended"
 LIBRARY = th.library.Library("_", "IMPL")
-"""All that is registered with it is forgotten with it."""
+"""Registrations last as long as this object."""
 
 
 class Pretended(th.Tensor):
     """A tensor of the device.
 
     Args:
-        data: the tensor in main memory that it stands for.
+        data: the tensor in main memory with its values.
     """
 
     data_: th.Tensor
 
     @staticmethod
     def __new__(cls, data: th.Tensor) -> Pretended:
-        """Return a tensor that has everything of another one but its numbers."""
+        """Return a tensor with the metadata of another one."""
         tensor: Pretended = th.Tensor._make_wrapper_subclass(
             cls,
             data.shape,
@@ -49,29 +49,29 @@ class Pretended(th.Tensor):
         return tensor
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Be saved as what any machine can read, as tensors of a GPU are."""
+        """Pickle the tensor in main memory, so that any machine can read it."""
         return self.data_.__reduce_ex__(protocol)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Do what is asked of tensors of which at least one is of the device."""
+        """Dispatch an operation with at least one tensor of the device."""
         return do(func, *args, **(kwargs or {}))
 
 
 def do(operation: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
-    """Do an operation of torch in main memory, with results where they belong.
+    """Do an operation of torch in main memory; return results on the device that torch would use.
 
     Raises:
-        RuntimeError: if tensors are mixed; a number by itself, or indices, may come from main memory, as with CUDA.
+        RuntimeError: if tensors of both devices are mixed; as with CUDA, scalars and indices may be in main memory.
     """
     copies = operation.overloadpacket in (th.ops.aten._to_copy, th.ops.aten.copy_, th.ops.aten._copy_from)
     takes_indices = "index" in operation.overloadpacket.__name__
     for tensor in pytree.tree_leaves((args, kwargs)):
         elsewhere = isinstance(tensor, th.Tensor) and not isinstance(tensor, Pretended) and tensor.dim() > 0
         if elsewhere and not copies and not (takes_indices and tensor.dtype in (th.int64, th.bool)):
-            raise RuntimeError(f"{operation} is given tensors of {NAME} and of {tensor.device}")
+            raise RuntimeError(f"{operation} got tensors of {NAME} and of {tensor.device}")
     here = device is None or th.device(device).type == NAME
     if device is not None:
         kwargs["device"] = th.device("cpu")
@@ -86,22 +86,22 @@ def do(operation: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 
 def data_of(value: Any) -> Any:
-    """Return what stands for a tensor of the device, or any other value as it is."""
+    """Return the data of a tensor of the device, or any other value unchanged."""
     return value.data_ if isinstance(value, Pretended) else value
 
 
 def wrapped(value: Any) -> Any:
-    """Return a tensor of the device for one in main memory, or any other value as it is."""
+    """Return a tensor of the device for one in main memory, or any other value unchanged."""
     return Pretended(value) if isinstance(value, th.Tensor) and not isinstance(value, Pretended) else value
 
 
 def register() -> None:
-    """Let this process have the device."""
+    """Register the device in this process."""
     _setup_privateuseone_for_python_backend(NAME)
     LIBRARY.fallback(do, dispatch_key="PrivateUse1")
-    # Parameters that move must stay those that the optimizer has; CUDA needs no word for that.
+    # The optimizer must keep the same parameter objects after a move; CUDA does this by default.
     th.__future__.set_swap_module_params_on_conversion(True)
-    for name in ("tensor", "as_tensor"):  # they alone do not ask the device, and fail
+    for name in ("tensor", "as_tensor"):  # these two bypass the device and fail
         make = getattr(th, name)
         setattr(th, name, lambda data, device=None, make=make, **kwargs: make(data, **kwargs).to(device))
 

@@ -1,7 +1,7 @@
-"""`python -m tests.helpers.hostile RANDOM MUTATED`: hand so many wrong records to everything that takes records.
+"""`python -m tests.helpers.hostile RANDOM MUTATED`: pass invalid records to every function that takes records.
 
-It runs in a process of its own, because what it looks for is a crash. Every batch lies between two guards, and what is
-refused must be as it was. What the checks let through is played on without them, so that they are known to be enough.
+It runs in its own process, because it looks for crashes. Every batch lies between two guards, and rejected records
+must not change. Accepted records are played without validation, to show that the checks are sufficient.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VARIANTS = (
 )
 POLICIES = [make_policy(name) for name in ("random", "first", "greedy", "planner", "mcts:2")]
 BATCH = 1 << 16
-GUARD = 64  # records before and behind
+GUARD = 64  # records before and after a batch
 
 
 def entries(game: Game) -> list[Callable[[np.ndarray], object]]:
-    """Everything that takes records."""
+    """Return every function that takes records."""
     rng = np.random.default_rng(0)
     actions = [
         lambda state: game.legal_actions(state),
@@ -49,7 +49,7 @@ def entries(game: Game) -> list[Callable[[np.ndarray], object]]:
 
 
 def attack(game: Game, records: np.ndarray) -> int:
-    """Hand a batch of records over, and return how many of them were accepted."""
+    """Pass a batch of records to every function; return the number of accepted ones."""
     guarded = np.zeros(len(records) + 2 * GUARD, STATE)
     guarded.view(np.uint8)[:] = 0xA5
     state = guarded[GUARD:-GUARD]
@@ -61,7 +61,7 @@ def attack(game: Game, records: np.ndarray) -> int:
             if not good.all() and len(part):
                 with pytest.raises(ValueError, match=r"must be|is illegal|a roll is due"):
                     entry(part)
-        assert guarded.tobytes() == before, "a wrong record was worked on"
+        assert guarded.tobytes() == before, "an invalid record was changed"
     accepted = state[good].copy()
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -78,7 +78,7 @@ def attack(game: Game, records: np.ndarray) -> int:
 
 
 def mutated(game: Game, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Records of running games with one to three bytes changed, most of them a little."""
+    """Return records of running games with up to three bytes changed, mostly by small amounts."""
     state = game.reset(count, seed=int(rng.integers(2**32)))
     for _ in range(int(rng.integers(40))):
         game.step(state, POLICIES[0].act(game, state, rng))
@@ -94,7 +94,7 @@ def mutated(game: Game, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def main(random: int, mutations: int) -> None:
-    """Attack, by turns under all variants of the rules."""
+    """Attack with batches under alternating rules."""
     rng = np.random.default_rng(0)
     accepted = 0
     for total, make in (
@@ -104,7 +104,7 @@ def main(random: int, mutations: int) -> None:
         for i, first in enumerate(range(0, total, BATCH)):
             game = Game(VARIANTS[i % len(VARIANTS)])
             accepted += attack(game, make(game, min(BATCH, total - first)))
-    print(f"{accepted:,} of {random + mutations:,} records were games all the same")
+    print(f"{accepted:,} of {random + mutations:,} records were accepted")
     sys.stdout.write(SURVIVED)
 
 

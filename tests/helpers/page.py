@@ -1,4 +1,4 @@
-"""The page of `wotd serve`, as a person uses it through Playwright."""
+"""Actions and queries on the page of `wotd serve` through Playwright."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wotd_env import Game, Rules, make_policy, notation
 def set_up(
     page: Page, *, agent: str = "greedy", powers: str = "none", spaces: int = 7, position: str = ""
 ) -> None:
-    """Set up a table for one person and an agent that plays at once."""
+    """Set up a table for one person and an agent that plays without delay."""
     page.get_by_label("name of seat A").fill("Ann")
     page.get_by_label("agent of seat B").select_option(agent)
     page.get_by_label("Powers of the animals").select_option(powers)
@@ -28,33 +28,33 @@ def set_up(
 
 
 def open_rules(page: Page) -> None:
-    """Show all rules of the form; on large screens they are shown from the start."""
+    """Show all rules of the form; large screens show them by default."""
     page.wait_for_selector(".set-up form")
     if not page.locator(".set-up details[open]").count():
         page.get_by_text("More rules").click()
 
 
 def at(page: Page) -> str:
-    """Say which position a page shows."""
+    """Return the identifier of the position that a page shows."""
     return page.locator(".play").get_attribute("data-at") or ""
 
 
 @contextmanager
 def a_step(page: Page) -> Iterator[None]:
-    """Do what leads to another position, and wait for it."""
+    """Wait after the block until the page shows another position."""
     before = at(page)
     yield
     page.wait_for_function("old => document.querySelector('.play').dataset.at !== old", arg=before)
 
 
 def my_turn(page: Page) -> bool:
-    """Wait until a person is to decide, or the game is over; say which."""
+    """Wait for a decision of a person or the end of the game; return whether it is a decision."""
     page.wait_for_selector(".dock.mine, .result")
     return page.locator(".result").count() == 0
 
 
 def decide(page: Page, press: Callable[[Locator], None]) -> None:
-    """Take any decision by what the dock and the board offer."""
+    """Take any decision that the dock or the board offers."""
     cell = page.locator(".cell[data-mark=move]")
     die = page.locator(".die[aria-pressed=false]")
     stop = page.locator("[data-name=stop]")
@@ -66,7 +66,7 @@ def decide(page: Page, press: Callable[[Locator], None]) -> None:
             press(stop)
         elif cell.count():
             press(cell.first)
-            if page.locator(".cell[data-mark=picked]").count():  # several choices lead there
+            if page.locator(".cell[data-mark=picked]").count():  # several actions have this destination
                 press(page.locator(".actions .primary").first)
         else:
             press(page.locator(".actions button").first)
@@ -78,14 +78,14 @@ def played(page: Page) -> list[str]:
 
 
 def board(page: Page) -> list[str]:
-    """Return what every cell of the board says."""
+    """Return the label of every cell of the board."""
     cells = page.locator("[role=gridcell]")
     labels: list[str] = cells.evaluate_all("cells => cells.map(cell => cell.getAttribute('aria-label'))")
     return labels
 
 
 def violations(page: Page) -> list[str]:
-    """Return what an accessibility checker has to say."""
+    """Return the violations that an accessibility checker reports."""
     page.wait_for_function(
         "() => document.getAnimations().every(animation => animation.effect.getTiming().iterations > 1)"
     )

@@ -24,7 +24,7 @@ variants = pytest.mark.parametrize("rules", VARIANTS, ids=str)
 
 
 def played(rules: Rules, seed: int = 0, most: int = 10_000) -> tuple[Game, np.ndarray, list[int]]:
-    """A game between random players: its positions and actions."""
+    """Play a game between random players; return it with its positions and actions."""
     game, policy, rng = Game(rules), make_policy("random"), np.random.default_rng(seed)
     state = game.reset(1, seed=seed)
     states = [state.copy()]
@@ -37,7 +37,7 @@ def played(rules: Rules, seed: int = 0, most: int = 10_000) -> tuple[Game, np.nd
 
 
 def ties(rules: Rules, rounds: int) -> tuple[Game, int, np.ndarray]:
-    """A game whose start took so many rounds of the roll-off: the rules, its seed, and its roll-off."""
+    """Return a game, a seed whose roll-off takes `rounds` rounds, and this roll-off."""
     game = Game(rules)
     seed = next(seed for seed in range(10_000) if len(game.roll_off(seed)) == rounds)
     return game, seed, game.roll_off(seed)
@@ -58,7 +58,7 @@ def check_apart(marks: list[Mark]) -> None:
         apart = (
             one.x + one.width * one.scale <= other.x + 1
             or other.x + other.width * other.scale <= one.x + 1
-            or one.y + one.height * one.scale <= other.y + 6  # a line of text leaves room below it
+            or one.y + one.height * one.scale <= other.y + 6  # text boxes include room below the line
             or other.y + other.height * other.scale <= one.y + 6
         )
         assert apart, (one, other)

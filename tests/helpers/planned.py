@@ -1,4 +1,4 @@
-"""Rules with small boards, and a value without meaning, for the tests of planned turns."""
+"""Rules with small boards and an arbitrary value function, for the tests of planned turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIANTS = [
 
 
 def arbitrary(game: Game, afterstates: np.ndarray) -> np.ndarray:
-    """Return meaningless values that differ between all afterstates and seats, so that tests notice any mix-up."""
+    """Return arbitrary values that differ between all afterstates and seats, so that tests detect any mix-up."""
     seen = afterstates.copy()
     seen["rng"] = 0
     weights = np.random.default_rng(5).normal(size=(STATE.itemsize, game.rules.players))

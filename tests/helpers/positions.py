@@ -1,7 +1,7 @@
-"""Positions for the tests: drawn as text, or carried between the engine's records and the reference's states.
+"""Positions for the tests: drawn as text, or converted between the engine's records and the reference's states.
 
-A path is drawn from its first plain space to number 5, the numbered spaces after the bar: `a` is the piece of
-seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. What is not drawn is off the board.
+A path is drawn from its first plain space to number 5, with the numbered spaces after the bar: `a` is the piece of
+seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. All other pieces are off the board.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ FACES = (*NAMES, "dragon")
 
 
 def faces(words: str) -> list[int]:
-    """The faces of dice given in words."""
+    """Return the faces of dice given in words."""
     return [FACES.index(word) for word in words.split()]
 
 
 def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, **fields: Any) -> np.ndarray:
-    """A batch of one game, STATE (1,), with the paths drawn in the keyword arguments of their names.
+    """Return a batch of one game, STATE (1,), with paths drawn as keyword arguments.
 
-    With `dice` it waits for a MOVE, without for the first roll of a turn, unless `phase` says otherwise:
+    The default phase is MOVE with `dice`, and CHANCE before the first roll without:
 
         board(rules, water="..a.b..|.c...", dice="water water fire metal dragon")
     """
@@ -51,7 +51,7 @@ def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, 
 
 
 def numbers(rules: Rules, *seats: str) -> np.ndarray:
-    """A batch of one game, STATE (1,), with each seat's pieces on the numbers given by path; 0 is off the board."""
+    """Return a batch of one game, STATE (1,), with each seat's numbers by path; 0 is off the board."""
     state = board(rules)
     for seat, drawn in enumerate(seats):
         state["pieces"][0, seat] = [rules.spaces + int(n) if n != "0" else 0 for n in drawn.split()]
@@ -59,12 +59,12 @@ def numbers(rules: Rules, *seats: str) -> np.ndarray:
 
 
 def legal(game: Game, state: np.ndarray) -> list[int]:
-    """The legal actions of a batch of one."""
+    """Return the legal actions of a batch of one."""
     return [int(action) for action in np.flatnonzero(game.legal_actions(state)[0])]
 
 
 def decided(game: Game, state: np.ndarray, *actions: int) -> np.ndarray:
-    """A copy of a batch of one after these decisions, each of them legal."""
+    """Return a copy of a batch of one after these legal decisions."""
     state = state.copy()
     for action in actions:
         assert action in legal(game, state), f"action {action} is not among {legal(game, state)}"
@@ -73,17 +73,17 @@ def decided(game: Game, state: np.ndarray, *actions: int) -> np.ndarray:
 
 
 def rolled(game: Game, state: np.ndarray, dice: str) -> np.ndarray:
-    """A copy of a batch of one after a roll that leaves these five faces."""
+    """Return a copy of a batch of one after a roll to these five faces."""
     state = state.copy()
     game.roll(state, np.array([faces(dice)], np.int8))
     return state
 
 
 def foreign_records() -> dict[str, np.ndarray]:
-    """Records that are no state of the two-player basic game with seven plain spaces, STATE (1,) each."""
+    """Return records, STATE (1,) each, that are invalid in the basic game with two players and seven plain spaces."""
     five = Game(Rules(players=5)).reset(1, seed=0, starting_player=4)
     later = five.copy()
-    later["player"], later["pieces"][0, 4, 0] = 0, 3  # only the pieces of seat 4 tell
+    later["player"], later["pieces"][0, 4, 0] = 0, 3  # only seat 4's pieces are invalid
     long = Game(Rules(spaces=10)).reset(1, seed=0)
     long["pieces"][0, 1, 2] = 14
     beyond = Game().reset(1, seed=0)
@@ -113,7 +113,7 @@ FIELDS = (
     "perfection",
     "truncated",
 )
-"""The fields that both have in the same form; `dead` differs, `rng` is the engine's own."""
+"""The fields with the same form in both; `dead` differs, and only the engine has `rng`."""
 
 COMPARED = [name for name in STATE.names or () if name != "rng"]
 
@@ -125,7 +125,7 @@ def reference_rules(rules: Rules) -> ref.Rules:
 
 
 def from_record(record: np.void) -> ref.State:
-    """The reference's state of an engine record."""
+    """Return the reference's state for an engine record."""
     values = dict(zip(STATE.names or (), record.item(), strict=True))
     dead = tuple(frozenset(t for t in range(16) if bits >> t & 1) for bits in record["dead"].tolist())
     plain = {name: values[name] for name in FIELDS if not isinstance(values[name], np.ndarray)}
@@ -139,7 +139,7 @@ def from_record(record: np.void) -> ref.State:
 
 
 def to_records(states: Iterable[ref.State]) -> np.ndarray:
-    """STATE (N,) of the reference's states, every stream 0."""
+    """Return engine records, STATE (N,), for the reference's states, with random streams of 0."""
     states = list(states)
     records = np.zeros(len(states), STATE)
     for name in FIELDS:
@@ -149,7 +149,7 @@ def to_records(states: Iterable[ref.State]) -> np.ndarray:
 
 
 def differences(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Indices of the games in which any field but the stream differs."""
+    """Return the indices of the games in which any field but the stream differs."""
     differ = np.zeros(len(ours), bool)
     for name in COMPARED:
         unequal = ours[name] != theirs[name]

@@ -1,4 +1,4 @@
-"""Rules, dice and short helpers of the tests of the rulings R1 to R16."""
+"""Rules, dice and short helpers for the tests of the rulings R1 to R16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of tables for tests: on a free port of this machine, in a thread."""
+"""A test server for tables, in a thread on a free local port."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from wotd_env.web.limits import Limits
 from wotd_env.web.store import Store
 
 PATIENT = Limits(requests=1e6, new_tables=1e6, games=1e6, wrong_keys=1e6, messages=1e6)
-"""Limits that no test reaches by being fast."""
+"""Limits that no test reaches by sending requests fast."""
 
 
 @contextlib.contextmanager
 def running(
     file: Path, limits: Limits = PATIENT, policies: dict[str, Policy] | None = None, port: int = 0
 ) -> Iterator[httpx.Client]:
-    """Run a server for the tables of a file; gives a client for it once it is ready."""
+    """Run a server for the tables of a file; yield a client when the server is ready."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server may come back at its port
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a restarted server may use its old port
     listening.bind(("127.0.0.1", port))
     listening.listen()
     store = Store(file)
@@ -55,23 +55,23 @@ def running(
 
 
 def wait_until_ready(client: httpx.Client) -> None:
-    """Return when the server plays; at the first start on a machine it compiles for half a minute."""
-    asked = threading.Event()
+    """Wait until the server is ready; its first start on a machine compiles for half a minute."""
+    never = threading.Event()
     for _ in range(6000):
         if client.get("/api/setup").raise_for_status().json()["ready"]:
             return
-        asked.wait(0.1)
+        never.wait(0.1)
     raise TimeoutError("the server did not become ready within ten minutes")
 
 
 def dice_of(test: str) -> Callable[[], int]:
-    """Return what a test puts in the place of `Tables.random`, so that its dice follow from its name."""
+    """Return a replacement for `Tables.random` that is seeded with the name of the test."""
     rng = np.random.default_rng(zlib.crc32(test.encode()))
     return lambda: int(rng.integers(1 << 64, dtype=np.uint64))
 
 
 def fewer(**limits: Any) -> Limits:
-    """Return patient limits but for some."""
+    """Return patient limits with some replaced."""
     return replace(PATIENT, **limits)
 
 
@@ -90,7 +90,7 @@ LINE = f"{BOARD} wf(meo) 12 A keep 2 wwfmd used=B powers=own"
 
 
 class At:
-    """A table as somebody with a key has it."""
+    """A table accessed with a key."""
 
     def __init__(self, client: httpx.Client, table: str, key: str) -> None:
         self.client, self.url = client, f"/api/tables/{table}"
@@ -110,7 +110,7 @@ class At:
         return answer.json()
 
     def until(self, true: Callable[[Any], bool]) -> Any:
-        """Return the first view of which something is true, told by the socket."""
+        """Wait for a view on the socket that satisfies the condition; return it as the API returns it."""
         with self.socket() as socket:
             while True:
                 view = json.loads(socket.recv(timeout=60))
@@ -125,13 +125,13 @@ class At:
             yield socket
 
     def act(self, view: Any, choice: int = 0) -> Any:
-        """Take a choice of a view; return the next view in which there is one, or in which the game is over."""
+        """Take a choice of a view; return the next view with a choice, or the view of the finished game."""
         answer = self.post("/act", ply=view["ply"], action=view["choices"][choice]["action"])
         assert answer.status_code == 200, answer.text
         return self.on(answer.json())
 
     def act_none(self) -> list[int]:
-        """Roll all dice again; return them."""
+        """Re-roll all dice; return them."""
         dice: list[int] = self.post("/act", ply=0, action="none").json()["dice"]
         return dice
 
@@ -142,7 +142,7 @@ class At:
 
 
 def make(client: httpx.Client, *seats: Any, **table: Any) -> tuple[At, Any]:
-    """Set up a table; return it, and the answer."""
+    """Set up a table; return it and the response."""
     answer = client.post("/api/tables", json={"seats": seats, "pace": 0, **table})
     assert answer.status_code == 201, answer.text
     content = answer.json()
@@ -150,12 +150,12 @@ def make(client: httpx.Client, *seats: Any, **table: Any) -> tuple[At, Any]:
 
 
 def lasting(view: Any) -> Any:
-    """Return a view without who is connected, of which a server learns some time after a socket was closed."""
+    """Return a view without connection states, which the server updates some time after a socket closes."""
     return view | {"seats": [seat | {"connected": None} for seat in view["seats"]]}
 
 
 def until_closed(socket: ClientConnection, message: str | None = None) -> None:
-    """Send a message over and over, and receive what comes."""
+    """Repeatedly send a message and receive one, until the connection closes."""
     while True:
         if message is not None:
             socket.send(message)
@@ -163,7 +163,7 @@ def until_closed(socket: ClientConnection, message: str | None = None) -> None:
 
 
 def closed(at: At) -> tuple[int, str]:
-    """Open a socket that the server closes at once; return the code and the reason."""
+    """Open a socket that the server closes immediately; return the code and the reason."""
     with pytest.raises(ConnectionClosed) as told, at.socket() as socket:
         until_closed(socket)
     assert told.value.rcvd is not None
@@ -171,7 +171,7 @@ def closed(at: At) -> tuple[int, str]:
 
 
 def play(at: At, limit: int = 10_000) -> Any:
-    """Play for whoever is mine until the game is over, or some decisions are taken; return the last view."""
+    """Play my seats until the game is over or `limit` decisions are taken; return the last view."""
     view = at.on(at.view)
     for number in range(limit):
         if view["status"] == "over":

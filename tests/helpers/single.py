@@ -1,4 +1,4 @@
-"""Play in the single environment."""
+"""Play in the single-agent environment."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def play(env, rng, steps=2**63):
-    """Play random legal actions to the end or for some steps; return the results of all steps."""
-    told = []
+    """Play random legal actions for at most `steps` steps; return the results of all steps."""
+    results = []
     while steps:
         action = rng.choice(np.flatnonzero(env.get_wrapper_attr("action_masks")()))
-        told.append(env.step(action))
+        results.append(env.step(action))
         steps -= 1
-        if told[-1][2] or told[-1][3]:
-            return told
-    return told
+        if results[-1][2] or results[-1][3]:
+            return results
+    return results

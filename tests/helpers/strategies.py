@@ -1,4 +1,4 @@
-"""Hypothesis strategies of rules and seeds, and short random play under them."""
+"""Hypothesis strategies for rules and seeds, and short random play."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decisions(rules: Rules, seed: int) -> Iterator[tuple[Game, np.ndarray, np.nd
     state = game.reset(BATCH, seed=seed)
     for _ in range(STEPS):
         mask = game.legal_actions(state)
-        # Stopping early more often than by chance: the games get further.
+        # Stopping early more often lets the games progress further.
         weight = mask * rng.random(mask.shape)
         weight[:, 31] *= 10
         actions = weight.argmax(1)

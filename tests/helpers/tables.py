@@ -1,4 +1,4 @@
-"""Damage to files of tables, and their comparison."""
+"""Damage and compare table files."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ OTHER_RULES = {"players": 2, "spaces": 0, "powers": "own", "immunity": False, "d
 
 
 def same(file: Path, other: Path) -> bool:
-    """Return whether two files have the same checksums and values; headers tell of times."""
+    """Return whether two files have the same checksums and values; headers contain times and may differ."""
     contents = [one.read_bytes()[HEADER:] for one in (file, other)]
     return bool(contents[0] == contents[1])
 
 
 def with_header(content: bytes, **changes) -> bytes:
-    """Return the content of a file with another header whose checksum is right."""
+    """Return the content of a file with a changed header and a valid checksum."""
     header = json.loads(content[len(MAGIC) : HEADER - DIGEST]) | changes
     return with_text(content, json.dumps(header).encode())
 
 
 def with_text(content: bytes, text: bytes) -> bytes:
-    """Return the content of a file with this in place of the JSON in its header, whose checksum is right."""
+    """Return the content of a file with this text as the JSON of its header and a valid checksum."""
     text = (MAGIC + text).ljust(HEADER - DIGEST)
     return text + f"{digest(text)}\n".encode() + content[HEADER:]
 
 
 def without(content: bytes, name: str) -> bytes:
-    """Return the content of a file whose header lacks an entry."""
+    """Return the content of a file without one entry of its header."""
     header = json.loads(content[len(MAGIC) : HEADER - DIGEST])
     del header[name]
     return with_text(content, json.dumps(header).encode())

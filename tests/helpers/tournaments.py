@@ -16,7 +16,7 @@ from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.tournament import Block
 
 OWN = "tests.helpers.arena_policies:"
-"""The start of the names of the policies in `arena_policies`."""
+"""The prefix of the names of the policies in `arena_policies`."""
 QUICK = Rules(spaces=0)
 """Rules of short games."""
 
@@ -33,7 +33,7 @@ def digests_of(tournament: Tournament) -> dict[str, str]:
 
 
 def same(one: Results, other: Results) -> bool:
-    """Return whether two runs have the same results, apart from the games that they found in a file."""
+    """Return whether two runs have the same results, apart from the number of games loaded from a file."""
     return (
         one.games.keys() == other.games.keys()
         and all(one.games[matchup].tobytes() == other.games[matchup].tobytes() for matchup in one.games)
@@ -62,5 +62,5 @@ def blocks_of(file: Path) -> list[tuple[object, ...]]:
             return connection.execute(
                 "SELECT rowid, policies, first, size, games FROM block ORDER BY rowid"
             ).fetchall()
-        except sqlite3.OperationalError:  # made, but without tables yet
+        except sqlite3.OperationalError:  # created, but without tables
             return []

@@ -61,7 +61,7 @@ TINY_TD = td.Settings(
 
 
 def learner_of(settings: Any) -> tuple[str, Any]:
-    """The name and the module of the learner with these settings."""
+    """Return the name and the module of the learner with these settings."""
     return next(
         (name, importlib.import_module(path))
         for name, path in LEARNERS.items()
@@ -70,7 +70,7 @@ def learner_of(settings: Any) -> tuple[str, Any]:
 
 
 def trained(settings: Any, folder: Path, **changes: Any) -> Any:
-    """A run that is trained to its end; not measured."""
+    """Train a run to its end without measurements; return it."""
     _, module = learner_of(settings)
     run = module.Run.begin(dataclasses.replace(settings, folder=folder, **changes))
     run.train(lambda run: None)
@@ -78,12 +78,12 @@ def trained(settings: Any, folder: Path, **changes: Any) -> Any:
 
 
 def resumed(run: Any, **changes: Any) -> Any:
-    """A run that is resumed from its folder, with changed settings."""
+    """Resume a run from its folder with changed settings; return it."""
     return type(run).resume(dataclasses.replace(run.read_settings(run.folder), **changes))
 
 
 def arguments(settings: Any, folder: Path) -> list[str]:
-    """The command line of settings whose rules differ from the default in the number of spaces only."""
+    """Return the command line for settings whose rules differ from the default only in the number of spaces."""
     name, _ = learner_of(settings)
     words = [name, "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
     for field in dataclasses.fields(settings):
@@ -94,7 +94,7 @@ def arguments(settings: Any, folder: Path) -> list[str]:
 
 
 def same(one: Run, other: Run) -> bool:
-    """Whether two runs have learned the same and would continue in the same way."""
+    """Return whether two runs have the same training state and curve."""
     measured = [[row._replace(seconds=0) for row in run.curve] for run in (one, other)]
     return _equal(one.parts(), other.parts()) and measured[0] == measured[1]
 
@@ -110,7 +110,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a folder; the lock is always empty."""
+    """Return the contents of the files in a folder by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -134,14 +134,14 @@ def flip(path: Path) -> None:
 
 
 def change_checkpoint(folder: Path, change: Callable[[Any], Any]) -> None:
-    """Change the content of a checkpoint, as an attacker could, with a right digest."""
+    """Change the content of a checkpoint and keep its digest valid, as an attacker could."""
     content = checkpoint.load(folder / "checkpoint.pt")
     change(content)
     checkpoint.save(folder / "checkpoint.pt", content)
 
 
 def put(value: Any, *where: Any) -> Callable[[Any], None]:
-    """A change of one value of a checkpoint."""
+    """Return a function that changes one value of a checkpoint."""
 
     def change(content: Any) -> None:
         for key in where[:-1]:
@@ -152,7 +152,7 @@ def put(value: Any, *where: Any) -> Callable[[Any], None]:
 
 
 def in_games(field: str, value: Any) -> Callable[[Any], None]:
-    """A change of a field of the third game of a checkpoint."""
+    """Return a function that changes a field of the third game of a checkpoint."""
 
     def change(content: Any) -> None:
         content["state"].numpy().view(STATE)[field][2] = value
@@ -162,7 +162,7 @@ def in_games(field: str, value: Any) -> Callable[[Any], None]:
 
 @contextmanager
 def no_room(size: int) -> Iterator[None]:
-    """Limit all files to a number of bytes, as a full disk does."""
+    """Limit the size of all files, in bytes, to simulate a full disk."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

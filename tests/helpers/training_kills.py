@@ -1,8 +1,7 @@
-"""Trainings that are killed (kill -9) and resumed: `python -m tests.helpers.training_kills FOLDER [NUMBER]`.
+"""Kill training runs with SIGKILL and resume them: `python -m tests.helpers.training_kills FOLDER [NUMBER]`.
 
-Each training is a process of its own, forked from one that has done all imports: what a kill destroys, the process, and
-what it leaves, the files, are the same as for any other, only sooner. A process kills itself, either right before it
-opens, renames, or removes a file of the run, or at a certain Python call, so the moments are the same in every run.
+Each training run is a separate process, forked after all imports to save time. A process kills itself, either right
+before it opens, renames or removes a file of the run, or at a given Python call, so the moments are reproducible.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ SETTINGS = (
 
 
 class Moment:
-    """Counts what may be a moment to be killed at, and kills this process at one of them.
+    """Counts possible moments for a kill and kills this process at one of them.
 
     Args:
-        at: the number of the moment; -1: never.
+        at: index of the moment; -1 means never.
     """
 
     def __init__(self, at: int) -> None:
         self.at, self.count = at, 0
 
     def __call__(self) -> None:
-        """Count."""
+        """Count one moment, and kill the process if it is the chosen one."""
         self.count += 1
         if self.count - 1 == self.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def at_files(folder: Path, moment: Moment) -> None:
-    """Have the moments counted at which this process opens, renames, or removes files of a folder."""
+    """Count a moment each time this process opens, renames or removes a file of a folder."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in ("open", "os.mkdir", "os.rename", "os.remove") and str(arguments[0]).startswith(
@@ -57,7 +56,7 @@ def at_files(folder: Path, moment: Moment) -> None:
 
 
 def at_calls(folder: Path, moment: Moment) -> None:
-    """Have all Python calls of this process counted."""
+    """Count a moment at each Python call of this process."""
 
     def profile(frame: object, event: str, argument: object) -> None:
         if event == "call":
@@ -69,7 +68,7 @@ def at_calls(folder: Path, moment: Moment) -> None:
 def start(
     folder: Path, arguments: list[str], count: Callable[[Path, Moment], None] | None = None, at: int = -1
 ) -> tuple[int, int]:
-    """Start a training in a process of its own; return that and the pipe that gives the number of its moments."""
+    """Start a training run in a new process; return its id and a pipe that yields its number of moments."""
     answer, answers = os.pipe()
     if not (process := os.fork()):
         code = 3
@@ -90,10 +89,10 @@ def start(
 
 
 def train_on(folder: Path, count: Callable[[Path, Moment], None] | None = None, at: int = -1) -> int | None:
-    """Begin or resume a training, as a user would.
+    """Start or resume a training run, as a user would.
 
     Returns:
-        The number of moments, or None if it was killed.
+        The number of moments, or None if the process was killed.
     """
     begin, resume = [*SETTINGS, "--folder", str(folder)], ["--resume", str(folder)]
     arguments = resume if (folder / "checkpoint.pt").exists() else begin
@@ -109,7 +108,7 @@ def train_on(folder: Path, count: Callable[[Path, Moment], None] | None = None, 
 
 
 def race(folder: Path) -> list[int]:
-    """Begin two trainings in one folder at the same time; return their exit codes, the lower one first."""
+    """Start two training runs in one folder at the same time; return their sorted exit codes."""
     pairs = [start(folder, [*SETTINGS, "--folder", str(folder)]) for _ in range(2)]
     codes = []
     for process, answer in pairs:
@@ -120,29 +119,29 @@ def race(folder: Path) -> list[int]:
 
 
 def same_weights(one: Path, other: Path) -> bool:
-    """Whether two trainings have learned the same."""
+    """Return whether two training runs have equal weights."""
     weights = export.load(other).network.state_dict()
     return all(tensor.equal(weights[name]) for name, tensor in export.load(one).network.state_dict().items())
 
 
 def main(folder: Path, number: int = 100) -> None:
-    """Kill and resume so many trainings, race a tenth as many, and print as JSON what became of them."""
+    """Kill and resume `number` training runs, race a tenth as many, and print the results as JSON."""
     th.set_num_threads(1)
-    # The export takes seconds each time, and writes one file when all else is done.
+    # The export takes seconds each time and only writes one file at the end.
     vars(runs)["to_onnx"] = lambda network: b"a network"
     vars(evaluate)["SMALL"] = -1  # solving the board would take seconds each time
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
     if files is None or calls is None:
-        raise SystemExit("a training that was to end was killed")
+        raise SystemExit("an uninterrupted training run was killed")
     moments = [(at_files, at) for at in range(files)]
     spread = number - len(moments)
     moments += [(at_calls, (2 * i + 1) * calls // (2 * spread)) for i in range(spread)]
     kills, wrong = 0, []
     for count, at in moments[:number]:
         run = folder / "run"
-        for _ in range(2):  # the second kill may find less left to do, and not come
+        for _ in range(2):  # the second run may finish before its moment
             kills += train_on(run, count, at) is None
         train_on(run)
         if not same_weights(folder / "whole", run):

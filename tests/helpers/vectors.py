@@ -6,14 +6,14 @@ import numpy as np
 
 
 def random_actions(masks, rng, illegal=0.0):
-    """Uniformly random legal actions, now and then any number at all."""
+    """Return random legal actions; with probability `illegal`, any action."""
     actions = (rng.random(masks.shape) * masks).argmax(1)
     wild = rng.random(len(masks)) < illegal
     return np.where(wild, rng.integers(0, masks.shape[1], len(masks)), actions)
 
 
 def assert_same(one, other):
-    """The same types, shapes, values and keys, all the way down."""
+    """Assert that types, shapes, values and keys are equal, recursively."""
     assert type(one) is type(other)
     if isinstance(one, dict):
         assert sorted(one) == sorted(other)
@@ -35,7 +35,7 @@ def assert_same(one, other):
 
 
 def play(env, seed, steps):
-    """All that a seeded run returns."""
+    """Return all results of a seeded run."""
     rng, results = np.random.default_rng(1), [env.reset(seed=seed)]
     for _ in range(steps):
         results.append(env.step(random_actions(env.action_masks(), rng)))

@@ -1,7 +1,7 @@
-"""`python -m tests.helpers.workload`: run a bit of everything compiled; print a digest of all results and the threads.
+"""`python -m tests.helpers.workload [THREADS]`: call every kernel; print a digest of the results and the idle kernels.
 
-The digest must be the same under any allocator, number of threads and cache. Memory that is read after it was freed,
-or before it was written, shows as another digest.
+The digest must not depend on the allocator, the number of threads or the cache. Reads of freed or uninitialized memory
+change the digest.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def games(digest: Digest, threads: int) -> None:
 
 
 def nodes(digest: Digest) -> None:
-    """A game as OpenSpiel's states play it: one record, chance and decisions apart."""
+    """Play one record as the OpenSpiel adapter does, with separate chance and decision nodes."""
     for rules in VARIANTS:
         game = Game(rules, skip_forced=False)
         state = game.reset(1, seed=6, roll=False)
@@ -94,7 +94,7 @@ def nodes(digest: Digest) -> None:
             digest.add(state)
 
 
-def learnt(digest: Digest, threads: int) -> None:
+def learned(digest: Digest, threads: int) -> None:
     for rules in VARIANTS:
         value, game = some_value(rules), Game(rules, num_threads=threads)
         state = game.reset(600, seed=2, roll=False)
@@ -149,7 +149,7 @@ def tournament(digest: Digest) -> None:
 
 
 def idle_kernels() -> list[str]:
-    """Kernels that nothing has called, neither from Python nor from another kernel."""
+    """Return the kernels that neither Python nor another kernel has called."""
     called: set[str] = set()
     for kernel in compilation.KERNELS:
         called.update(name for name in kernel.py_func.__code__.co_names if name != kernel.py_func.__name__)
@@ -164,7 +164,7 @@ def main(threads: int = 1) -> None:
     digest = Digest()
     games(digest, threads)
     nodes(digest)
-    learnt(digest, threads)
+    learned(digest, threads)
     environments(digest, threads)
     solution(digest, threads)
     tournament(digest)

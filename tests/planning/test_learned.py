@@ -1,4 +1,4 @@
-"""Learnt values: what the compiled network computes and sees, its file; and whole turns that are played by a value."""
+"""Learned value functions: the compiled network, its features, its file, and whole turns planned with a value."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ RULES = [*VARIANTS, Rules(powers="own", colors=("fire", "metal"), immunity=True)
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("width", [32, 96])
-def test_the_value_is_what_the_formula_says(rules: Rules, width: int):
+def test_the_compiled_network_equals_the_formula(rules: Rules, width: int):
     game, state, n = Game(rules), positions(rules), rules.players
     value = some_value(rules, width)
     net, active = value.network, value.features.write(game, state)
     assert active.shape == (len(state), value.features.active)
     assert active.min() >= 0
     assert active.max() < value.features.total
-    assert (np.sort(active)[:, :-1] >= 0).all()
     x = np.maximum(net.rows[active].sum(1), 0)
     y = np.maximum(x @ net.hidden + net.hidden_bias, 0)
     logits = np.concatenate((x, y), 1) @ net.output.T + net.output_bias
@@ -54,14 +53,14 @@ def test_the_value_is_what_the_formula_says(rules: Rules, width: int):
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-def test_values_do_not_depend_on_the_order_of_paths_or_seats(rules: Rules):
+def test_values_are_invariant_to_the_order_of_paths_and_seats(rules: Rules):
     game, state, n = Game(rules), positions(rules), rules.players
     if isinstance(rules.colors, tuple):
         game = Game(Rules(**asdict(rules) | {"colors": "random"}))
     value = some_value(game.rules)
     expected = value(game, state)
 
-    order = np.random.default_rng(0).permutation(5)  # path e of the one is path order[e] of the other
+    order = np.random.default_rng(0).permutation(5)  # path e becomes path order[e]
     other = state.copy()
     other["pieces"][:, :, order] = state["pieces"]
     other["dead"][:, order] = state["dead"]
@@ -91,7 +90,7 @@ def test_values_do_not_depend_on_the_order_of_paths_or_seats(rules: Rules):
     ],
     ids=str,
 )
-def test_features_change_with_everything_that_matters(rules: Rules, change: dict[str, Any]):
+def test_features_change_with_every_relevant_field(rules: Rules, change: dict[str, Any]):
     game = Game(rules)
     state = game.reset(1, roll=False, starting_player=0)
     state["pieces"][0, :2, 1] = 2, 1
@@ -151,7 +150,7 @@ def test_other_rules_are_rejected_before_play(tmp_path: Path):
         ({"powers": "own", "colors": "random"}, {"powers": "own", "colors": ("fire", "water")}, True),
     ],
 )
-def test_only_rules_without_effect_may_differ(own: dict[str, Any], other: dict[str, Any], fits: bool):
+def test_rules_may_differ_only_in_irrelevant_fields(own: dict[str, Any], other: dict[str, Any], fits: bool):
     value = some_value(Rules(**own))
     if fits:
         value.check_rules(Rules(**other))
@@ -181,7 +180,7 @@ def test_files_preserve_the_value(tmp_path: Path):
 
 
 def archive(**changes: Any) -> bytes:
-    """A file with some of its arrays changed, or left out if None."""
+    """Return the content of a file with some arrays changed, or omitted if None."""
     value = some_value(Rules())
     content = {"format": learned.FORMAT, "rules": json.dumps(asdict(Rules())), **value.network._asdict()}
     buffer = io.BytesIO()
@@ -221,9 +220,7 @@ def test_unusable_files_are_rejected(tmp_path: Path, content: bytes, words: str)
         make_policy(f"td:{tmp_path / 'nowhere'}")
 
 
-def test_files_that_unpack_to_too_much_memory_are_rejected_before_unpacking(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_oversized_files_are_rejected_before_decompression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "value.npz"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in learned.Network._fields:
@@ -232,20 +229,20 @@ def test_files_that_unpack_to_too_much_memory_are_rejected_before_unpacking(
                     stream.write(bytes(1_000_000))
     assert file.stat().st_size < 1_000_000
 
-    def unpack(*arguments: Any) -> None:
-        raise AssertionError("it is unpacked")
+    def decompress(*arguments: Any) -> None:
+        raise AssertionError("the file is decompressed")
 
-    monkeypatch.setattr(zipfile.ZipFile, "open", unpack)
+    monkeypatch.setattr(zipfile.ZipFile, "open", decompress)
     with pytest.raises(ValueError, match=r"its arrays take 300 MB; at most 256 MB are allowed"):
         learned.load(file)
 
 
-def test_damage_is_always_detected(tmp_path: Path):
+def test_damaged_files_are_rejected_or_give_the_same_value(tmp_path: Path):
     file, rng = tmp_path / "value.npz", np.random.default_rng(0)
     whole = archive()
     file.write_bytes(whole)
     expected = learned.load(file)
-    refused = 0
+    rejected = 0
     for i in range(300):
         damaged = bytearray(whole)
         at = int(rng.integers(len(whole)))
@@ -257,12 +254,12 @@ def test_damage_is_always_detected(tmp_path: Path):
         try:
             value = learned.load(file)
         except ValueError as error:
-            refused += "\n" not in str(error)
-        else:  # bits that mean nothing, such as the date of a member
+            rejected += "\n" not in str(error)
+        else:  # irrelevant bits, such as the date of a member
             assert value.rules == expected.rules
             for one, other in zip(value.network, expected.network, strict=True):
                 np.testing.assert_array_equal(one, other)
-    assert refused > 250
+    assert rejected > 250
 
 
 # --------------------------------------------------------------------------------------------------------- whole turns
@@ -276,9 +273,9 @@ def test_play_turns_equals_the_planner(rules: Rules):
     state = game.reset(120, seed=3, roll=False)
     for _ in range(12):
         stepped, before = state.copy(), state.copy()
-        worth = plan(game, state, value)[1]
+        planned = plan(game, state, value)[1]
         turns = play_turns(game, state, value)
-        np.testing.assert_array_equal(turns.before[np.arange(120), before["player"]], worth)
+        np.testing.assert_array_equal(turns.before[np.arange(120), before["player"]], planned)
         np.testing.assert_allclose(turns.before.sum(1), 0, atol=1e-5)
         while True:
             due = (stepped["turn"] == before["turn"]) & (stepped["phase"] != Phase.OVER)
@@ -304,7 +301,7 @@ def test_play_turns_equals_the_planner(rules: Rules):
     ],
     ids=str,
 )
-def test_values_before_a_turn_are_the_mean_over_all_rolls_for_every_seat(rules: Rules):
+def test_values_before_a_turn_are_the_mean_of_those_after_it(rules: Rules):
     game, value, n, each = Game(rules), some_value(rules), rules.players, 4000
     starts = game.reset(3, seed=8, roll=False)
     for _ in range(n + 1):

@@ -20,7 +20,7 @@ from wotd_env.policies.planner import Planner
 
 
 def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarray:
-    """Return the values of states in one turn of a seat for this seat, by expectimax over all continuations."""
+    """Return the values of states within one turn of a seat, for this seat, by full expectimax."""
     _, where, back = np.unique(state.view(f"V{STATE.itemsize}"), return_index=True, return_inverse=True)
     state = state[where]
     value = np.full(len(state), np.nan)
@@ -52,7 +52,7 @@ def brute_force(game: Game, state: np.ndarray, turn: int, seat: int) -> np.ndarr
 
 
 def samples(rules: Rules) -> np.ndarray:
-    """Return positions of random play: decisions of all kinds, and the holds among them before the next roll."""
+    """Return positions of random play in all phases, including positions before the roll after a hold."""
     game = Game(rules, skip_forced=False)
     met = positions(rules, games=40, decisions=80)
     rng = np.random.default_rng(3)
@@ -144,11 +144,11 @@ def test_learned_values_with_overflows_are_rejected():
             Planner(value).act(game, state, np.random.default_rng(0))
 
 
-def test_values_of_ended_games_are_ignored():
+def test_values_of_finished_games_are_ignored():
     game = Game(Rules(spaces=0))
     state = positions(game.rules)[-40:]
-    begun = game.reset(40, seed=1, roll=False)
-    begun["pieces"] = state["pieces"]
+    started = game.reset(40, seed=1, roll=False)
+    started["pieces"] = state["pieces"]
 
     def value(ended: float) -> Value:
         def of(game: Game, afterstates: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ def test_values_of_ended_games_are_ignored():
 
     results = []
     for ended in (0, np.nan):
-        after = begun.copy()
+        after = started.copy()
         turns = play_turns(game, after, value(ended))
         results.append((*plan(game, state, value(ended)), after, *turns))
     assert (results[0][2]["phase"] == Phase.OVER).any()
@@ -195,11 +195,11 @@ def test_the_hand_made_value_is_an_expected_reward(rules):
 
 
 def value_of(**paths: Any) -> float:
-    """The hand-made value of a position of two for seat 0, the one to act."""
+    """Return the hand-made value of a two-player position for seat 0, which is to act."""
     return float(hand_made(Game(), board(Rules(), **paths))[0, 0])
 
 
-def test_the_hand_made_value_knows_progress_points_tempo_blocking_and_lead():
+def test_the_hand_made_value_rewards_progress_points_tempo_and_lead():
     assert value_of() > 0  # tempo
     assert value_of(fire="..a....|.....") > value_of(fire=".a.....|.....") > value_of()
     assert value_of(fire=".......|....a") > value_of(fire=".......|..a..")

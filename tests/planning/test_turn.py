@@ -1,4 +1,4 @@
-"""The passes of a turn against plain expectimax over dice tuples."""
+"""The computation of turn values against plain expectimax over dice tuples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wotd_env.planning import turn
 
 
 def brute_force(value_of_roll, kept: tuple[int, ...], rerolls: int):
-    """Return the value of rolling all dice but `kept`, then re-rolling as well as possible."""
+    """Return the value of rolling all dice but `kept`, then re-rolling optimally."""
 
     @cache
     def roll(kept, rerolls):
@@ -66,7 +66,7 @@ def test_hold_values_equal_expectimax(rolls):
             assert values[dice.HOLD_KEEP[roll, hold], 3] == pytest.approx(expected, abs=1e-12)
 
 
-def test_lanes_do_not_touch_each_other(rolls):
+def test_lanes_are_independent(rolls):
     values, changed = filled(rolls), filled(rolls)
     changed[:, 5] += 1
     for array in (values, changed):
@@ -76,7 +76,7 @@ def test_lanes_do_not_touch_each_other(rolls):
     assert changed[:, 5] == pytest.approx(values[:, 5] + 1)
 
 
-def test_single_precision_agrees(rolls):
+def test_float32_agrees_with_float64(rolls):
     exact, rough = filled(rolls), filled(rolls, np.float32)
     for array in (exact, rough):
         turn.reroll(array)
