@@ -29,7 +29,7 @@ CHECKS = (
     ("pieces", "spaces from 0 to {last_space}, and 0 for seats that do not play"),
     ("dead", "bits of the spaces 1 to {spaces}"),
     ("pieces", "on spaces of their own, apart from dead pieces"),
-    ("color", "the five colours in some order"),
+    ("color", "the five colors in some order"),
     ("used", "from 0 to {all_seats}, a bit for each seat"),
     ("perfection", "0 or 1"),
     ("truncated", "0 or, in a game that is over, 1"),
