@@ -86,7 +86,7 @@ WRONG = [
     ({"pieces": placed(0, 3, 2), "dead": 4}, "pieces must be on spaces of their own"),
     ({"dead": 1}, "dead must be bits of the spaces 1 to 4"),
     ({"dead": 1 << 5}, "dead must be"),
-    ({"color": [0, 1, 2, 3, 3]}, "color must be the five colours in some order"),
+    ({"color": [0, 1, 2, 3, 3]}, "color must be the five colors in some order"),
     ({"color": [0, 1, 2, 3, 36]}, "color must be"),
     ({"color": [-128, 1, 2, 3, 4]}, "color must be"),
     ({"used": 8}, "used must be from 0 to 7, a bit for each seat, got 8"),
