@@ -14,7 +14,7 @@ import pytest
 from wotd_env import files
 from wotd_env.core import compilation
 
-ANNOUNCEMENT = "compiling wotd_env.core.engine and what else is used, once on this machine"
+ANNOUNCEMENT = "compiling wotd_env.core.engine and other kernels, once on this machine"
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_damaged_cache_file_is_reported_once_and_rebuilt(package: Path, kernel
         next(package.rglob("engine.advance-*.nbc")).unlink()
     value, stderr = advance(package)
     assert value == 1
-    assert stderr.count("is damaged and made again") == 1
+    assert stderr.count("a damaged file in") == 1
     assert len(file.read_bytes()) == pytest.approx(len(intact), abs=100)
     assert advance(package) == (1, "")
 
@@ -136,7 +136,7 @@ def test_a_full_disk_only_disables_the_cache(package: Path) -> None:
     for _ in range(2):
         value, stderr = advance(package, script)
         assert value == 1
-        assert stderr.count("nothing can be kept in") == 1
+        assert stderr.count("cannot write to") == 1
     assert not list(package.rglob("*.nbc*"))
     assert advance(package)[0] == 1
     assert advance(package) == (1, "")

@@ -1,14 +1,14 @@
-"""`kernel`: the one decorator of compiled functions. It is numba's `njit`, serial, with what it leaves open settled.
+"""`kernel`: the decorator of all compiled functions, numba's `njit` with a safer cache.
 
-- Kernels release the GIL and start no threads of their own: numba's threading layers break forked workers. A fork
-  waits until no other thread is compiling, or the child could never compile.
-- Kernels are cached, and the cache is dropped when *any* source that they can use changes. numba looks at the
-  function's own file only, but a kernel also bakes in the functions and tables of the files that one imports.
-- A damaged cache file is noticed by its checksum and made again; where none can be read or written (read-only install
-  and home, full disk), kernels are compiled in every process.
-- Compiling takes seconds, so it is announced, in one log line of a process. `wotd compile` compiles everything at once.
+- Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
+  until no thread compiles: the child would inherit a locked compiler.
+- Kernels are cached on disk. numba checks only the file of a kernel for changes. This cache also checks the imported
+  files of the package, whose functions and tables are compiled into the kernel.
+- A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
+  every process compiles.
+- Compiling takes seconds, so each process announces it once. `wotd compile` compiles all kernels in advance.
 
-This module imports numba; import it, and the modules with kernels, only where a kernel is needed.
+Importing numba is slow: import this module, and modules with kernels, only when a kernel is needed.
 """
 
 import ast
@@ -39,9 +39,9 @@ KERNELS: list[Any] = []
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile `function` (nopython mode, `nogil`, cached) when it is first called.
+    """Compile `function` (nopython mode, `nogil`, cached) at its first call.
 
-    The function keeps its static type. Anything it reads from module level is a constant of the compiled code.
+    The function keeps its static type. Module-level values that it reads become constants of the compiled code.
     """
     return _compiled(function, forceinline=False)
 
@@ -49,8 +49,7 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile `function` into every kernel that calls it.
 
-    A call costs more than a short body, and one that passes an array counts references to it, atomically; but every
-    copy costs time to compile.
+    This suits short functions: a call with arrays counts references atomically. Each copy takes time to compile.
     """
     return _compiled(function, forceinline=True)
 
@@ -59,14 +58,14 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
     dispatcher: Any = numba.njit(nogil=True, forceinline=forceinline)(function)
     try:
         dispatcher._cache = _Cache(function)
-    except (OSError, RuntimeError):  # no folder can be written, or there is no source to compare with
+    except (OSError, RuntimeError):  # no writable folder, or no source file
         dispatcher._cache = _NoCache(function)
     KERNELS.append(dispatcher)
-    return dispatcher  # type: ignore[no-any-return]  # to its callers it is the function
+    return dispatcher  # type: ignore[no-any-return]  # callers see the type of the function
 
 
 class _Cache(FunctionCache):
-    """numba's file cache, valid as long as no source in reach of the function has changed."""
+    """numba's file cache, valid until a source that the function can use changes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -76,8 +75,8 @@ class _Cache(FunctionCache):
     def load_overload(self, *args: Any) -> Any:
         try:
             cached = super().load_overload(*args)  # type: ignore[no-untyped-call]
-        except Exception as error:  # whatever comes of a damaged file
-            _warn_of_cache(f"a file in {self._cache_path} is damaged and made again: {error}")
+        except Exception as error:  # unpickling a damaged file can raise anything
+            _warn_of_cache(f"a damaged file in {self._cache_path} is replaced: {error}")
             cached = None
         if cached is None:
             _announce(self._py_func, "once on this machine")
@@ -88,15 +87,14 @@ class _Cache(FunctionCache):
             super().save_overload(*args)  # type: ignore[no-untyped-call]
         except OSError as error:
             _warn_of_cache(
-                f"nothing can be kept in {self._cache_path}, so it is compiled every time: {error.strerror or error}"
+                f"cannot write to {self._cache_path}, so every process compiles: {error.strerror or error}"
             )
 
 
 class _Files:
-    """The cache files of a kernel, one for each signature, named after all that they depend on.
+    """The cache files of a kernel, one for each signature. Their names contain a digest of their sources.
 
-    numba's own keep an index beside them, which two processes that compile at once overwrite for each other, and no
-    checksum.
+    numba's own cache files have no checksums, and an index file that parallel processes overwrite.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
@@ -105,11 +103,7 @@ class _Files:
         self._stamp = hashlib.sha256(f"{stamp} {versions}".encode()).hexdigest()[:16]
 
     def load(self, key: Any) -> Any:
-        """Return what is kept under a key, None if there is nothing.
-
-        Raises:
-            ValueError: if the file is damaged.
-        """
+        """Return the data of a key, or None; raise ValueError if the file is damaged."""
         file = self._file(key)
         try:
             content = file.read_bytes()
@@ -121,16 +115,16 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep data under a key, and drop what was kept for other sources or versions."""
+        """Save the data of a key, and remove files of other sources or versions."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
-        # Another process may read the file now. A lost file is only compiled again, so it is not flushed to the disk.
+        # Not flushed to the disk: a lost file is only compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
         for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
                 other.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Drop all that is kept."""
+        """Remove all files."""
         for file in self._folder.glob(f"{self._kernel}.*.nbc*"):
             file.unlink(missing_ok=True)
 
@@ -140,7 +134,7 @@ class _Files:
 
 
 class _NoCache(NullCache):
-    """No cache: every process compiles."""
+    """A cache that stores nothing: every process compiles."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._py_func = function
@@ -160,18 +154,18 @@ def _announce(function: Callable[..., Any], how_often: str) -> None:
     if not _announced:
         _announced.add(function.__module__)
         _log(
-            f"compiling {function.__module__} and what else is used, {how_often}: this takes up to 20 s of one core; "
-            "`wotd compile` compiles everything at once, in about 75 s of processor time"
+            f"compiling {function.__module__} and other kernels, {how_often}: this takes up to 20 s of one core; "
+            "`wotd compile` compiles all kernels, in about 75 s of processor time"
         )
 
 
-@functools.cache  # so that it speaks once in a process
+@functools.cache  # each message once in a process
 def _warn_of_cache(what: str) -> None:
     _log(f"the cache of compiled kernels: {what}")
 
 
 def _log(message: str) -> None:
-    # A warning is the lowest level that shows where logging is not set up, and a silent pause looks hung.
+    # Without a logging setup only warnings are shown, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 
@@ -191,7 +185,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def source_digest(file: Path) -> str:
-    """Return a digest of `file` and of all files of this package that it imports, however indirectly."""
+    """Return a digest of `file` and of all files of this package that it imports, directly or not."""
     digest = hashlib.sha256()
     for source in sorted(_reach(file, set())):
         digest.update(source.read_bytes())
@@ -199,7 +193,7 @@ def source_digest(file: Path) -> str:
 
 
 def _reach(file: Path, found: set[Path]) -> set[Path]:
-    """Add to `found`, and return, `file` and the files of this package in reach of its import statements."""
+    """Add `file` and the files of this package that it imports, directly or not, to `found`; return `found`."""
     found.add(file)
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -218,6 +212,6 @@ def _reach(file: Path, found: set[Path]) -> set[Path]:
 
 
 def _source(folder: Path, module: str) -> Path | None:
-    """Return the file of a module named from `folder`, None if it has none there."""
+    """Return the file of a module below `folder`, or None."""
     path = folder.joinpath(*module.split("."))
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
