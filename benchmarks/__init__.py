@@ -1,1 +1,1 @@
-"""Speed of the environment beside that of its peers: `make bench`."""
+"""The speed of the environment, compared with other environments: `make bench`."""

@@ -1,13 +1,15 @@
-"""`make bench`: measure this environment and the installed peers, interleaved, each in a process of its own.
+"""Measure the speed of this environment and of the installed other environments (`make bench`).
 
-Writes `benchmarks/results.json`, the table of `docs/performance.md` and a plot beside it, and appends the ratios to
-`benchmarks/history.jsonl`. `make bench-check` measures the ratios again and compares them with those last on record:
-ratios of two loops in one run say something on any machine, absolute times do not.
+Each case has its own process, and the measurements of all cases alternate. The results go to
+`benchmarks/results.json`, docs/performance.md and its plot; the ratios are appended to `benchmarks/history.jsonl`.
+`make bench-check` compares new ratios with the last recorded ones. Unlike absolute times, the ratio of two cases hardly
+depends on the machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -46,7 +48,7 @@ RATIOS = {
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
 }
-SLOWER = 0.8  # a ratio below this share of the one on record fails the check
+SLOWER = 0.8  # a ratio below this share of the recorded one fails the check
 
 
 def main() -> int:
@@ -55,12 +57,12 @@ def main() -> int:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "--check", action="store_true", help="compare the ratios with those last on record; change no file"
+        "--check", action="store_true", help="compare the ratios with the last recorded ones; change no file"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
     parser.add_argument("--repeats", type=int, default=5, help="measurements of every case (default 5)")
     parser.add_argument(
-        "--cases", nargs="+", metavar="NAME", help="only these cases, print the table, change no file"
+        "--cases", nargs="+", metavar="NAME", help="print the table of these cases; change no file"
     )
     arguments = parser.parse_args()
     console = Console()
@@ -70,14 +72,14 @@ def main() -> int:
     names = set(arguments.cases or [])
     if unknown := names - {case.name for case in CASES}:
         parser.error(
-            f"unknown cases: {', '.join(sorted(unknown))}; there are {', '.join(case.name for case in CASES)}"
+            f"unknown cases: {', '.join(sorted(unknown))}; known are {', '.join(case.name for case in CASES)}"
         )
     if arguments.check:
         names = {name for pair in RATIOS.values() for name in pair}
     cases = [case for case in CASES if case.installed and (not names or case.name in names)]
     for case in CASES:
         if not case.installed:
-            console.print(f"left out: {case.name} needs {case.needs} (extra bench)")
+            console.print(f"skipped: {case.name} needs {case.needs} (extra bench)")
     rows = measure(cases, arguments.seconds, arguments.repeats)
     ratios = {
         words: rows[ours]["inside"] / rows[theirs]["inside"]
@@ -95,7 +97,7 @@ def main() -> int:
 
 
 def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[str, Any]]:
-    """Measure every case `repeats` times, in turns, one process at work at a time."""
+    """Measure every case `repeats` times, in turn. Only one process works at a time."""
     workers = {}
     for case in track(cases, "starting"):
         workers[case.name] = subprocess.Popen(
@@ -118,7 +120,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 
 
 def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float]:
-    """Let a worker measure, or with None just wait for its first answer."""
+    """Return the measurement of a worker, or with None its first answer."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     if seconds is not None:
@@ -148,15 +150,15 @@ def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def check(ratios: dict[str, float], console: Console) -> int:
-    """Compare the ratios with the last ones on record and return the exit status."""
+    """Compare the ratios with the last recorded ones and return the exit status."""
     if not HISTORY.exists():
-        console.print(f"nothing to compare with: {HISTORY.name} is missing; `make bench` writes it")
+        console.print(f"there are no recorded ratios: {HISTORY.name} is missing; `make bench` writes it")
         return 2
     last = json.loads(HISTORY.read_text().splitlines()[-1])["ratios"]
     slower = [words for words, ratio in ratios.items() if words in last and ratio < SLOWER * last[words]]
     for words in slower:
-        console.print(f"[red]slower[/]: {words}: {ratios[words]:.2f}, on record {last[words]:.2f}")
-    console.print(f"{len(ratios)} ratios compared, {len(slower)} below {SLOWER:.0%} of those on record")
+        console.print(f"[red]slower[/]: {words}: {ratios[words]:.2f}, recorded {last[words]:.2f}")
+    console.print(f"{len(ratios)} ratios compared, {len(slower)} below {SLOWER:.0%} of the recorded ones")
     return int(bool(slower))
 
 
@@ -175,7 +177,7 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
             json.dumps({"date": about["date"], "versions": about["versions"], "ratios": ratios}) + "\n"
         )
     lines = [
-        f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in versions().items())}. "
+        f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
         "time, each pinned to as many cores as it has threads.",
         "",
@@ -216,7 +218,7 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
 
 
 def profile(rows: dict[str, dict[str, Any]]) -> list[tuple[str, float]]:
-    """Return the parts of a decision and what each adds to its time, in nanoseconds."""
+    """Return the time of each part of a decision, in nanoseconds."""
     spent = {name: 1e9 / row["inside"] for name, row in rows.items()}
     return [
         ("the rules: decide, roll, continue to the next decision, restart", spent["game-8192-rules"]),
@@ -242,13 +244,11 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what was measured."""
+    """Return the versions of the installed packages."""
     found = {}
     for package in PACKAGES:
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found
 
 
@@ -256,16 +256,9 @@ def rich_table(rows: dict[str, dict[str, Any]]) -> Table:
     """Return the rows for a terminal."""
     table = Table("case", "games", "players", "threads", "decisions/s", "spread", "environment alone")
     for name, row in rows.items():
+        sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
         spread = f"{row['least']:,.0f} to {row['most']:,.0f}"
-        table.add_row(
-            name,
-            f"{row['batch']:,}",
-            str(row["players"]),
-            str(row["threads"]),
-            f"{row['median']:,.0f}",
-            spread,
-            f"{row['inside']:,.0f}",
-        )
+        table.add_row(name, *sizes, f"{row['median']:,.0f}", spread, f"{row['inside']:,.0f}")
     return table
 
 
@@ -289,14 +282,9 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
         ("tictactoe", "PettingZoo tictactoe"),
     ):
         if name in rows:
-            left.plot([rows[name]["batch"]], [rows[name]["inside"]], "s", color="grey")
-            left.annotate(
-                words,
-                (rows[name]["batch"], rows[name]["inside"]),
-                (5, -4),
-                textcoords="offset points",
-                fontsize=8,
-            )
+            point = rows[name]["batch"], rows[name]["inside"]
+            left.plot(*point, "s", color="grey")
+            left.annotate(words, point, (5, -4), textcoords="offset points", fontsize=8)
     left.set(
         xscale="log",
         yscale="log",

@@ -1,7 +1,8 @@
-"""What is measured: one function for each loop, ours first, then the peers that are installed.
+"""The measured cases, and a function for each loop of this environment or of another one.
 
-Loops are as in `wotd_env.cli.bench`, where ours are: uniformly random decisions, observation and action mask read at
-each where the interface has them. One step is one decision of one game; resets alone do not count.
+As in `wotd_env.cli.bench`, which has the loops of most interfaces, decisions are uniformly random. Each loop reads the
+observation and, if there is one, the action mask at every decision. A step is a decision of one game; resets do not
+count.
 """
 
 from __future__ import annotations
@@ -17,173 +18,8 @@ import numpy as np
 from wotd_env.cli.bench import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
 
 
-@dataclass(frozen=True)
-class Case:
-    """One row of the table.
-
-    Attributes:
-        name: unique, short.
-        what: what a step is and includes.
-        loop: the function of this module that makes the loop.
-        needs: the package that has to be installed.
-        batch: games side by side.
-        players: seats of a game.
-        threads: cores that the process may use.
-        arguments: what else `loop` is called with.
-    """
-
-    name: str
-    what: str
-    loop: str
-    needs: str = "wotd_env"
-    batch: int = 1
-    players: int = 2
-    threads: int = 1
-    arguments: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def installed(self) -> bool:
-        """Whether the package is there."""
-        return find_spec(self.needs) is not None
-
-    def make(self) -> Chunk:
-        """Make the loop."""
-        return LOOPS[self.loop](
-            batch=self.batch, players=self.players, threads=self.threads, **self.arguments
-        )
-
-
-BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
-FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
-PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
-
-CASES = [
-    *(Case(f"game-{batch}", FUSED, "game", batch=batch) for batch in BATCHES),
-    *(Case(f"game-8192-{n}p", FUSED, "game", batch=8192, players=n) for n in (3, 4, 5)),
-    Case(
-        "game-8192-5p-any", f"{FUSED}; all powers", "game", batch=8192, players=5, arguments={"powers": "any"}
-    ),
-    Case(
-        "game-8192-checked", f"{FUSED}; actions validated", "game", batch=8192, arguments={"validate": True}
-    ),
-    Case(
-        "game-8192-rules",
-        "Game.step_autoreset: step and restart alone",
-        "game",
-        batch=8192,
-        arguments={"fill": ()},
-    ),
-    Case("game-8192-mask", "the same with mask", "game", batch=8192, arguments={"fill": ("mask",)}),
-    Case(
-        "game-8192-ends",
-        "the same with mask, rewards, done",
-        "game",
-        batch=8192,
-        arguments={"fill": ("mask", "rewards", "done")},
-    ),
-    Case("game-65536-2t", f"{FUSED}; two threads", "game", batch=65536, threads=2),
-    Case("bytes-8192", "the limit: only the same bytes are written", "same_bytes", batch=8192),
-    Case("game-one", "Game.step_autoreset for one game, actions validated", "one_game"),
-    Case("vector-4096", "vector environment against greedy", "vector", batch=4096),
-    Case(
-        "vector-4096-random",
-        "vector environment against random",
-        "vector",
-        batch=4096,
-        arguments={"opponents": "random"},
-    ),
-    *(
-        Case(
-            f"vector-1024-{learner}",
-            f"vector environment against greedy, SAME_STEP, {learner} random actions",
-            "vector_steps",
-            batch=1024,
-            arguments={"masked": learner == "masked"},
-        )
-        for learner in ("masked", "unmasked")
-    ),
-    Case("plan-2048", "planner: a whole turn, by the hand-made value", "turns", batch=2048),
-    Case(
-        "plan-2048-learnt",
-        "planner: a whole turn, by a learnt value",
-        "turns",
-        batch=2048,
-        arguments={"learnt": True},
-    ),
-    Case("aec-raw", "raw_env: agent_iter, last, step", "aec"),
-    Case("aec", "env(): the same through PettingZoo's wrappers", "aec", arguments={"wrapped": True}),
-    Case("single", "Gymnasium environment against greedy", "single"),
-    Case(
-        "openspiel",
-        "the game in OpenSpiel: rolls drawn in Python, observation and mask",
-        "open_spiel",
-        "pyspiel",
-        arguments={"game": "way_of_the_dragon"},
-    ),
-    Case(
-        "openspiel-5p",
-        "the same",
-        "open_spiel",
-        "pyspiel",
-        players=5,
-        arguments={"game": "way_of_the_dragon(players=5)"},
-    ),
-    Case(
-        "pictures-640",
-        "render_rgb: a picture of 640 by 480 pixels after each decision",
-        "pictures",
-        "resvg_py",
-    ),
-    Case("pictures-640-5p", "the same", "pictures", "resvg_py", players=5),
-    Case(
-        "cartpole-vec-8192",
-        "Gymnasium CartPole, NumPy vector entry point (no mask)",
-        "cartpole",
-        "gymnasium",
-        batch=8192,
-    ),
-    Case("cartpole-vec-65536", "the same", "cartpole", "gymnasium", batch=65536),
-    Case("tictactoe", "PettingZoo tictactoe, env()", "tictactoe", "pygame", arguments={"wrapped": True}),
-    Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", "tictactoe", "pygame"),
-    Case(
-        "maedn",
-        "OpenSpiel maedn from Python, observation and mask",
-        "open_spiel",
-        "pyspiel",
-        players=4,
-        arguments={"game": "maedn(players=4)"},
-    ),
-    Case(
-        "backgammon",
-        "OpenSpiel backgammon from Python, observation and mask",
-        "open_spiel",
-        "pyspiel",
-        arguments={"game": "backgammon"},
-    ),
-    Case(
-        "pgx-tictactoe-8192",
-        f"pgx tic_tac_toe: {PEER_LOOP}",
-        "pgx",
-        "pgx",
-        batch=8192,
-        arguments={"game": "tic_tac_toe"},
-    ),
-    Case(
-        "pgx-backgammon-64",
-        f"pgx backgammon: {PEER_LOOP}",
-        "pgx",
-        "pgx",
-        batch=64,
-        arguments={"game": "backgammon"},
-    ),
-    Case(
-        "envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", "envpool", "envpool", batch=1024
-    ),
-]
-
-
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that writes as many bytes as `game` reads and writes, and does nothing else."""
+    """Return a loop that only writes the number of bytes that `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players), num_threads=threads)
@@ -201,7 +37,7 @@ def same_bytes(batch: int, players: int, threads: int) -> Chunk:
 
 
 def pictures(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that draws every position of games between random players; it is timed alone."""
+    """Return a loop that draws every position of random games; only the drawing is timed."""
     from wotd_env import Game, Rules, make_policy
     from wotd_env.rendering import render_rgb
 
@@ -223,7 +59,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool) -> Chunk:
-    """Return a loop of steps that restart the ended games, with random actions among the legal ones or all."""
+    """Return a loop of steps with autoreset, with random actions: legal ones if `masked`, else any."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -247,7 +83,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool) -> Chunk:
 
 
 def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk:
-    """Return a loop that plans turns from before their first roll, in positions of the middle of games."""
+    """Return a loop that plans whole turns, in positions of the middle of games."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -275,7 +111,7 @@ def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk
 
 
 def cartpole(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of Gymnasium's vectorised CartPole."""
+    """Return the loop of Gymnasium's vectorized CartPole."""
     import gymnasium
 
     env = gymnasium.make_vec("CartPole-v1", batch, vectorization_mode="vector_entry_point")
@@ -301,17 +137,19 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the module's name; 1.26 has no other
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # about the name of the module; PettingZoo 1.26 has no other name
         from pettingzoo.classic import tictactoe_v3
 
     return agent_loop(tictactoe_v3.env() if wrapped else tictactoe_v3.raw_env(), 200)
 
 
 def open_spiel(batch: int, players: int, threads: int, game: str) -> Chunk:
-    """Return the loop of an OpenSpiel game, its chance nodes sampled in Python."""
+    """Return the loop of an OpenSpiel game; chance nodes are sampled in Python."""
     import pyspiel
 
-    import wotd_env.adapters.openspiel  # noqa: F401  # registers ours
+    import wotd_env.adapters.openspiel  # noqa: F401  # registers the game
 
     spiel = pyspiel.load_game(game)
     rng = np.random.default_rng(SEED)
@@ -398,22 +236,160 @@ def envpool(batch: int, players: int, threads: int) -> Chunk:
     return chunk
 
 
-LOOPS: dict[str, Callable[..., Chunk]] = {
-    loop.__name__: loop
-    for loop in (
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: a short, unique name.
+        what: the content of a step.
+        loop: makes the loop.
+        needs: the package that must be installed.
+        batch: games played side by side.
+        players: seats of a game.
+        threads: cores that the process may use.
+        arguments: other arguments of `loop`.
+    """
+
+    name: str
+    what: str
+    loop: Callable[..., Chunk]
+    needs: str = "wotd_env"
+    batch: int = 1
+    players: int = 2
+    threads: int = 1
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package is installed."""
+        return find_spec(self.needs) is not None
+
+    def make(self) -> Chunk:
+        """Make the loop."""
+        return self.loop(batch=self.batch, players=self.players, threads=self.threads, **self.arguments)
+
+
+BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
+FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
+PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
+
+CASES = [
+    *(Case(f"game-{batch}", FUSED, game, batch=batch) for batch in BATCHES),
+    *(Case(f"game-8192-{n}p", FUSED, game, batch=8192, players=n) for n in (3, 4, 5)),
+    Case(
+        "game-8192-5p-any", f"{FUSED}; all powers", game, batch=8192, players=5, arguments={"powers": "any"}
+    ),
+    Case("game-8192-checked", f"{FUSED}; actions validated", game, batch=8192, arguments={"validate": True}),
+    Case(
+        "game-8192-rules",
+        "Game.step_autoreset: step and restart alone",
         game,
-        one_game,
-        same_bytes,
-        turns,
+        batch=8192,
+        arguments={"fill": ()},
+    ),
+    Case("game-8192-mask", "the same with mask", game, batch=8192, arguments={"fill": ("mask",)}),
+    Case(
+        "game-8192-ends",
+        "the same with mask, rewards, done",
+        game,
+        batch=8192,
+        arguments={"fill": ("mask", "rewards", "done")},
+    ),
+    Case("game-65536-2t", f"{FUSED}; two threads", game, batch=65536, threads=2),
+    Case("bytes-8192", "the limit: only the same bytes are written", same_bytes, batch=8192),
+    Case("game-one", "Game.step_autoreset for one game, actions validated", one_game),
+    Case("vector-4096", "vector environment against greedy", vector, batch=4096),
+    Case(
+        "vector-4096-random",
+        "vector environment against random",
         vector,
-        vector_steps,
-        aec,
-        single,
-        pictures,
-        cartpole,
-        tictactoe,
+        batch=4096,
+        arguments={"opponents": "random"},
+    ),
+    *(
+        Case(
+            f"vector-1024-{learner}",
+            f"vector environment against greedy, SAME_STEP, {learner} random actions",
+            vector_steps,
+            batch=1024,
+            arguments={"masked": learner == "masked"},
+        )
+        for learner in ("masked", "unmasked")
+    ),
+    Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, batch=2048),
+    Case(
+        "plan-2048-learnt",
+        "planner: a whole turn, by a learnt value",
+        turns,
+        batch=2048,
+        arguments={"learnt": True},
+    ),
+    Case("aec-raw", "raw_env: agent_iter, last, step", aec),
+    Case("aec", "env(): the same through PettingZoo's wrappers", aec, arguments={"wrapped": True}),
+    Case("single", "Gymnasium environment against greedy", single),
+    Case(
+        "openspiel",
+        "the game in OpenSpiel: rolls drawn in Python, observation and mask",
         open_spiel,
+        "pyspiel",
+        arguments={"game": "way_of_the_dragon"},
+    ),
+    Case(
+        "openspiel-5p",
+        "the same",
+        open_spiel,
+        "pyspiel",
+        players=5,
+        arguments={"game": "way_of_the_dragon(players=5)"},
+    ),
+    Case(
+        "pictures-640",
+        "render_rgb: a picture of 640 by 480 pixels after each decision",
+        pictures,
+        "resvg_py",
+    ),
+    Case("pictures-640-5p", "the same", pictures, "resvg_py", players=5),
+    Case(
+        "cartpole-vec-8192",
+        "Gymnasium CartPole, NumPy vector entry point (no mask)",
+        cartpole,
+        "gymnasium",
+        batch=8192,
+    ),
+    Case("cartpole-vec-65536", "the same", cartpole, "gymnasium", batch=65536),
+    Case("tictactoe", "PettingZoo tictactoe, env()", tictactoe, "pygame", arguments={"wrapped": True}),
+    Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, "pygame"),
+    Case(
+        "maedn",
+        "OpenSpiel maedn from Python, observation and mask",
+        open_spiel,
+        "pyspiel",
+        players=4,
+        arguments={"game": "maedn(players=4)"},
+    ),
+    Case(
+        "backgammon",
+        "OpenSpiel backgammon from Python, observation and mask",
+        open_spiel,
+        "pyspiel",
+        arguments={"game": "backgammon"},
+    ),
+    Case(
+        "pgx-tictactoe-8192",
+        f"pgx tic_tac_toe: {PEER_LOOP}",
         pgx,
-        envpool,
-    )
-}
+        "pgx",
+        batch=8192,
+        arguments={"game": "tic_tac_toe"},
+    ),
+    Case(
+        "pgx-backgammon-64",
+        f"pgx backgammon: {PEER_LOOP}",
+        pgx,
+        "pgx",
+        batch=64,
+        arguments={"game": "backgammon"},
+    ),
+    Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", envpool, "envpool", batch=1024),
+]

@@ -1,7 +1,7 @@
-"""How long people wait at `wotd serve`: many games at once against agents (`python -m benchmarks.web`).
+"""Measure the waiting times at `wotd serve` with many games against agents (`python -m benchmarks.web`).
 
-The server runs in a process of its own, the people in this one, on the same machine. Everybody thinks, decides, and
-waits until the server has written the decision down and says so. That wait is measured; docs/serve.md is told.
+The server has its own process. The simulated people, in this process, think, send a decision, and wait until the server
+has stored it and answered. The waiting times go to docs/serve.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ THINKING = (1.0, 0.0)  # seconds, on average
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.web", description=__doc__)
-    parser.add_argument("--games", type=int, default=200, help="at once (default 200)")
-    parser.add_argument("--seconds", type=float, default=40, help="of each measurement (default 40)")
+    parser.add_argument("--games", type=int, default=200, help="games at once (default 200)")
+    parser.add_argument("--seconds", type=float, default=40, help="length of a measurement (default 40)")
     parser.add_argument("--keep", action="store_true", help="change no file")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -59,15 +59,13 @@ def main() -> None:
 
 def _table(rows: list[list[str]], games: int) -> str:
     head = ["people think", "decisions of people a second", "median wait", "95th percentile", "longest"]
-    told = pages.table(head, rows, range(1, len(head)))
     machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    return (
-        f"{told}\n\n{games} games at once, people beside the server: {machine}, {datetime.now(UTC):%Y-%m-%d}."
-    )
+    where = f"{games} games at once, people and server on one machine: {machine}, {datetime.now(UTC):%Y-%m-%d}."
+    return f"{pages.table(head, rows, range(1, len(head)))}\n\n{where}"
 
 
 def _serve(file: Path) -> None:
-    """Run the server for the people of this machine, who are many."""
+    """Run the server, without limits for this machine."""
     import uvicorn
 
     from wotd_env.web.app import make_app
@@ -86,7 +84,7 @@ def _serve(file: Path) -> None:
 
 @contextlib.contextmanager
 def _server(file: Path) -> Iterator[str]:
-    """Run the server in a process of its own; gives its address."""
+    """Run the server in a process of its own; yield its address."""
     command = [sys.executable, "-m", "benchmarks.web", "--serve", str(file)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -101,7 +99,7 @@ def _server(file: Path) -> Iterator[str]:
 
 
 async def _measure(url: str, games: int, seconds: float, thinking: float) -> list[float]:
-    """Let people play for some time; return how long each of their decisions took, in seconds."""
+    """Simulate people for some time; return the waiting time of each decision, in seconds."""
     waits: list[float] = []
     async with httpx.AsyncClient(base_url=url) as client:
         made = [await _table_against(client, AGENTS[game % len(AGENTS)]) for game in range(games)]
@@ -117,7 +115,7 @@ async def _table_against(client: httpx.AsyncClient, agent: str) -> Any:
 
 
 async def _play(url: str, table: Any, end: float, thinking: float, waits: list[float]) -> None:
-    """Play at a table, game after game, until the time is over."""
+    """Play games at a table until the time `end`."""
     address = f"{url.replace('http', 'ws', 1)}/api/tables/{table['table']}/socket"
     rng = random.Random(table["table"])
     async with connect(address, compression=None) as socket:

@@ -1,4 +1,4 @@
-"""One case in a process of its own: it makes its loop, then runs it for as long as a line on standard input says.
+"""The process of a case. It makes the loop, then runs it for the seconds given in each line of standard input.
 
 Every answer is one line of JSON.
 """
@@ -12,12 +12,12 @@ from time import perf_counter, process_time
 
 
 def main(name: str, threads: str) -> None:
-    """Serve a case by its name, on as many cores as it has threads."""
+    """Measure the case with a name, on as many cores as it has threads."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = threads
-    from benchmarks.cases import CASES  # numpy's threads begin here, and inherit both
+    from benchmarks.cases import CASES  # numpy starts its threads here, with these settings
 
     case = next(case for case in CASES if case.name == name)
     start = perf_counter()
