@@ -88,6 +88,7 @@ def test_recover_environment_returns_the_environment_of_a_dataset(tmp_path, enco
     assert dataset.observation_space == env.observation_space
     assert dataset.action_space == env.action_space
     assert dataset.spec.env_spec.id == "wotd_env/WayOfTheDragon-v0"
+    assert dataset.total_episodes > 0
     for episode in dataset:
         assert all(env.observation_space.contains(one) for one in episode.observations)
 

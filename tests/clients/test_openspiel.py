@@ -318,6 +318,7 @@ def test_a_game_can_start_from_a_position(game, seed):
 
 
 def test_state_strings_are_valid_notation(game):
+    read = 0
     for state in states_of(game, seed=3):
         if "before the first turn" not in str(state):
             rules, record = notation.parse_position(str(state))
@@ -325,6 +326,8 @@ def test_state_strings_are_valid_notation(game):
             if rules.max_turns > 900:  # the string omits the turn
                 record["turn"] = state.record["turn"]
             assert record.tobytes() == state.record.tobytes()
+            read += 1
+    assert read > 1
 
 
 def test_state_strings_contain_the_turn_only_near_the_limit():
@@ -485,6 +488,7 @@ def decisive_positions(oracle) -> list[tuple[np.ndarray, int]]:
     values, _ = plan(native, states, oracle.table(native).for_seats)
     second, best = np.sort(values, 1)[:, -2:].T
     widest = np.argsort(second - best)[:6]
+    assert len(widest) == 6
     return [(states[at : at + 1], int(values[at].argmax())) for at in widest]
 
 

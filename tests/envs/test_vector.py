@@ -235,6 +235,7 @@ def test_all_arrays_are_new_in_every_call():
 
     before = arrays(env.reset(seed=1))
     for _ in range(20):
+        assert len(before) > 1
         kept = [array.copy() for array in before]
         result = env.step(random_actions(env.action_masks(), np.random.default_rng(2)))
         for array, old in zip(before, kept, strict=True):

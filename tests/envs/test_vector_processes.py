@@ -106,6 +106,7 @@ def test_data_loader_workers_play_the_same_games():
             return play(env, seed, 3)[-1][0]
 
     batches = list(data.DataLoader(FinalObservations(), batch_size=1, num_workers=2, collate_fn=list))
+    assert len(batches) == 4
     for seed, batch in enumerate(batches):
         np.testing.assert_array_equal(batch[0], play(WayOfTheDragonVectorEnv(600), seed, 3)[-1][0])
 

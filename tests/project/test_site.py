@@ -38,13 +38,9 @@ def test_site_builds_with_all_pictures_and_public_names(tmp_path):
     assert "docs/index.html" in (site / "index.html").read_text()
     pages = list(site.rglob("*.html"))
     pictures = r'(?:src|srcset)="([^"#?:]+\.(?:svg|png))'
-    missing = [
-        (page.name, picture)
-        for page in pages
-        for picture in re.findall(pictures, page.read_text())
-        if not (page.parent / picture).is_file()
-    ]
-    assert not missing
+    shown = [page.parent / picture for page in pages for picture in re.findall(pictures, page.read_text())]
+    assert len(shown) > 20
+    assert not [picture for picture in shown if not picture.is_file()]
     entries = set(
         re.findall(r'id="(?:module-)?(wotd_env\.[\w.]+)"', (site / "docs" / "api.html").read_text())
     )

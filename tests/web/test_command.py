@@ -223,6 +223,7 @@ def test_documented_script_plays_within_the_limits(
     assert names["view"]["status"] == "over"
     *waiting, text = done
     assert text == f"{names['table']}/text"
+    assert waiting
     assert waiting[1::2] == [names["table"]] * (len(waiting) // 2)
     assert all(isinstance(pause, float) and pause >= 1 / Limits().requests for pause in waiting[::2])
 
