@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests import reference as ref
 from tests.helpers.positions import board, decided, faces, legal, numbers, rolled
 from tests.helpers.rulings import (
     BASIC,
@@ -19,27 +20,7 @@ from tests.helpers.rulings import (
     on_all_paths,
     pieces,
 )
-from tests.reference import (
-    EARTH,
-    EARTH_EQUILIBRIUM,
-    ELEMENTS,
-    END_TURN,
-    EQUILIBRIUM,
-    FIRE,
-    FIRST_SWAP,
-    JUMP_ON,
-    METAL,
-    MOVE_ON,
-    NO_MOVE_BY_FEAR,
-    PASS,
-    PERFECTION_TURN,
-    REBIRTH_TURN,
-    STOP_ROLLING,
-    WATER,
-    WOOD,
-    WOOD_EQUILIBRIUM,
-    WOOD_ON,
-)
+from tests.reference import EARTH, ELEMENTS, FIRE, METAL, WATER, WOOD
 from wotd_env import Game, Phase, Rules
 
 # ---------------------------------------------------------------------------------- the rulebooks' examples
@@ -57,8 +38,8 @@ def test_the_example_turn_ends_on_space_4() -> None:
     state = decided(game, state, 0b00111)
     state = rolled(game, state, "water water water water dragon")
     assert state["phase"][0] == Phase.MOVE
-    assert legal(game, state) == [MOVE_ON + WATER]
-    state = decided(game, state, MOVE_ON + WATER)
+    assert legal(game, state) == [ref.MOVE_ON + WATER]
+    state = decided(game, state, ref.MOVE_ON + WATER)
     assert pieces(state, 0) == [4, 0, 0, 0, 0]
     assert state["player"][0] == 1
     assert state["phase"][0] == Phase.CHANCE
@@ -77,7 +58,7 @@ def test_the_scoring_example_with_five_players_is_reproduced() -> None:
     state["dice"] = faces("water fire wood wood dragon")
     assert game.scores(state)[0].tolist() == [12, 10, 11, 9, 15]
     assert game.rewards(state)[0].tolist() == [0, 0, 0, 0, 0]
-    state = decided(game, state, MOVE_ON + WOOD)
+    state = decided(game, state, ref.MOVE_ON + WOOD)
     assert state["phase"][0] == Phase.OVER
     assert game.scores(state)[0].tolist() == [12, 10, 11, 11, 15]
     assert game.rewards(state)[0].tolist() == [-0.25, -0.25, -0.25, -0.25, 1]
@@ -198,7 +179,7 @@ def test_R02_only_the_smallest_of_equal_masks_is_legal() -> None:
 def test_R02_keeping_all_five_ends_the_rolling() -> None:
     game = game_of(BASIC)
     state = rolled(game, board(BASIC), "water water fire fire wood")
-    state = decided(game, state, STOP_ROLLING)
+    state = decided(game, state, ref.STOP_ROLLING)
     assert state["phase"][0] == Phase.MOVE
     assert state["rolls_left"][0] == 0
     assert state["dice"][0].tolist() == faces("water water fire fire wood")
@@ -207,24 +188,24 @@ def test_R02_keeping_all_five_ends_the_rolling() -> None:
 def test_R03_a_piece_moves_one_space_per_matching_die() -> None:
     game = game_of(BASIC)
     state = board(BASIC, metal="..a....|.....", dice="water metal metal dragon dragon")
-    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + METAL]
-    assert pieces(decided(game, state, MOVE_ON + WATER), 0) == [1, 0, 3, 0, 0]
-    assert pieces(decided(game, state, MOVE_ON + METAL), 0) == [0, 0, 5, 0, 0]
+    assert legal(game, state) == [ref.MOVE_ON + WATER, ref.MOVE_ON + METAL]
+    assert pieces(decided(game, state, ref.MOVE_ON + WATER), 0) == [1, 0, 3, 0, 0]
+    assert pieces(decided(game, state, ref.MOVE_ON + METAL), 0) == [0, 0, 5, 0, 0]
 
 
 def test_R03_only_the_destination_matters() -> None:
     game = game_of(THREE)
     state = board(THREE, water="abc....|.....", dice="water water water dragon dragon")
-    assert pieces(decided(game, state, MOVE_ON + WATER), 0)[WATER] == 4
+    assert pieces(decided(game, state, ref.MOVE_ON + WATER), 0)[WATER] == 4
     for drawn in ("ac.b...|.....", "#a..#..|....."):
         state = board(THREE, water=drawn, dice="water water water fire dragon")
-        assert legal(game, state) == [MOVE_ON + FIRE]
+        assert legal(game, state) == [ref.MOVE_ON + FIRE]
 
 
 def test_R03_dice_never_move_a_piece_on_a_numbered_space() -> None:
     game = game_of(BASIC)
     state = board(BASIC, water=".......|a....", dice="water water fire dragon dragon")
-    assert legal(game, state) == [MOVE_ON + FIRE]
+    assert legal(game, state) == [ref.MOVE_ON + FIRE]
 
 
 @pytest.mark.parametrize("spaces", [0, 1, 7, 10])
@@ -233,7 +214,7 @@ def test_R04_five_dice_reach_number_5_from_the_last_plain_space(spaces: int) -> 
     game = game_of(rules)
     state = board(rules, dice="wood wood wood wood wood")
     state["pieces"][0, 0, WOOD] = spaces
-    assert pieces(decided(game, state, MOVE_ON + WOOD), 0)[WOOD] == spaces + 5
+    assert pieces(decided(game, state, ref.MOVE_ON + WOOD), 0)[WOOD] == spaces + 5
 
 
 # ------------------------------------------------------------------------------------------ R5 to R10
@@ -242,11 +223,11 @@ def test_R04_five_dice_reach_number_5_from_the_last_plain_space(spaces: int) -> 
 def test_R05_a_pass_is_legal_only_without_a_power_free_move() -> None:
     game = game_of(BASIC)
     free = board(BASIC, dice="water water dragon dragon dragon")
-    assert legal(game, free) == [MOVE_ON + WATER]
+    assert legal(game, free) == [ref.MOVE_ON + WATER]
     blocked = board(BASIC, water="ab.....|.....", dice="water dragon dragon dragon dragon")
-    swap = FIRST_SWAP + WATER
-    assert legal(game, blocked) == [PASS, swap]
-    after = decided(game, blocked, PASS)
+    swap = ref.FIRST_SWAP + WATER
+    assert legal(game, blocked) == [ref.PASS, swap]
+    after = decided(game, blocked, ref.PASS)
     assert (after["pieces"] == blocked["pieces"]).all()
     assert after["player"][0] == 1
 
@@ -255,9 +236,9 @@ def test_R05_powers_are_never_obligatory() -> None:
     game = game_of(OWN)
     jump = board(OWN, player=EARTH, water="..de...|.....", dice="water dragon dragon dragon fire")
     jump["pieces"][0, EARTH, FIRE] = OWN.spaces + 1
-    assert legal(game, jump) == [JUMP_ON + WATER, PASS]
+    assert legal(game, jump) == [ref.JUMP_ON + WATER, ref.PASS]
     wild = board(OWN, player=WOOD, water="ea.....|.....", dice="water dragon dragon dragon dragon")
-    assert PASS in legal(game, wild)
+    assert ref.PASS in legal(game, wild)
 
 
 def test_R06_four_dragons_allow_swaps_on_the_path_of_the_fifth_die() -> None:
@@ -272,8 +253,8 @@ def test_R06_four_dragons_allow_swaps_on_the_path_of_the_fifth_die() -> None:
         dice="fire dragon dragon dragon dragon",
     )
     # relative to seat 1, the pairs (0, 1), (0, 2), (1, 2) are the seats (1, 2), (1, 0), (2, 0)
-    first = FIRST_SWAP + FIRE * 3
-    assert legal(game, state) == [MOVE_ON + FIRE, first, first + 1, first + 2]
+    first = ref.FIRST_SWAP + FIRE * 3
+    assert legal(game, state) == [ref.MOVE_ON + FIRE, first, first + 1, first + 2]
     for k, fire in enumerate([[3, 8, 5], [5, 3, 8], [8, 5, 3]]):
         after = decided(game, state, first + k)
         assert after["pieces"][0, :3, FIRE].tolist() == fire
@@ -285,19 +266,19 @@ def test_R06_four_dragons_allow_swaps_on_the_path_of_the_fifth_die() -> None:
 def test_R06_five_dragons_allow_swaps_on_any_path() -> None:
     game = game_of(BASIC)
     state = board(BASIC, water="ab.....|.....", fire="a......|.....", wood="...b...|a....", dice=FIVE_DRAGONS)
-    assert legal(game, state) == [PASS, FIRST_SWAP + WATER, FIRST_SWAP + WOOD]
-    after = decided(game, state, FIRST_SWAP + WOOD)
+    assert legal(game, state) == [ref.PASS, ref.FIRST_SWAP + WATER, ref.FIRST_SWAP + WOOD]
+    after = decided(game, state, ref.FIRST_SWAP + WOOD)
     assert after["pieces"][0, :2, WOOD].tolist() == [4, 8]
 
 
 def test_R06_three_dragons_allow_no_swap() -> None:
     state = board(BASIC, water="ab.....|.....", dice="water water dragon dragon dragon")
-    assert legal(game_of(BASIC), state) == [MOVE_ON + WATER]
+    assert legal(game_of(BASIC), state) == [ref.MOVE_ON + WATER]
 
 
 def test_R06_dead_pieces_and_pieces_off_the_board_cannot_be_swapped() -> None:
     state = board(BASIC, water="a.#....|.....", fire="##.....|.....", dice=FIVE_DRAGONS)
-    assert legal(game_of(BASIC), state) == [PASS]
+    assert legal(game_of(BASIC), state) == [ref.PASS]
 
 
 def test_R07_equilibrium_advances_every_piece_that_can() -> None:
@@ -311,28 +292,28 @@ def test_R07_equilibrium_advances_every_piece_that_can() -> None:
         wood="b......|.....",  # blocked off the board
         dice=EQUILIBRIUM_ROLL,
     )
-    assert legal(game, state) == [EQUILIBRIUM]
-    after = decided(game, state, EQUILIBRIUM)
+    assert legal(game, state) == [ref.EQUILIBRIUM]
+    after = decided(game, state, ref.EQUILIBRIUM)
     assert pieces(after, 0) == [4, 3, 3, 8, 0]
     assert pieces(after, 1) == pieces(state, 1)
-    entering = decided(game, board(BASIC, dice=EQUILIBRIUM_ROLL), EQUILIBRIUM)
+    entering = decided(game, board(BASIC, dice=EQUILIBRIUM_ROLL), ref.EQUILIBRIUM)
     assert pieces(entering, 0) == [1, 1, 1, 1, 1]
 
 
 def test_R07_equilibrium_without_an_advance_is_a_pass() -> None:
     game = game_of(BASIC)
     state = board(BASIC, dice=EQUILIBRIUM_ROLL, **on_all_paths("b......|....."))
-    assert legal(game, state) == [PASS]
+    assert legal(game, state) == [ref.PASS]
 
 
-@pytest.mark.parametrize(("choice", "next_player"), [(PERFECTION_TURN, 0), (END_TURN, 1)])
+@pytest.mark.parametrize(("choice", "next_player"), [(ref.PERFECTION_TURN, 0), (ref.END_TURN, 1)])
 def test_R08_perfection_offers_an_extra_turn(choice: int, next_player: int) -> None:
     game = game_of(BASIC)
-    state = decided(game, board(BASIC, dice="wood wood wood wood wood"), MOVE_ON + WOOD)
+    state = decided(game, board(BASIC, dice="wood wood wood wood wood"), ref.MOVE_ON + WOOD)
     assert state["phase"][0] == Phase.EXTRA
     assert state["perfection"][0] == 1
     assert state["turn"][0] == 0
-    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+    assert legal(game, state) == [ref.END_TURN, ref.PERFECTION_TURN]
     state = decided(game, state, choice)
     assert state["player"][0] == next_player
     assert state["phase"][0] == Phase.CHANCE
@@ -346,33 +327,33 @@ def test_R08_perfection_offers_an_extra_turn(choice: int, next_player: int) -> N
 def test_R08_a_pass_earns_no_extra_turn(metal: str) -> None:
     game = game_of(BASIC)
     state = board(BASIC, metal=metal, dice="metal metal metal metal metal")
-    assert legal(game, state) == [PASS]
-    after = decided(game, state, PASS)
+    assert legal(game, state) == [ref.PASS]
+    after = decided(game, state, ref.PASS)
     assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, 1, 0)
 
 
 def test_R08_a_pass_earns_no_perfection_turn_with_a_power() -> None:
     game = game_of(OWN)
     state = board(OWN, player=FIRE, metal=".......|.b...", dice="metal metal metal metal metal")
-    assert legal(game, decided(game, state, PASS)) == [END_TURN, REBIRTH_TURN]
+    assert legal(game, decided(game, state, ref.PASS)) == [ref.END_TURN, ref.REBIRTH_TURN]
 
 
 def test_R08_fear_earns_no_extra_turn() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WATER, dice="fire fire fire fire fire")
-    after = decided(game, state, NO_MOVE_BY_FEAR)
+    after = decided(game, state, ref.NO_MOVE_BY_FEAR)
     assert (after["phase"][0], after["player"][0], after["perfection"][0]) == (Phase.CHANCE, FIRE, 0)
 
 
 def test_R08_a_jump_earns_an_extra_turn() -> None:
     game = game_of(OWN)
     state = board(OWN, player=EARTH, fire="....a..|.....", dice="fire fire fire fire fire")
-    assert legal(game, decided(game, state, JUMP_ON + FIRE)) == [END_TURN, PERFECTION_TURN]
+    assert legal(game, decided(game, state, ref.JUMP_ON + FIRE)) == [ref.END_TURN, ref.PERFECTION_TURN]
 
 
 def test_R08_five_dragons_are_not_a_perfection() -> None:
     game = game_of(BASIC)
-    state = decided(game, board(BASIC, dice=FIVE_DRAGONS), PASS)
+    state = decided(game, board(BASIC, dice=FIVE_DRAGONS), ref.PASS)
     assert state["phase"][0] == Phase.CHANCE
 
 
@@ -383,7 +364,7 @@ def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
     state["pieces"][0, 0, WATER] = 3
     state["phase"], state["rolls_left"], state["turn"] = Phase.MOVE, 0, 40
     state["dice"] = faces("water water water water water")
-    state = decided(game, state, MOVE_ON + WATER)
+    state = decided(game, state, ref.MOVE_ON + WATER)
     assert state["phase"][0] == Phase.OVER
     assert state["player"][0] == 0
     assert state["truncated"][0] == 0
@@ -399,8 +380,8 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     state["pieces"][0, 1, WATER] = 3
     state["phase"], state["rolls_left"] = Phase.MOVE, 0
     state["dice"] = faces("water dragon dragon dragon dragon")
-    swap = FIRST_SWAP + 2  # the pair (1, 2) on water
-    assert legal(game, state) == [MOVE_ON + WATER, swap]
+    swap = ref.FIRST_SWAP + 2  # the pair (1, 2) on water
+    assert legal(game, state) == [ref.MOVE_ON + WATER, swap]
     state = decided(game, state, swap)
     assert state["phase"][0] == Phase.OVER
     assert game.scores(state)[0].tolist() == [0, 9, 10]
@@ -427,20 +408,20 @@ def test_R09_an_equilibrium_can_end_the_game() -> None:
     game = game_of(BASIC)
     state = one_from_the_end(BASIC, 0, BASIC.spaces)
     state["dice"] = faces(EQUILIBRIUM_ROLL)
-    assert legal(game, state) == [EQUILIBRIUM]
-    assert_over(game, decided(game, state, EQUILIBRIUM), seat=0, points=1 + 4)
+    assert legal(game, state) == [ref.EQUILIBRIUM]
+    assert_over(game, decided(game, state, ref.EQUILIBRIUM), seat=0, points=1 + 4)
 
 
 def test_R09_a_wood_equilibrium_can_end_the_game() -> None:
     game = game_of(OWN)
     state = one_from_the_end(OWN, WOOD, OWN.spaces)
     state["dice"] = faces("water fire metal wood dragon")
-    assert_over(game, decided(game, state, WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
+    assert_over(game, decided(game, state, ref.WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
 
 
 @pytest.mark.parametrize(
     ("dice", "action"),
-    [("water water dragon dragon fire", JUMP_ON + WATER), (EQUILIBRIUM_ROLL, EARTH_EQUILIBRIUM)],
+    [("water water dragon dragon fire", ref.JUMP_ON + WATER), (EQUILIBRIUM_ROLL, ref.EARTH_EQUILIBRIUM)],
 )
 def test_R09_a_jump_can_end_the_game(dice: str, action: int) -> None:
     game = game_of(OWN)
@@ -458,7 +439,7 @@ def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> Non
     game = game_of(OWN)
     state = one_from_the_end(OWN, WOOD, OWN.spaces)
     state["dice"] = sorted(faces(dice))
-    assert_over(game, decided(game, state, WOOD_ON + WATER), seat=WOOD, points=points + 4)
+    assert_over(game, decided(game, state, ref.WOOD_ON + WATER), seat=WOOD, points=points + 4)
 
 
 def random_boards(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:

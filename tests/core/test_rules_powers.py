@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests import reference as ref
 from tests.helpers.positions import NAMES, board, decided, faces, legal, numbers, rolled
 from tests.helpers.rulings import (
     ANY,
@@ -23,40 +24,20 @@ from tests.helpers.rulings import (
     on_all_paths,
     pieces,
 )
-from tests.reference import (
-    EARTH,
-    EARTH_EQUILIBRIUM,
-    ELEMENTS,
-    END_TURN,
-    EQUILIBRIUM,
-    FIRE,
-    FIRST_SWAP,
-    JUMP_ON,
-    METAL,
-    MOVE_ON,
-    NO_MOVE_BY_FEAR,
-    PASS,
-    PERFECTION_TURN,
-    REBIRTH_TURN,
-    STOP_ROLLING,
-    WATER,
-    WOOD,
-    WOOD_EQUILIBRIUM,
-    WOOD_ON,
-)
+from tests.reference import EARTH, ELEMENTS, FIRE, METAL, WATER, WOOD
 from wotd_env import Game, IllegalActionError, Phase, Rules
 
 # A position with a move (on water), fear, dragons as any element, and a jump (on fire).
 FOR_ALL_POWERS: dict[str, Any] = {"fire": "a.b....|.....", "dice": "water fire fire dragon dragon"}
 POWER_ACTIONS = {
-    WATER: [NO_MOVE_BY_FEAR],
-    EARTH: [JUMP_ON + FIRE],
-    WOOD: [WOOD_ON + e for e in ELEMENTS],
+    WATER: [ref.NO_MOVE_BY_FEAR],
+    EARTH: [ref.JUMP_ON + FIRE],
+    WOOD: [ref.WOOD_ON + e for e in ELEMENTS],
 }
 
 
 def test_R11_the_basic_game_has_no_powers() -> None:
-    assert legal(game_of(BASIC), board(BASIC, **FOR_ALL_POWERS)) == [MOVE_ON + WATER]
+    assert legal(game_of(BASIC), board(BASIC, **FOR_ALL_POWERS)) == [ref.MOVE_ON + WATER]
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
@@ -65,8 +46,8 @@ def test_R11_own_powers_follow_the_color(element: int) -> None:
     game = game_of(rules)
     color = [element] + [e for e in ELEMENTS if e != element]
     state = board(rules, color=color, **FOR_ALL_POWERS)
-    assert legal(game, state) == [MOVE_ON + WATER, *POWER_ACTIONS.get(element, [])]
-    after = decided(game, state, MOVE_ON + WATER)
+    assert legal(game, state) == [ref.MOVE_ON + WATER, *POWER_ACTIONS.get(element, [])]
+    after = decided(game, state, ref.MOVE_ON + WATER)
     assert after["phase"][0] == (Phase.EXTRA if element == FIRE else Phase.CHANCE)
     last = board(rules, color=color, phase=Phase.CHANCE, rolls_left=0)
     assert rolled(game, last, EQUILIBRIUM_ROLL)["phase"][0] == (
@@ -77,10 +58,12 @@ def test_R11_own_powers_follow_the_color(element: int) -> None:
 def test_R11_any_power_is_legal_until_one_is_used() -> None:
     game = game_of(ANY)
     state = board(ANY, **FOR_ALL_POWERS)
-    expected = sorted([MOVE_ON + WATER, *POWER_ACTIONS[WATER], *POWER_ACTIONS[EARTH], *POWER_ACTIONS[WOOD]])
+    expected = sorted(
+        [ref.MOVE_ON + WATER, *POWER_ACTIONS[WATER], *POWER_ACTIONS[EARTH], *POWER_ACTIONS[WOOD]]
+    )
     assert legal(game, state) == expected
     used = board(ANY, used=0b01, **FOR_ALL_POWERS)
-    assert legal(game, used) == [MOVE_ON + WATER]
+    assert legal(game, used) == [ref.MOVE_ON + WATER]
     others = board(ANY, used=0b10, **FOR_ALL_POWERS)
     assert legal(game, others) == expected
 
@@ -93,8 +76,8 @@ def test_R11_any_seat_may_use_the_tiger_as_its_one_power() -> None:
     state = decided(game, state, 0b00011)
     assert state["used"][0] == 0b10
     state = rolled(game, state, "water water fire fire dragon")
-    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE], "fear and wood are spent"
-    state = decided(game, state, MOVE_ON + WATER)
+    assert legal(game, state) == [ref.MOVE_ON + WATER, ref.MOVE_ON + FIRE], "fear and wood are spent"
+    state = decided(game, state, ref.MOVE_ON + WATER)
     assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0), "rebirth is spent"
     spent = board(ANY, player=1, phase=Phase.CHANCE, rolls_left=0, used=0b10)
     assert rolled(game, spent, "water water fire metal dragon")["phase"][0] == Phase.MOVE
@@ -103,19 +86,19 @@ def test_R11_any_seat_may_use_the_tiger_as_its_one_power() -> None:
 def test_R11_any_seat_may_use_rebirth_as_its_one_power() -> None:
     game = game_of(ANY)
     state = board(ANY, player=1, dice="water fire dragon dragon dragon")
-    state = decided(game, state, MOVE_ON + WATER)
-    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
-    state = decided(game, state, REBIRTH_TURN)
+    state = decided(game, state, ref.MOVE_ON + WATER)
+    assert legal(game, state) == [ref.END_TURN, ref.REBIRTH_TURN]
+    state = decided(game, state, ref.REBIRTH_TURN)
     assert (state["player"][0], state["turn"][0], state["used"][0]) == (1, 1, 0b10)
     state["rolls_left"] = 0
     state = rolled(game, state, "water fire dragon dragon dragon")
     assert state["phase"][0] == Phase.MOVE, "the tiger is spent"
-    assert legal(game, state) == [MOVE_ON + WATER, MOVE_ON + FIRE]
-    state = decided(game, state, MOVE_ON + FIRE)
+    assert legal(game, state) == [ref.MOVE_ON + WATER, ref.MOVE_ON + FIRE]
+    state = decided(game, state, ref.MOVE_ON + FIRE)
     assert (state["phase"][0], state["player"][0]) == (Phase.CHANCE, 0)
 
 
-@pytest.mark.parametrize("action", [NO_MOVE_BY_FEAR, WOOD_ON + METAL, JUMP_ON + FIRE])
+@pytest.mark.parametrize("action", [ref.NO_MOVE_BY_FEAR, ref.WOOD_ON + METAL, ref.JUMP_ON + FIRE])
 def test_R11_a_power_is_used_once(action: int) -> None:
     game = game_of(ANY)
     state = decided(game, board(ANY, player=0, **FOR_ALL_POWERS), action)
@@ -127,34 +110,36 @@ def test_R11_a_power_is_used_once(action: int) -> None:
 def test_R12_fear_skips_a_possible_move() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WATER, water="a......|.....", dice="water fire dragon dragon dragon")
-    assert NO_MOVE_BY_FEAR in legal(game, state)
-    after = decided(game, state, NO_MOVE_BY_FEAR)
+    assert ref.NO_MOVE_BY_FEAR in legal(game, state)
+    after = decided(game, state, ref.NO_MOVE_BY_FEAR)
     assert (after["pieces"] == state["pieces"]).all()
     assert after["player"][0] == 1
     stuck = board(OWN, player=WATER, dice=FIVE_DRAGONS)
-    assert legal(game, stuck) == [PASS]
+    assert legal(game, stuck) == [ref.PASS]
     balanced = board(OWN, player=WATER, dice=EQUILIBRIUM_ROLL)
-    assert legal(game, balanced) == [EQUILIBRIUM, NO_MOVE_BY_FEAR]
+    assert legal(game, balanced) == [ref.EQUILIBRIUM, ref.NO_MOVE_BY_FEAR]
 
 
 def test_R12_rebirth_takes_an_extra_turn() -> None:
     game = game_of(OWN)
-    state = decided(game, board(OWN, player=FIRE, dice="water fire dragon dragon dragon"), MOVE_ON + WATER)
-    assert legal(game, state) == [END_TURN, REBIRTH_TURN]
-    reborn = decided(game, state, REBIRTH_TURN)
+    state = decided(
+        game, board(OWN, player=FIRE, dice="water fire dragon dragon dragon"), ref.MOVE_ON + WATER
+    )
+    assert legal(game, state) == [ref.END_TURN, ref.REBIRTH_TURN]
+    reborn = decided(game, state, ref.REBIRTH_TURN)
     assert (reborn["player"][0], reborn["turn"][0], reborn["used"][0]) == (FIRE, 1, 1 << FIRE)
     assert reborn["phase"][0] == Phase.CHANCE
-    declined = decided(game, state, END_TURN)
+    declined = decided(game, state, ref.END_TURN)
     assert (declined["player"][0], declined["turn"][0], declined["used"][0]) == (FIRE + 1, 1, 0)
 
 
 def test_R12_rebirth_and_perfection_are_two_choices() -> None:
     game = game_of(OWN)
-    state = decided(game, board(OWN, player=FIRE, dice="water water water water water"), MOVE_ON + WATER)
-    assert legal(game, state) == [END_TURN, PERFECTION_TURN, REBIRTH_TURN]
-    kept = decided(game, state, PERFECTION_TURN)
+    state = decided(game, board(OWN, player=FIRE, dice="water water water water water"), ref.MOVE_ON + WATER)
+    assert legal(game, state) == [ref.END_TURN, ref.PERFECTION_TURN, ref.REBIRTH_TURN]
+    kept = decided(game, state, ref.PERFECTION_TURN)
     assert (kept["player"][0], kept["used"][0], kept["perfection"][0]) == (FIRE, 0, 0)
-    spent = decided(game, state, REBIRTH_TURN)
+    spent = decided(game, state, ref.REBIRTH_TURN)
     assert (spent["player"][0], spent["used"][0], spent["perfection"][0]) == (FIRE, 1 << FIRE, 0)
 
 
@@ -163,7 +148,7 @@ def test_R12_the_tiger_rolls_a_third_time() -> None:
     state = board(OWN, player=METAL, phase=Phase.CHANCE, rolls_left=0)
     state = rolled(game, state, "water water fire metal dragon")
     assert state["phase"][0] == Phase.KEEP
-    stopped = decided(game, state, STOP_ROLLING)
+    stopped = decided(game, state, ref.STOP_ROLLING)
     assert (stopped["phase"][0], stopped["used"][0]) == (Phase.MOVE, 0)
     rolling = decided(game, state, 0b00011)
     assert rolling["used"][0] == 1 << METAL
@@ -185,8 +170,8 @@ def test_R12_the_tiger_is_not_spent_while_rolls_are_left() -> None:
 def test_R12_anxiety_jumps_to_the_next_empty_space() -> None:
     game = game_of(OWN)
     state = board(OWN, player=EARTH, fire="d.ab#..|.....", dice="fire fire water water dragon")
-    assert legal(game, state) == [MOVE_ON + WATER, JUMP_ON + FIRE]
-    after = decided(game, state, JUMP_ON + FIRE)
+    assert legal(game, state) == [ref.MOVE_ON + WATER, ref.JUMP_ON + FIRE]
+    after = decided(game, state, ref.JUMP_ON + FIRE)
     assert pieces(after, EARTH)[FIRE] == 6
     assert after["used"][0] == 1 << EARTH
 
@@ -195,15 +180,15 @@ def test_R12_a_jump_needs_an_empty_space_on_the_path() -> None:
     """There is no space beyond number 5 (R4)."""
     game = game_of(OWN)
     full = board(OWN, player=EARTH, fire="......d|.abce", dice="fire fire dragon dragon dragon")
-    assert legal(game, full) == [PASS]
+    assert legal(game, full) == [ref.PASS]
     room = board(OWN, player=EARTH, fire="......d|.abc.", dice="fire fire dragon dragon dragon")
-    assert legal(game, room) == [JUMP_ON + FIRE, PASS]
-    assert pieces(decided(game, room, JUMP_ON + FIRE), EARTH)[FIRE] == 12
+    assert legal(game, room) == [ref.JUMP_ON + FIRE, ref.PASS]
+    assert pieces(decided(game, room, ref.JUMP_ON + FIRE), EARTH)[FIRE] == 12
 
 
 def test_R12_anxiety_needs_a_piece_that_may_move() -> None:
     state = board(OWN, player=EARTH, fire=".......|da...", dice="fire dragon dragon dragon dragon")
-    assert JUMP_ON + FIRE not in legal(game_of(OWN), state)
+    assert ref.JUMP_ON + FIRE not in legal(game_of(OWN), state)
 
 
 def test_R12_anxiety_lets_blocked_pieces_jump_in_an_equilibrium() -> None:
@@ -218,20 +203,20 @@ def test_R12_anxiety_lets_blocked_pieces_jump_in_an_equilibrium() -> None:
         wood=".......|da...",  # stays
         dice=EQUILIBRIUM_ROLL,
     )
-    assert legal(game, state) == [EQUILIBRIUM, EARTH_EQUILIBRIUM]
-    assert pieces(decided(game, state, EQUILIBRIUM), EARTH) == [4, 3, 0, 7, 8]
-    after = decided(game, state, EARTH_EQUILIBRIUM)
+    assert legal(game, state) == [ref.EQUILIBRIUM, ref.EARTH_EQUILIBRIUM]
+    assert pieces(decided(game, state, ref.EQUILIBRIUM), EARTH) == [4, 3, 0, 7, 8]
+    after = decided(game, state, ref.EARTH_EQUILIBRIUM)
     assert pieces(after, EARTH) == [4, 6, 3, 11, 8]
     assert after["used"][0] == 1 << EARTH
     unblocked = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL)
-    assert legal(game, unblocked) == [EQUILIBRIUM]
+    assert legal(game, unblocked) == [ref.EQUILIBRIUM]
 
 
 def test_R12_jumps_make_a_blocked_equilibrium_possible() -> None:
     game = game_of(OWN)
     state = board(OWN, player=EARTH, dice=EQUILIBRIUM_ROLL, **on_all_paths("a......|....."))
-    assert legal(game, state) == [EARTH_EQUILIBRIUM, PASS]
-    assert pieces(decided(game, state, EARTH_EQUILIBRIUM), EARTH) == [2] * 5
+    assert legal(game, state) == [ref.EARTH_EQUILIBRIUM, ref.PASS]
+    assert pieces(decided(game, state, ref.EARTH_EQUILIBRIUM), EARTH) == [2] * 5
 
 
 def test_R12_wood_counts_all_dragons_as_one_element() -> None:
@@ -239,17 +224,17 @@ def test_R12_wood_counts_all_dragons_as_one_element() -> None:
     state = board(OWN, player=WOOD, metal="..e....|.....", dice="metal fire fire dragon dragon")
     state["pieces"][0, 0, WATER] = 2
     # on water the destination of the two dragons is occupied
-    wild = [WOOD_ON + e for e in (FIRE, METAL, EARTH, WOOD)]
-    assert legal(game, state) == [MOVE_ON + FIRE, MOVE_ON + METAL, *wild]
-    after = decided(game, state, WOOD_ON + METAL)
+    wild = [ref.WOOD_ON + e for e in (FIRE, METAL, EARTH, WOOD)]
+    assert legal(game, state) == [ref.MOVE_ON + FIRE, ref.MOVE_ON + METAL, *wild]
+    after = decided(game, state, ref.WOOD_ON + METAL)
     assert pieces(after, WOOD) == [0, 0, 6, 0, 0]
     assert after["used"][0] == 1 << WOOD
-    assert pieces(decided(game, state, WOOD_ON + EARTH), WOOD) == [0, 0, 3, 2, 0]
+    assert pieces(decided(game, state, ref.WOOD_ON + EARTH), WOOD) == [0, 0, 3, 2, 0]
 
 
 def test_R13_wood_needs_a_dragon() -> None:
     state = board(OWN, player=WOOD, dice="metal fire fire water water")
-    assert legal(game_of(OWN), state) == [MOVE_ON + WATER, MOVE_ON + FIRE, MOVE_ON + METAL]
+    assert legal(game_of(OWN), state) == [ref.MOVE_ON + WATER, ref.MOVE_ON + FIRE, ref.MOVE_ON + METAL]
 
 
 @pytest.mark.parametrize(
@@ -257,34 +242,34 @@ def test_R13_wood_needs_a_dragon() -> None:
 )
 def test_R13_five_of_a_kind_with_dragons_is_perfection(dice: str) -> None:
     game = game_of(OWN)
-    state = decided(game, board(OWN, player=WOOD, dice=dice), WOOD_ON + FIRE)
+    state = decided(game, board(OWN, player=WOOD, dice=dice), ref.WOOD_ON + FIRE)
     assert state["perfection"][0] == 1
     assert pieces(state, WOOD)[FIRE] == 5
-    assert legal(game, state) == [END_TURN, PERFECTION_TURN]
+    assert legal(game, state) == [ref.END_TURN, ref.PERFECTION_TURN]
 
 
 def test_R13_four_elements_and_a_dragon_are_an_equilibrium() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WOOD, earth="e......|.....", dice="water fire metal wood dragon")
     assert legal(game, state) == [
-        *(MOVE_ON + e for e in (WATER, FIRE, METAL, WOOD)),
-        *(WOOD_ON + e for e in (WATER, FIRE, METAL, WOOD)),
-        WOOD_EQUILIBRIUM,
+        *(ref.MOVE_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        *(ref.WOOD_ON + e for e in (WATER, FIRE, METAL, WOOD)),
+        ref.WOOD_EQUILIBRIUM,
     ]
-    after = decided(game, state, WOOD_EQUILIBRIUM)
+    after = decided(game, state, ref.WOOD_EQUILIBRIUM)
     assert pieces(after, WOOD) == [1, 1, 1, 2, 1]
     assert after["used"][0] == 1 << WOOD
     assert after["perfection"][0] == 0
     stuck = board(OWN, player=WOOD, dice="water fire metal wood dragon", **on_all_paths("a......|....."))
-    assert WOOD_EQUILIBRIUM not in legal(game, stuck)
-    assert WOOD_ON + WATER in legal(game, stuck)
+    assert ref.WOOD_EQUILIBRIUM not in legal(game, stuck)
+    assert ref.WOOD_ON + WATER in legal(game, stuck)
 
 
 def test_R13_swaps_count_dragons_as_dragons() -> None:
     game = game_of(OWN)
     state = board(OWN, player=WOOD, fire="ea.....|.....", dice="fire dragon dragon dragon dragon")
-    swap = FIRST_SWAP + FIRE * 10
-    assert {swap, WOOD_ON + FIRE, WOOD_ON + WATER} <= set(legal(game, state))
+    swap = ref.FIRST_SWAP + FIRE * 10
+    assert {swap, ref.WOOD_ON + FIRE, ref.WOOD_ON + WATER} <= set(legal(game, state))
     after = decided(game, state, swap)
     assert after["used"][0] == 0
     assert after["perfection"][0] == 0
@@ -298,9 +283,9 @@ def test_R14_a_piece_on_the_path_of_its_color_cannot_be_swapped() -> None:
     }
     immune = Rules(players=3, immunity=True)
     # seat 1 plays water, so only the pair (0, 2) can swap on the path of water
-    assert legal(game_of(immune), board(immune, **position)) == [PASS, FIRST_SWAP + 1]
-    swaps = [FIRST_SWAP, FIRST_SWAP + 1, FIRST_SWAP + 2]
-    assert legal(game_of(THREE), board(THREE, **position)) == [PASS, *swaps]
+    assert legal(game_of(immune), board(immune, **position)) == [ref.PASS, ref.FIRST_SWAP + 1]
+    swaps = [ref.FIRST_SWAP, ref.FIRST_SWAP + 1, ref.FIRST_SWAP + 2]
+    assert legal(game_of(THREE), board(THREE, **position)) == [ref.PASS, *swaps]
 
 
 @pytest.mark.parametrize(("path", "pairs"), [(WATER, [1]), (FIRE, [2]), (WOOD, [0, 1, 2])])
@@ -310,10 +295,10 @@ def test_R14_immunity_also_applies_to_four_dragons(path: int, pairs: list[int]) 
     dice = f"{NAMES[path]} dragon dragon dragon dragon"
     color = [FIRE, WATER, METAL, EARTH, WOOD]
     state = board(rules, color=color, dice=dice, **on_all_paths("abc....|....."))
-    swaps = [FIRST_SWAP + path * 3 + pair for pair in pairs]
-    assert legal(game_of(rules), state) == [PASS, *swaps]
-    everyone = [FIRST_SWAP + path * 3 + pair for pair in range(3)]
-    assert legal(game_of(THREE), state) == [PASS, *everyone]
+    swaps = [ref.FIRST_SWAP + path * 3 + pair for pair in pairs]
+    assert legal(game_of(rules), state) == [ref.PASS, *swaps]
+    everyone = [ref.FIRST_SWAP + path * 3 + pair for pair in range(3)]
+    assert legal(game_of(THREE), state) == [ref.PASS, *everyone]
 
 
 @pytest.mark.parametrize(
@@ -360,15 +345,15 @@ def test_R15_redrawn_layouts_stay_equally_likely() -> None:
 def test_R15_dead_pieces_block_like_any_piece() -> None:
     game = game_of(BASIC)
     state = board(BASIC, water="a.#....|.....", dice="water water dragon dragon dragon")
-    assert legal(game, state) == [PASS]
+    assert legal(game, state) == [ref.PASS]
 
 
-@pytest.mark.parametrize("action", [END_TURN, PERFECTION_TURN])
+@pytest.mark.parametrize("action", [ref.END_TURN, ref.PERFECTION_TURN])
 def test_R16_a_long_game_is_truncated(action: int) -> None:
     rules = Rules(max_turns=10)
     game = game_of(rules)
     state = board(rules, water=".......|a....", turn=9, dice="wood wood wood wood wood")
-    state = decided(game, state, MOVE_ON + WOOD, action)
+    state = decided(game, state, ref.MOVE_ON + WOOD, action)
     assert state["phase"][0] == Phase.OVER
     assert (state["truncated"][0], state["turn"][0], state["player"][0]) == (1, 10, 0)
     assert game.rewards(state)[0].tolist() == [0, 0]
@@ -379,7 +364,7 @@ def test_R16_a_long_game_is_truncated(action: int) -> None:
 def test_R16_an_earlier_turn_does_not_truncate() -> None:
     rules = Rules(max_turns=10)
     game = game_of(rules)
-    state = decided(game, board(rules, turn=8, dice="wood wood fire fire water"), MOVE_ON + WOOD)
+    state = decided(game, board(rules, turn=8, dice="wood wood fire fire water"), ref.MOVE_ON + WOOD)
     assert (state["phase"][0], state["turn"][0]) == (Phase.CHANCE, 9)
 
 
@@ -390,7 +375,7 @@ def test_R16_a_game_won_on_the_last_turn_counts() -> None:
     state["turn"], state["phase"], state["rolls_left"] = 9, Phase.MOVE, 0
     state["pieces"][0, 0, WATER] = 7
     state["dice"] = faces("water fire fire metal metal")
-    state = decided(game, state, MOVE_ON + WATER)
+    state = decided(game, state, ref.MOVE_ON + WATER)
     assert (state["phase"][0], state["truncated"][0]) == (Phase.OVER, 0)
     assert game.rewards(state)[0].tolist() == [1, -1]
 
@@ -416,7 +401,7 @@ def test_an_illegal_action_changes_nothing() -> None:
     state = np.concatenate([board(BASIC, dice="water water fire fire wood")] * 3)
     before = state.copy()
     with pytest.raises(IllegalActionError, match=r"metal"):
-        game.step(state, np.array([MOVE_ON + WATER, MOVE_ON + METAL, MOVE_ON + WATER]))
+        game.step(state, np.array([ref.MOVE_ON + WATER, ref.MOVE_ON + METAL, ref.MOVE_ON + WATER]))
     assert state.tobytes() == before.tobytes()
 
 
@@ -425,5 +410,5 @@ def test_a_step_does_not_change_a_finished_game() -> None:
     state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0")
     state["phase"] = Phase.OVER
     before = state.copy()
-    game.step(state, np.array([MOVE_ON + WATER]))
+    game.step(state, np.array([ref.MOVE_ON + WATER]))
     assert state.tobytes() == before.tobytes()
