@@ -60,7 +60,9 @@ def main() -> None:
 def _table(rows: list[list[str]], games: int) -> str:
     head = ["people think", "decisions of people a second", "median wait", "95th percentile", "longest"]
     machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    where = f"{games} games at once, people and server on one machine: {machine}, {datetime.now(UTC):%Y-%m-%d}."
+    where = (
+        f"{games} games at once, people and server on one machine: {machine}, {datetime.now(UTC):%Y-%m-%d}."
+    )
     return f"{pages.table(head, rows, range(1, len(head)))}\n\n{where}"
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["renew", "table"]
-
 Cells = str | Iterable[object]
 """The cells of a line: a sequence, or text with `|` between the cells."""
 

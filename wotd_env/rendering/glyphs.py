@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 
-__all__ = ["BOX", "OUTLINES", "again", "dead", "die", "element", "face", "piece", "power"]
-
 BOX = 48
 """Side of the box of every drawing."""
 

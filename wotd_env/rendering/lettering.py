@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import unicodedata
 
-__all__ = ["CAPITAL", "lettering", "width_of"]
-
 CAPITAL = 10.0
 """Height of a capital letter in units of the grid."""
 

@@ -8,8 +8,6 @@ from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.rendering.svg import render_svg
 
-__all__ = ["Pictures", "show"]
-
 
 class Pictures:
     """Pictures side by side, shown as the value of a notebook cell."""

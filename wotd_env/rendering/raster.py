@@ -17,8 +17,6 @@ from wotd_env.extras import needed_for
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import place
 
-__all__ = ["render_rgb"]
-
 
 class _Sprite(NamedTuple):
     """The pixels of a mark: color + ground * keep / 255."""

@@ -26,8 +26,6 @@ from wotd_env.rendering.scene import HEIGHT, WIDTH, scene
 from wotd_env.rendering.svg import style
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
-__all__ = ["Replay", "replay_game"]
-
 
 class Replay:
     """A recorded game. A notebook shows it as the value of a cell.

@@ -21,8 +21,6 @@ from wotd_env.rendering import glyphs
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
 from wotd_env.rendering.text import seat_names, winners
 
-__all__ = ["HEIGHT", "PALETTES", "WIDTH", "Mark", "scene"]
-
 WIDTH, HEIGHT = 800, 600
 
 _SIGNS = {

@@ -17,8 +17,6 @@ from wotd_env.rendering import glyphs
 from wotd_env.rendering.scene import HEIGHT, PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.text import render_text, roll_off_text
 
-__all__ = ["place", "render_svg", "style", "symbols"]
-
 
 def render_svg(
     game: Game,

@@ -12,17 +12,6 @@ from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
 from wotd_env.core.state import States
 
-__all__ = [
-    "describe_due",
-    "describe_result",
-    "listed",
-    "paint",
-    "render_text",
-    "roll_off_text",
-    "seat_names",
-    "winners",
-]
-
 DEAD = "#"
 EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")

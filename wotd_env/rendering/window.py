@@ -15,8 +15,6 @@ from wotd_env.rendering.scene import HEIGHT, WIDTH
 if TYPE_CHECKING:
     import pygame
 
-__all__ = ["FPS", "MOST", "close_window", "show_in_window"]
-
 FPS = 4
 """Maximum number of pictures per second. The window waits, so that people can follow."""
 

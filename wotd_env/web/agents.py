@@ -22,8 +22,6 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.web import views
 
-__all__ = ["AGENTS", "Agents", "Asked", "advisor_of", "game_of", "in_thread"]
-
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The standard agents. The operator can add others."""
 

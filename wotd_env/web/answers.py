@@ -11,8 +11,6 @@ from starlette.responses import Response
 
 from wotd_env.web.limits import Refused
 
-__all__ = ["HANDLERS", "HEADERS", "Json", "error_body", "refusal"]
-
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

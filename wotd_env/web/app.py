@@ -22,8 +22,6 @@ from wotd_env.web.server import Server
 from wotd_env.web.sockets import serve_socket
 from wotd_env.web.store import Store
 
-__all__ = ["make_app"]
-
 _HERE = Path(__file__).parent
 
 

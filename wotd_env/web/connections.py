@@ -13,8 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wotd_env.web.limits import Limits
 
-__all__ = ["concerns", "config_of", "set_up_log"]
-
 _CAUSED_BY_CLIENTS = (
     "Invalid HTTP request received.",
     "Invalid UTF-8 sequence received from client.",

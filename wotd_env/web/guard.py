@@ -15,8 +15,6 @@ from wotd_env.web.answers import HEADERS, refusal
 from wotd_env.web.limits import Refused
 from wotd_env.web.server import address_of, server_of
 
-__all__ = ["Guard"]
-
 
 class Guard:
     """Refuses foreign hosts, foreign pages and too many requests; adds headers to responses.

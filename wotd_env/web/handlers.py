@@ -17,8 +17,6 @@ from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
-__all__ = ["LANGUAGES", "ROUTES"]
-
 LANGUAGES = ("en", "es", "de", "hi")
 """Languages of the rules pages."""
 

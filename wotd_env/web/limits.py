@@ -8,8 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Limits", "Rate", "Refused", "client_of"]
-
 _CLIENTS = 10_000  # clients that a rate remembers
 
 

@@ -22,8 +22,6 @@ from wotd_env.web import views
 from wotd_env.web.agents import advisor_of, game_of, in_thread
 from wotd_env.web.limits import Refused
 
-__all__ = ["Advised", "Reviews", "advise", "chances", "even", "hints", "replay", "roll_off_of"]
-
 _HINTS = 2
 _AT_ONCE = 2  # reviews: each working thread slows down all other requests
 _WAIT = 5  # seconds until a refused review may be tried again

@@ -23,8 +23,6 @@ from wotd_env.web.review import Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
-__all__ = ["Server", "address_of", "server_of"]
-
 _KEPT_BYTES = 20_000_000  # reviews of games of tables
 _WAIT = 5  # seconds until a request may be tried again while the server warms up
 

@@ -18,8 +18,6 @@ from wotd_env.web.limits import Rate, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
-__all__ = ["serve_socket"]
-
 # Close codes, beside the standard ones.
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from wotd_env.core.state import STATE, States
 
-__all__ = ["Played", "Step", "Store"]
-
 _APPLICATION = 0x776F7473  # "wots", the application id of these files
 _FORMAT = 1
 _SCHEMA = """

@@ -21,8 +21,6 @@ from wotd_env.web.agents import game_of
 from wotd_env.web.review import Advised, even
 from wotd_env.web.store import Played, Step
 
-__all__ = ["Seat", "Table", "Viewer"]
-
 
 @dataclass
 class Seat:

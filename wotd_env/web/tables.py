@@ -29,8 +29,6 @@ from wotd_env.web.review import advise, chances, hints, roll_off_of
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
-__all__ = ["Keys", "Tables"]
-
 _DAY = 86400  # seconds
 _LISTED = 50  # open tables in all
 _LISTED_PER_ADDRESS = 5  # open tables; one client cannot fill the list

@@ -18,17 +18,6 @@ from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
 from wotd_env.rendering.text import describe_due, describe_result, winners
 
-__all__ = [
-    "ANY_POWER",
-    "action_in_words",
-    "choices",
-    "result",
-    "rule_in_words",
-    "rules_in_words",
-    "show",
-    "step",
-]
-
 ANY_POWER = 5
 """The power of a seat with `powers="any"`: any one of the five."""
 
