@@ -1,4 +1,4 @@
-"""A training run and its folder: begin or resume it, train to the milestones, measure its strength, write its files.
+"""A training run and its folder: start or resume it, train to the milestones, measure its strength, write its files.
 
 A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
 docs/training.md lists the files of a run folder.
@@ -157,16 +157,14 @@ class Run:
         """Number of decisions or turns to learn from."""
         return int(self.settings.updates) * self.per_update
 
-    # ------------------------------------------------------------------------------------------ beginning, resuming
+    # ------------------------------------------------------------------------------------------ starting, resuming
 
-    @classmethod
-    def begin(cls, settings: Any) -> Self:
+    def begin(self) -> Self:
         """Make the run folder with a first checkpoint; errors as by `opened`."""
-        run = cls(settings)
-        make_folder(run.folder)
-        run.save()
-        run.write_config()
-        return run
+        make_folder(self.folder)
+        self.save()
+        self.write_config()
+        return self
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
@@ -361,22 +359,19 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
         run = kind(settings)  # a wrong setting leaves no folder
         make_folder(run.folder)
         with locked(run.folder):
-            make_folder(run.folder)  # another training may have started here
-            run.save()
-            run.write_config()
-            yield run
+            yield run.begin()  # raises if another training has started here
 
 
 @contextmanager
 def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Resume the run in `settings.folder` if it was begun with the same settings, or begin one there; see `opened`."""
+    """Resume the run in `settings.folder` if it was started with the same settings, or start one; see `opened`."""
     if (settings.folder / CHECKPOINT).is_file():
-        begun = kind.read_settings(settings.folder)
-        if kept(begun) != kept(settings):
+        started = kind.read_settings(settings.folder)
+        if kept(started) != kept(settings):
             raise CheckpointError(
                 f"the run in {settings.folder} was started with other settings; remove the folder"
             )
-        settings = begun
+        settings = started
     with opened(kind, settings) as run:
         yield run
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from wotd_env import STATE, Game, Phase
+from wotd_env.adapters.sb3 import SharedVecEnv
 from wotd_env.policy import Policy, ask
 
 
-class SelfPlayVecEnv(VecEnv):
+class SelfPlayVecEnv(SharedVecEnv):
     """N games, in each of which the learner has one seat.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) is finished like any
@@ -42,6 +41,7 @@ class SelfPlayVecEnv(VecEnv):
 
     def __init__(self, game: Game, opponents: Sequence[Policy], seed: int = 0) -> None:
         n = len(opponents)
+        self.env = self
         self.game = game
         self.state = np.zeros(n, STATE)
         self.seat = np.zeros(n, np.int8)
@@ -119,29 +119,3 @@ class SelfPlayVecEnv(VecEnv):
     def action_masks(self) -> NDArray[np.int8]:
         """Return the learner's legal actions, int8 (N, A)."""
         return self.game.legal_actions(self.state)
-
-    # SB3 also needs these methods. All environments share this object and its attributes.
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute, once for each environment."""
-        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
-
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of all environments."""
-        setattr(self, attr_name, value)
-
-    def env_method(
-        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
-    ) -> list[Any]:
-        """Call `action_masks`: a row for each environment."""
-        rows = getattr(self, method_name)(*args, **kwargs)
-        return [rows[i] for i in self._get_indices(indices)]
-
-    def env_is_wrapped(
-        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
-    ) -> list[bool]:
-        """No environment is wrapped."""
-        return [False for _ in self._get_indices(indices)]

@@ -82,7 +82,7 @@ def test_td_learns_the_same_on_a_cluster_that_loses_slices(tmp_path, monkeypatch
     local = trained(TINY_TD, tmp_path / "local", games=600, updates=5, threads=2)
 
     with two_nodes() as kill_one:
-        remote = td.Run.begin(dataclasses.replace(settings, folder=tmp_path / "remote", ray="auto"))
+        remote = td.Run(dataclasses.replace(settings, folder=tmp_path / "remote", ray="auto")).begin()
         remote.train(lambda run: kill_one() if run.updates == 2 else None)
     assert first.exists()
     assert same_run(local, remote)

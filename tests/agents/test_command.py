@@ -100,7 +100,7 @@ def test_a_finished_run_plays_with_the_printed_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
-    run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "a run", rules=rules))
+    run = Run(dataclasses.replace(TINY_PPO, folder=tmp_path / "a run", rules=rules)).begin()
     with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
         make_policy(str(run.folder))
     file = run.folder / "model.onnx"

@@ -101,7 +101,7 @@ def test_training_time_excludes_grading_even_after_a_crash(place: Path, monkeypa
 def test_a_run_with_other_settings_is_not_resumed(place: Path, capsys: pytest.CaptureFixture[str]):
     folder = place / "comparison" / "0-quick"
     settings = comparison.settings_of(comparison.METHODS["td"], QUICK, 0, 0, folder / "td-0")
-    td.Run.begin(dataclasses.replace(settings, explore=0.3))
+    td.Run(dataclasses.replace(settings, explore=0.3)).begin()
     command = ["--quick", "--spaces", "0", "--seeds", "1", "--into", str(place), "--methods", "td"]
     assert comparison.main(command) == 2
     assert "was started with other settings; remove the folder" in capsys.readouterr().err

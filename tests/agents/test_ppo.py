@@ -146,7 +146,7 @@ def test_a_finished_run_can_be_extended(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_shortened_run_is_measured_at_its_new_end(tmp_path: Path):
-    run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "run", milestones=1))
+    run = Run(dataclasses.replace(TINY_PPO, folder=tmp_path / "run", milestones=1)).begin()
     with pytest.raises(runs.Stopped):
         run.train(lambda run: setattr(run, "stop", run.done > 0))
     assert 0 < run.done < run.total
@@ -173,7 +173,7 @@ def test_resuming_needs_the_file_of_a_given_critic(
     file = tmp_path / "value.npz"
     file.write_bytes(learned.save(some_value(TINY_PPO.rules)))
     settings = dataclasses.replace(TINY_PPO, critic=f"td:{file}", folder=tmp_path / "run")
-    run = Run.begin(settings)
+    run = Run(settings).begin()
     assert run.critic is None
     file.unlink()
     message = refusal(run.folder, capsys)
@@ -193,10 +193,10 @@ def test_an_interrupted_start_can_be_repeated(tmp_path: Path):
     folder.mkdir()
     (folder / ".lock").write_bytes(b"")
     (folder / ".part-1-checkpoint.pt").write_bytes(b"half")
-    run = Run.begin(dataclasses.replace(TINY_PPO, folder=folder, updates=2, milestones=1))
+    run = Run(dataclasses.replace(TINY_PPO, folder=folder, updates=2, milestones=1)).begin()
     assert not list(folder.glob(".part*"))
     with pytest.raises(FileExistsError, match=r"already contains a run; resume it with --resume"):
-        Run.begin(dataclasses.replace(TINY_PPO, folder=folder))
+        Run(dataclasses.replace(TINY_PPO, folder=folder)).begin()
 
     # A run that is resumed before its first update learns the same weights.
     copy = shutil.copytree(folder, tmp_path / "copy")

@@ -45,7 +45,7 @@ def marker(tmp_path: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has just started. Tests must not modify it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    run = sb3.Run.begin(dataclasses.replace(TINY_SB3, folder=folder))
+    run = sb3.Run(dataclasses.replace(TINY_SB3, folder=folder)).begin()
     run.model.save(folder / "model.zip")  # as users of SB3 do
     return folder
 

@@ -188,7 +188,7 @@ def test_self_play_implements_the_vecenv_interface():
     assert len(env.env_method("action_masks", indices=[1, 2])) == 2
     assert env.get_attr("render_mode") == [None] * 4
     assert not env.has_attr("no_such_thing")
-    assert env.env_is_wrapped(VecMonitor) == [False] * 4  # type: ignore[arg-type]
+    assert env.env_is_wrapped(VecMonitor) == [False] * 4
     first = env.reset()
     assert env.observation_space.contains(first[0])
     env.seed(3)

@@ -93,7 +93,7 @@ def test_planner_values_equal_the_network_outputs(rules: Rules):
 
 
 def test_gradient_steps_fit_the_targets(tmp_path: Path):
-    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, updates=1, batches=300, average=0.9))
+    run = Run(dataclasses.replace(TINY_TD, folder=tmp_path, updates=1, batches=300, average=0.9)).begin()
     game = run.game
     state = game.reset(20, seed=9, roll=False)
     for _ in range(5):
@@ -114,7 +114,7 @@ def test_gradient_steps_fit_the_targets(tmp_path: Path):
 def test_training_starts_from_the_network_that_init_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     first = trained(TINY_TD, tmp_path / "first")
     settings = dataclasses.replace(TINY_TD, folder=tmp_path / "second", init=str(first.folder))
-    second = Run.begin(settings)
+    second = Run(settings).begin()
     for mine, its in zip(second.value.network, first.value.network, strict=True):
         np.testing.assert_array_equal(mine, its)
     second.stop = True
@@ -172,14 +172,14 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 
 @pytest.mark.parametrize("replay", [1, 2, 9])
 def test_old_samples_are_dropped(tmp_path: Path, replay: int):
-    run = Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path, replay=replay))
+    run = Run(dataclasses.replace(TINY_TD, folder=tmp_path, replay=replay)).begin()
     run.train(lambda run: None)
     assert len(run.samples) == min(replay, TINY_TD.updates + 1)
 
 
 def test_new_and_finished_runs_can_be_resumed(tmp_path: Path):
     whole = trained(TINY_TD, tmp_path / "whole")
-    Run.begin(dataclasses.replace(TINY_TD, folder=tmp_path / "run"))
+    Run(dataclasses.replace(TINY_TD, folder=tmp_path / "run")).begin()
     run = Run.resume(td.Run.read_settings(tmp_path / "run"))
     run.train(lambda run: None)
     assert same(whole, run)
@@ -408,7 +408,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
     with pytest.raises(CheckpointError, match="is damaged"):
         td.Run.read_settings(folder)
     with pytest.raises(FileExistsError, match="already contains a run"):
-        Run.begin(dataclasses.replace(TINY_TD, folder=folder))
+        Run(dataclasses.replace(TINY_TD, folder=folder)).begin()
     assert contents(folder).keys() == contents(finished).keys()
 
 

@@ -58,7 +58,7 @@ def test_a_sweep_trains_ranks_and_resumes_trials(tmp_path: Path, capsys: pytest.
 
     # A finished trial is not repeated; an interrupted one is resumed.
     shutil.copytree(one, again / one.name)
-    td.Run.begin(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name))
+    td.Run(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name)).begin()
     assert tune.main([*arguments(TINY_TD, again), "--trials", "2"]) == 0
     assert {path.name for path in again.glob("learning_rate=*")} == {one.name, other.name}
     assert contents(again / one.name) == contents(one)

@@ -94,7 +94,7 @@ def test_only_the_learner_explores_and_plans():
 def begun(folder: Path, **changes: Any) -> Run:
     """A small run that has begun."""
     tiny = {name: value for name, value in vars(TINY_TD).items() if name != "folder"}
-    run: Run = Run.begin(response.Settings(folder=folder, **tiny | changes))
+    run: Run = Run(response.Settings(folder=folder, **tiny | changes)).begin()
     return run
 
 

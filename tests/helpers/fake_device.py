@@ -109,7 +109,7 @@ def register() -> None:
 if __name__ == "__main__":
     register()
     learner, settings = command.parse(sys.argv[1:])
-    run = learner.Run.begin(settings)
+    run = learner.Run(settings).begin()
     with contextlib.suppress(Stopped):
         run.train(lambda run: setattr(run, "stop", run.done > 0))
     assert 0 < run.done < run.total

@@ -72,7 +72,7 @@ def learner_of(settings: Any) -> tuple[str, Any]:
 def trained(settings: Any, folder: Path, **changes: Any) -> Any:
     """Train a run to its end without measurements; return it."""
     _, module = learner_of(settings)
-    run = module.Run.begin(dataclasses.replace(settings, folder=folder, **changes))
+    run = module.Run(dataclasses.replace(settings, folder=folder, **changes)).begin()
     run.train(lambda run: None)
     return run
 

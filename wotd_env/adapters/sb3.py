@@ -36,7 +36,35 @@ if TYPE_CHECKING:
 __all__ = ["Learner", "SB3VecEnv"]
 
 
-class SB3VecEnv(VecEnv):
+class SharedVecEnv(VecEnv):
+    """A `VecEnv` in which all environments share one object, `env`, and its attributes."""
+
+    env: Any
+
+    def close(self) -> None:
+        """Do nothing: there is no window."""
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of `env`, once for each environment."""
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of `env`."""
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        """Call a method that returns a row for each environment, as `action_masks` does."""
+        rows = getattr(self.env, method_name)(*args, **kwargs)
+        return [rows[i] for i in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
+        """No environment is wrapped."""
+        return [False for _ in self._get_indices(indices)]
+
+
+class SB3VecEnv(SharedVecEnv):
     """N games as a `VecEnv`: the results of `DummyVecEnv` over N single environments, in one compiled call.
 
     The infos of games that end contain `"episode"`, as SB3's `Monitor` writes it: `"r"` is the return, `"l"` the
@@ -54,6 +82,8 @@ class SB3VecEnv(VecEnv):
         TypeError: for an unknown argument.
         ValueError: for an invalid value.
     """
+
+    env: WayOfTheDragonVectorEnv
 
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
@@ -106,27 +136,6 @@ class SB3VecEnv(VecEnv):
     def close(self) -> None:
         """Close the window if there is one."""
         self.env.close()
-
-    # All environments share one object and its attributes.
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of the vector environment, once for each environment."""
-        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
-
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of the vector environment."""
-        setattr(self.env, attr_name, value)
-
-    def env_method(
-        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
-    ) -> list[Any]:
-        """Call a method that returns a row for each environment, as `action_masks` does."""
-        rows = getattr(self.env, method_name)(*args, **kwargs)
-        return [rows[i] for i in self._get_indices(indices)]
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        """No environment is wrapped."""
-        return [False for _ in self._get_indices(indices)]
 
 
 class Learner:

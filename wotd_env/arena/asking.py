@@ -59,10 +59,6 @@ class Failure(NamedTuple):
     error: Exception | None = None  # the exception of the policy, if it raised
 
 
-class _FatalCallError(Exception):
-    """The next call is known not to return."""
-
-
 @dataclass
 class Asker:
     """Asks policies for actions and checks the answers. Calls of `Policy.act` are numbered from 1."""
@@ -80,16 +76,20 @@ class Asker:
         Returns:
             Legal actions, int64 (N,), FORFEITED for forfeited games; and the failures by game.
         """
-        actions: NDArray[np.int64] | None
+        self.calls += 1
+        if self.calls in self.fatal_calls:
+            fatal = Failure(self.fatal_calls[self.calls])
+            return np.full(len(state), FORFEITED), dict.fromkeys(range(len(state)), fatal)
+        self.on_call(self.calls)
+        actions: NDArray[np.int64] | None = None
         try:
-            actions = self._call(policy, state)
-        except _FatalCallError as error:
-            return np.full(len(state), FORFEITED), dict.fromkeys(range(len(state)), Failure(str(error)))
+            actions = ask(self.policies[policy], self.game, state, self.generators[policy])
         except Exception as error:
             if len(state) == 1:
                 reason = f"raised {f'{type(error).__name__}: {error}'[:500]}"
                 return np.array([FORFEITED]), {0: Failure(reason, error)}
-            actions = None
+        finally:
+            self.on_call(0)
         if actions is None:  # outside of the handler, so that later errors are not chained to this one
             single = [self(policy, state[i : i + 1]) for i in range(len(state))]
             failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
@@ -102,16 +102,6 @@ class Asker:
             failures[i] = Failure(f"illegal action {actions[i]} ({words})")
         actions[list(failures)] = FORFEITED
         return actions, failures
-
-    def _call(self, policy: int, state: States) -> NDArray[np.int64]:
-        self.calls += 1
-        if self.calls in self.fatal_calls:
-            raise _FatalCallError(self.fatal_calls[self.calls])
-        self.on_call(self.calls)
-        try:
-            return ask(self.policies[policy], self.game, state, self.generators[policy])
-        finally:
-            self.on_call(0)
 
 
 _CALLERS = (__file__, ask.__code__.co_filename)
