@@ -119,7 +119,9 @@ def work(run: Run, console: Console) -> int:
     console.print(
         f"Replay of a game by the trained policy: {run.folder / REPLAY}", soft_wrap=True, markup=False
     )
-    console.print("What comes next:", *what_next(run.folder, rules), sep="\n  ", soft_wrap=True, markup=False)
+    console.print(
+        "Next commands:", *next_commands(run.folder, rules), sep="\n  ", soft_wrap=True, markup=False
+    )
     with console.status("comparing with perfect play"):
         strength = evaluate.strength(policy_name(run.folder), rules, results)
     console.print(strength, soft_wrap=True, markup=False)
@@ -175,7 +177,7 @@ def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
 # ---------------------------------------------------------------------------------------------------- the next commands
 
 
-def what_next(folder: Path, rules: Rules) -> list[str]:
+def next_commands(folder: Path, rules: Rules) -> list[str]:
     """Return the commands that measure a finished run, for a shell in the current folder."""
     lines = []
     if not evaluate.has_arena():

@@ -1,9 +1,9 @@
 """The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
 
-A turn ends in one of `ENDS` ways: on one of the paths a move by 1 to 5 dice, or a swap with four dragons; an
-equilibrium; a swap with five dragons; a pass, if no move is possible (R5). The planner computes the value of every hold
-from theirs, in exact passes over the 252 rolls and 462 keeps. It is the mean over the ends that the best further play
-reaches, so its gradient is their distribution. Ends that powers add are left out.
+A turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an equilibrium; a swap
+with five dragons; a pass, if no move is possible (R5). From their values the planner computes the value of every hold,
+in exact passes over the 252 rolls and 462 keeps. This value is the mean over the ends that optimal play reaches, so its
+gradient is their distribution. Ends that powers add are left out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return what `planned_holds` does, by operations that ONNX has; some ten times slower."""
+    """Compute `planned_holds` with operations of ONNX, about ten times slower."""
     moved = ends[:, th.from_numpy(MOVES)].amax(2)
     stop = th.where(moved > IMPOSSIBLE, moved, ends[:, PASSED, None])
     swapped = th.maximum(stop, ends[:, th.from_numpy(np.maximum(SWAPS, 0))])

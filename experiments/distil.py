@@ -1,11 +1,11 @@
 """Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
 
-How strong can a network of a given size be? Self-play (`agents.td`) has to learn the values of positions. Here they are
-known, so all error is due to the size of the network or the time of the fit.
+This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
+Here they are known, so all error is due to the size of the network or the time of the fit.
 
-Perfect players play each other, and some turns end with a random move. The positions before each turn are kept, and a
-share of the positions in which it could end, which the planner compares. The network is fitted to their exact values by
-cross-entropy on the chances to win. Equal settings give equal weights.
+Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
+and a share of the positions at its possible ends. The network is fitted to their exact values by cross-entropy on the
+chances to win. Equal settings give equal weights.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ Shown = Callable[[range], Iterable[int]]
 
 
 def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
-    """Play perfect games, and return the positions that their plans compare, in random order."""
+    """Play perfect games; return the positions before turns and at their possible ends, in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])

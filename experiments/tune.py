@@ -97,7 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
     def trial(drawn: dict[str, Any]) -> None:
-        """Train with the drawn settings, and report the strength."""
         run_trial(name, replace(base, folder=folder / words_of(drawn), **rounded(drawn)))
 
     results = tune.Tuner(

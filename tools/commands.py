@@ -43,7 +43,6 @@ def page() -> str:
 
 
 def _section(name: str, command: Any) -> str:
-    """Return the section of a command."""
     example = command.epilog.removeprefix("Example: ").strip("`")
     parts = [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
     own = [parameter for parameter in command.params if not _is_rule(parameter) and parameter.name != "help"]
@@ -64,7 +63,6 @@ def _is_rule(parameter: Any) -> bool:
 
 
 def _options(parameters: Iterable[Any]) -> str:
-    """Return a table of arguments and options."""
     rows = []
     for parameter in parameters:
         option = parameter.param_type_name == "option"

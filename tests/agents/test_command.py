@@ -68,7 +68,7 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
     assert "Measuring: 5 games against each of random, greedy, planner." in shown
     assert f"Replay of a game by the trained policy: {folder / 'game.html'}" in shown
     assert (folder / "game.html").read_text().startswith("<!doctype html>")
-    assert shown[-2:-1] == command.what_next(folder, rules)
+    assert shown[-2:-1] == command.next_commands(folder, rules)
     assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
@@ -107,7 +107,7 @@ def test_a_finished_run_plays_with_the_printed_commands(
     assert export.main([str(run.folder)]) == 0
     assert capsys.readouterr() == (f"{file}\n", "")
     monkeypatch.chdir(tmp_path)
-    (play_it,) = map(shlex.split, command.what_next(Path("a run"), rules))
+    (play_it,) = map(shlex.split, command.next_commands(Path("a run"), rules))
     assert Path(play_it[0]).name == "wotd"
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
@@ -121,7 +121,7 @@ def test_a_run_folder_named_like_a_policy_gets_a_path_prefix(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "td").mkdir()
     (tmp_path / "td" / "value.npz").write_bytes(learned.save(some_value(Rules())))
-    play_it, grade_it = map(shlex.split, command.what_next(Path("td"), Rules()))
+    play_it, grade_it = map(shlex.split, command.next_commands(Path("td"), Rules()))
     assert play_it[1:3] == ["arena", "./td"]
     assert grade_it[1:3] == ["analyze", "./td"]
     assert full_name("./td") == f"td:{Path('td', 'value.npz')}"

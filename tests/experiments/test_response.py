@@ -122,7 +122,7 @@ def test_the_command_measures_against_the_policy_only(tmp_path: Path, capsys: py
     words = arguments(TINY_TD, folder)[1:]
     assert main([*words, "--against", "greedy", "--updates", "3"]) == 0
     shown = capsys.readouterr().out
-    assert "planner" not in shown.split("What comes next")[0]
+    assert "planner" not in shown.split("Next commands")[0]
     assert '"greedy": {\n    "games": 6,' in (folder / "result.json").read_text()
     assert main(["--resume", str(folder), "--against", "first"]) == 2
     assert "against cannot change" in capsys.readouterr().err

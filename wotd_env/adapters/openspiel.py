@@ -300,7 +300,6 @@ def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
 
 
 def _rules(params: Mapping[str, Any]) -> Rules:
-    """Return the rules of parameters."""
     values = {**DEFAULTS, "start": ROLLED_OFF, **params}
     values.pop("position", None)
     values.pop("encoding", None)
@@ -369,7 +368,6 @@ def _colorings(players: int) -> list[tuple[int, ...]]:
 
 
 def _describe_draw(rules: Rules, draw: str, outcome: int) -> str:
-    """Describe an outcome of a chance node."""
     if not draw:
         return f"roll {show_dice(dice.KEEP_DICE[outcome])}"
     if draw == START:

@@ -248,7 +248,6 @@ class _Tally:
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
     def grades(self) -> Grades:
-        """Return the grades."""
         columns = [[k] for k in range(len(GRADED_KINDS))] + [list(range(len(GRADED_KINDS)))]
         names = (*GRADED_KINDS, "all decisions")
         with np.errstate(invalid="ignore"):

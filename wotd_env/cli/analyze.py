@@ -140,7 +140,6 @@ def _position_lines(line: str, table: Path | None) -> Iterator[str]:
 
 
 def _grades(name: str, grades: Grades) -> Table:
-    """Return the grades of a policy as a table."""
     played = f"{grades.games:,} games on {grades.spaces} plain spaces"
     title = f"{name}, {played}, mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
     headings = ("decisions", "regret", "regret per game", "errors", "blunders")

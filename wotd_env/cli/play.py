@@ -72,7 +72,6 @@ def command(
 def _new(
     seats: list[str] | None, rules: dict[str, Any], seed: int | None, position: str | None
 ) -> RecordedGame:
-    """Return a new game."""
     from wotd_env import Game, notation
     from wotd_env.core.game import check_seed
 

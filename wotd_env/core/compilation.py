@@ -124,7 +124,6 @@ class _Files:
                 other.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Remove all files."""
         for file in self._folder.glob(f"{self._kernel}.*.nbc*"):
             file.unlink(missing_ok=True)
 

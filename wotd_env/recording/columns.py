@@ -124,7 +124,6 @@ def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> De
 
 
 def _as_states(column: Any) -> States:
-    """Return the column `state` as STATE (M,)."""
     start, size = column.offset, STATE.itemsize
     content = memoryview(column.buffers()[1])[start * size : (start + len(column)) * size]
     return np.frombuffer(content, STATE).copy()

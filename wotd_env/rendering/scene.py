@@ -162,7 +162,6 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
 
 @functools.lru_cache(maxsize=64)
 def _empty_board(spaces: int, theme: str) -> Mark:
-    """Return the paths and spaces."""
     palette, board = PALETTES[theme], _Board.of(spaces)
     radius = board.size / 2
     parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{palette["paper"]}"/>']

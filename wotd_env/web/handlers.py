@@ -46,7 +46,6 @@ def _table(request: Request) -> tuple[Server, Table]:
 
 
 def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
-    """Return the table and the viewer of a request."""
     server, table = _table(request)
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key:

@@ -296,7 +296,6 @@ class Tables:
         self._happened(table)
 
     def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
-        """Replace a seat."""
         before, table.seats[number] = table.seats[number], seat
         try:
             with _written():

@@ -95,7 +95,6 @@ def result(game: Game, state: States, names: Sequence[str]) -> dict[str, Any] | 
 
 
 def _moves(before: States, after: States) -> list[dict[str, int]]:
-    """Return the pieces that have moved."""
     return [
         {
             "seat": seat,
