@@ -30,7 +30,9 @@ CHUNK = 1024
 MOST_THREADS = 1024
 
 
-def solve(spaces: int, file: str | Path, threads: int = 2, progress: Progress | None = None) -> Table:
+def solve(
+    spaces: int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
+) -> Table:
     """Compute the value of every position and write the table. An existing table is only opened.
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
@@ -64,7 +66,7 @@ def solve(spaces: int, file: str | Path, threads: int = 2, progress: Progress | 
     return table
 
 
-def verify(file: str | Path, threads: int = 2, progress: Progress | None = None) -> float:
+def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None) -> float:
     """Return the residual of a table: the largest Bellman error over all positions.
 
     Raises:
@@ -84,8 +86,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress | None = None)
             errors = team.run(check_families, layers, total)
             residual = max([residual, *errors])
             done += int(board.sizes[total])
-            if progress:
-                progress(done, board.positions)
+            progress(done, board.positions)
     return residual
 
 
@@ -154,7 +155,7 @@ class _Team:
                 job.cancel()
 
 
-def _make(board: Board, file: Path, threads: int, progress: Progress | None) -> None:
+def _make(board: Board, file: Path, threads: int, progress: Progress) -> None:
     """Solve all missing layers in the unfinished file, then give it its final name."""
     part = file.with_name(file.name + storage.PART)
     part.touch()
@@ -176,7 +177,7 @@ def _make(board: Board, file: Path, threads: int, progress: Progress | None) -> 
 
 
 def _solve_layers(
-    board: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress | None
+    board: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress
 ) -> None:
     """Solve the missing layers and append each to the file."""
     layout, last = storage.layout_of(board), len(board.sizes) - 1
@@ -210,8 +211,7 @@ def _solve_layers(
         done, chunks = int(layout.base[total]), -(-int(board.families[total]) // CHUNK)
         solved = team.run(solve_families, Layers(board, base, values), total, np.float32(TOLERANCE))
         for chunk, _ in enumerate(solved, 1):
-            if progress:
-                progress(done + int(board.sizes[total]) * chunk // chunks, board.positions)
+            progress(done + int(board.sizes[total]) * chunk // chunks, board.positions)
         try:
             # First the layer, then the header that counts it.
             storage.write_layer(stream, layout, total, layer(total))

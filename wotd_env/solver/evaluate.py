@@ -67,7 +67,7 @@ def evaluate(
     policy: Policy,
     table: Table,
     position: tuple[list[int], list[int]] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> Evaluation:
     """Return the exact expected rewards of a policy.
 
@@ -106,8 +106,7 @@ def evaluate(
         _iterate(indices, _played(own, after, itself, itself))
         _iterate(indices, _played(own, after, victim, enemy), _played_best(after, enemy, victim))
         done += len(layer.indices)
-        if progress:
-            progress(done, sum(len(each.indices) for each in reachable))
+        progress(done, sum(len(each.indices) for each in reachable))
     return Evaluation(
         begins=float(against[start]),
         follows=-float(oracle[start]),

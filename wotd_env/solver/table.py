@@ -219,7 +219,7 @@ def load(file: str | Path) -> Table:
     return Table(file, header, sums, values)
 
 
-def compact(file: str | Path, out: str | Path, progress: Progress | None = None) -> Table:
+def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
     """Make and return a table of half the size. Its header has the largest difference as `compact_error`.
 
     Args:
@@ -254,7 +254,7 @@ def compact(file: str | Path, out: str | Path, progress: Progress | None = None)
     return load(out)
 
 
-def _write_compact(table: Table, stream: BinaryIO, progress: Progress | None) -> None:
+def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
     layout, values, error = table.layout, table.values, 0.0
     storage.write_header(stream, table.header | {"sha256": None, "compact_error": error})
     for total in reversed(range(len(layout.base))):
@@ -263,8 +263,7 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress | None) ->
         rounded = np.rint(exact * np.float32(storage.UNITS)).astype(storage.COMPACT)
         error = max(error, float(np.abs(rounded * np.float32(1 / storage.UNITS) - exact).max()))
         storage.write_layer(stream, layout, total, rounded)
-        if progress:
-            progress(done, table.board.positions)
+        progress(done, table.board.positions)
     storage.finish(stream, layout, table.header | {"compact_error": error})
 
 
