@@ -91,22 +91,14 @@ def check(name: str, saved: Any, like: Any) -> None:
 
 
 def games(saved: th.Tensor, rules: Rules) -> States:
-    """Return the games in a checkpoint, STATE (N,), from their bytes. The compiled rules rely on this check.
-
-    Raises:
-        ValueError: if a game is impossible by the rules.
-    """
+    """Return the games in a checkpoint, STATE (N,), from their bytes; raise ValueError for an impossible game."""
     state = saved.contiguous().numpy().view(STATE)
     check_states(rules, state)
     return state
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load the state of Adam, `optimizer.state_dict()["state"]`; it is empty before the first step.
-
-    Raises:
-        CheckpointError: if it does not fit the parameters.
-    """
+    """Load the state of Adam, which is empty before the first step; raise CheckpointError if it does not fit."""
     groups = optimizer.state_dict()["param_groups"]
     if saved:
         parameters = enumerate(p.cpu().data for group in optimizer.param_groups for p in group["params"])

@@ -36,11 +36,7 @@ class NetworkPolicy:
         self.network, self.sample = network, sample
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `wotd_env.Policy`.
-
-        Raises:
-            ValueError: if the network was made for other rules.
-        """
+        """Choose actions, see `wotd_env.Policy`; raise ValueError if the network was made for other rules."""
         self.check_rules(game.rules)
         observation = th.from_numpy(seen_in("one_hot", game).observe(state)).float()
         with th.no_grad():

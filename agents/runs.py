@@ -405,12 +405,7 @@ def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make an empty run folder. Files that an interrupted start left behind are removed.
-
-    Raises:
-        FileExistsError: if the folder contains anything else.
-        OSError: if it cannot be made.
-    """
+    """Make a run folder empty of files of an interrupted start; raise FileExistsError if it contains anything else."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
         raise FileExistsError(f"folder {folder} already contains a run; resume it with --resume {folder}")

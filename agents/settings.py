@@ -78,11 +78,7 @@ class Settings:
             self.check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
 
     def policy(self, name: str) -> Policy:
-        """Load the policy that a setting names.
-
-        Raises:
-            SettingError: if the policy is unknown, it is made for other rules, or an extra is missing.
-        """
+        """Load the policy that a setting names; raise SettingError if it cannot be loaded or play the rules."""
         try:
             policy = make_policy(getattr(self, name))
             check_plays(policy, self.rules)

@@ -116,9 +116,7 @@ PRESETS = {
 class Network(nn.Module):
     """The network of `wotd_env.planning.learned` in torch: from features to logits of the chances to win.
 
-    Args:
-        rules: the rules of the game.
-        width: units of the first layer.
+    The first layer has `width` units.
     """
 
     def __init__(self, rules: Rules, width: int) -> None:

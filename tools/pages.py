@@ -10,13 +10,7 @@ Cells = str | Iterable[object]
 
 
 def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
-    """Return a Markdown table.
-
-    Args:
-        head: the headings of the columns.
-        rows: the rows.
-        right: the right-aligned columns, from 0.
-    """
+    """Return a Markdown table; `right` are the right-aligned columns, from 0."""
     first, *others = (
         cells if isinstance(cells, str) else " | ".join(map(str, cells)) for cells in (head, *rows)
     )

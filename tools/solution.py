@@ -69,12 +69,7 @@ def play_perfectly(table: solver.Table, games: int) -> PerfectGames:
 
 
 class Findings:
-    """The measured tables.
-
-    Args:
-        folder: folder of the solved tables; None for the cache folder.
-        games: games of perfect play on each board.
-    """
+    """The measured tables: from the solved tables in `folder`, or the cache folder, and `games` games on each board."""
 
     def __init__(self, folder: Path | None, games: int) -> None:
         self.games = games

@@ -97,11 +97,7 @@ def tables(results: Results) -> list[RenderableType]:
 
 
 def write(results: Results, file: str | Path) -> None:
-    """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows).
-
-    Raises:
-        ValueError: for another file name ending.
-    """
+    """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows)."""
     file = Path(file)
     if file.suffix not in FORMATS:
         raise ValueError(f"the file of results must end in {', '.join(FORMATS)}, got {file}")

@@ -33,11 +33,7 @@ def make_app(
 ) -> Starlette:
     """Return the application.
 
-    Args:
-        store: the database of tables.
-        policies: name -> policy, agents of this server besides the standard ones.
-        limits: limits for clients.
-        names: allowed host names besides IP addresses and localhost.
+    `policies` are agents besides the standard ones. `names` are allowed host names besides IP addresses and localhost.
     """
     server = Server(store, policies or {}, limits or Limits())
     app = Starlette(

@@ -19,9 +19,7 @@ from wotd_env.web.server import address_of, server_of
 class Guard:
     """Refuses foreign hosts, foreign pages and too many requests; adds headers to responses.
 
-    Args:
-        app: the guarded application.
-        names: allowed host names, lower case, besides IP addresses and localhost.
+    `names` are the allowed host names in lower case, besides IP addresses and localhost.
     """
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:

@@ -86,11 +86,7 @@ class Rate:
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> tokens, time
 
     def count(self, client: str = "") -> None:
-        """Take a token of a client.
-
-        Raises:
-            Refused: if the client has none.
-        """
+        """Take a token of a client; raise Refused if there is none."""
         now = self._clock()
         tokens, then = self._tokens.get(client, (self._most, now))
         tokens = min(self._most, tokens + (now - then) * self._per_second)

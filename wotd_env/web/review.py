@@ -30,11 +30,9 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Reviews:
-    """Runs reviews in threads, a few at a time.
+    """Runs reviews in threads, a few at a time. At most `most` reviews run or wait.
 
-    Args:
-        most: maximum number of reviews that run or wait.
-        patience: seconds that a review may take. A later one continues, and the next review starts beside it.
+    A review that takes more than `patience` seconds is refused. It continues, and the next one starts beside it.
     """
 
     def __init__(self, most: int, patience: float) -> None:
@@ -97,15 +95,10 @@ def advise(game: Game, states: States) -> list[Advised]:
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
-    """Return every seat's chance to win. A shared victory counts as a share.
+    """Return every seat's chance to win in a position, STATE (1,). A shared victory counts as a share.
 
-    The equity gives the chance of the seat to act. The other seats share the rest in the proportions of `before`.
-
-    Args:
-        game: the rules.
-        state: STATE (1,).
-        equity: equity of the seat to act.
-        before: chances at an earlier position.
+    The equity gives the chance of the seat to act. The other seats share the rest in the proportions of `before`, the
+    chances at an earlier position.
     """
     n = game.rules.players
     if game.is_over(state)[0]:

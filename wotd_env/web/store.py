@@ -50,10 +50,9 @@ class Played(NamedTuple):
 
 
 class Store:
-    """The database of tables. Only one process can open it at a time, and must use it in one thread.
+    """The database of tables, in a file that only its owner can read.
 
-    Args:
-        file: path. A new file is readable by its owner only.
+    Only one process can open it at a time, and must use it in one thread.
 
     Raises:
         ValueError: if another process has opened it, or it is not such a database.
@@ -137,11 +136,7 @@ class Store:
         return [game for (game,) in rows]
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if there is no such game.
-
-        Raises:
-            ValueError: if decisions are missing or damaged.
-        """
+        """Return a game, or None if there is no such game; raise ValueError for missing or damaged decisions."""
         which = "WHERE id = ? AND game = ?"
         found = self._db.execute(f"SELECT state, roll_off FROM games {which}", (table, game)).fetchone()
         if found is None:
@@ -157,11 +152,7 @@ class Store:
 
 
 def _is_new(database: sqlite3.Connection) -> bool:
-    """Return whether a database is empty, without writing to it.
-
-    Raises:
-        sqlite3.DatabaseError: if it is a database of another application or format.
-    """
+    """Return whether a database is empty; raise sqlite3.DatabaseError for another application or format."""
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()

@@ -171,8 +171,7 @@ class Table:
     def show(self, played: Played | None, number: int) -> None:
         """Load a stored game, or the empty board before the first game (None).
 
-        Raises:
-            ValueError: if the game breaks the table's rules.
+        A game that breaks the rules of the table raises ValueError.
         """
         if played is None:
             empty = Rules(players=self.rules.players, spaces=self.rules.spaces, start=0)

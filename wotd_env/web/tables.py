@@ -49,13 +49,7 @@ class Keys(NamedTuple):
 
 
 class Tables:
-    """All tables of a server.
-
-    Args:
-        store: the database of tables.
-        agents: the agents.
-        limits: limits for clients.
-    """
+    """All tables of a server."""
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
