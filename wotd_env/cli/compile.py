@@ -91,7 +91,7 @@ def _policies() -> None:
     from wotd_env import Game, make_policy
 
     game = Game()
-    for name in ("random", "greedy", "planner"):
+    for name in ("random", "greedy", "planner", "mcts:2"):
         make_policy(name).act(game, game.reset(4), np.random.default_rng(0))
 
 
@@ -106,13 +106,6 @@ def _learned() -> None:
     state = game.reset(4, roll=False)
     value.features.write(game, state)
     play_turns(game, state, value)
-
-
-def _search() -> None:
-    from wotd_env import Game, make_policy
-
-    game = Game()
-    make_policy("mcts:2").act(game, game.reset(1), np.random.default_rng(0))
 
 
 def _solver() -> None:
@@ -144,7 +137,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "environments": _environments,
     "policies": _policies,
     "learned values": _learned,
-    "tree search": _search,
     "tournaments": _tournaments,
 }
 """Functions that use kernels, by part, slowest first."""

@@ -50,7 +50,7 @@ class Played(NamedTuple):
 
 
 class Store:
-    """The database of tables, in a file that only its owner can read.
+    """The database of tables. A new file can be read by its owner only.
 
     Only one process can open it at a time, and must use it in one thread.
 
