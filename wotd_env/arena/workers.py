@@ -28,9 +28,7 @@ _DEATHS = 3  # number of deaths outside any policy, in one block, after which a 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
     """Return the policies of a tournament by name: the given ones, the others made from their names."""
-    return {
-        name: given[name] if name in given else make_policy(name, trust=trust) for name in tournament.policies
-    }
+    return {name: make_policy(given.get(name, name), trust=trust) for name in tournament.policies}
 
 
 class Pool(Protocol):
