@@ -46,13 +46,9 @@ wotd arena td greedy planner --players 3
 ```
 
 The table is made by `python -m tools.models`. Win rates have 95 % intervals. Every seat is played equally often, and
-the opponent plays all other seats; n equal players win 100/n %. There are 4,000 games against each opponent for `ppo`
-and 10,000 for `td`; [the ladder](ladder.md) has more games. Times are processor time on one machine, with measurements
-of strength. Networks of `td` were measured in single precision and are stored in half precision.
-
-`ppo` was trained by a former version of `train.py`, in which the value of the bundled `td` rewarded every decision;
-the training of that value is not in its time. The network stays as it is. The same command now learns its critic
-itself ([training](training.md#ppo-python-trainpy)), so it trains another network.
+the opponent plays all other seats; n equal players win 100/n %. There are 10,000 games against each opponent;
+[the ladder](ladder.md) has more games. Times are processor time on one machine, with measurements of strength. Networks
+of `td` were measured in single precision and are stored in half precision.
 """
 
 
