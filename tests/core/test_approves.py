@@ -11,6 +11,7 @@ import pytest
 from wotd_env import STATE, Game, Rules
 from wotd_env.core.batch import first_wrong, is_legal
 from wotd_env.core.checks import approves, faults
+from wotd_env.core.engine import shown
 
 VARIANTS = (
     Rules(),
@@ -26,7 +27,7 @@ GAMES = 2000
 def judge(states: Any, config: Any, actions: Any, quick: Any, full: Any) -> None:
     """Write the results of the quick check and of the full checks."""
     for i in range(len(states)):
-        quick[i] = approves(states[i], config[0], actions[i])
+        quick[i] = approves(states[i], config[0], shown(states[i]), actions[i])
         full[i] = faults(states[i], config[0]) == 0 and is_legal(states[i], config[0], actions[i])
 
 
@@ -64,7 +65,8 @@ def test_quick_check_accepts_only_what_the_full_checks_accept(rules, steps):
         chosen[rng.integers(0, GAMES, 8)] = rng.choice([-(2**63), 2**62, 64, 95, 256 + 31], 8)
         quick, full = verdicts(game, wrong, chosen)
         assert not (quick & ~full).any()
-        assert first_wrong(wrong, game.config, chosen) == (np.flatnonzero(~full)[0] if not full.all() else -1)
+        first = np.flatnonzero(~full)[0] if not full.all() else -1
+        assert first_wrong(wrong, game.config, chosen, np.empty(len(wrong), np.uint16)) == first
 
 
 @pytest.mark.parametrize("rules", VARIANTS[:2], ids=str)

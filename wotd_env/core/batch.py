@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.core import engine
+from wotd_env.core import engine, stream
 from wotd_env.core.checks import approves, faults
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
@@ -23,7 +23,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
     """Set the streams of the games marked in `where`: game i gets that of seed first + i."""
     for i in range(states.shape[0]):
         if where[i]:
-            states[i].rng = engine.mix(first + np.uint64(i) + engine.STREAM_STEP)
+            states[i].rng = stream.mix(first + np.uint64(i) + stream.STEP)
 
 
 @kernel
@@ -45,15 +45,19 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 
 
 @kernel
-def first_wrong(states: Records, config: Configs, actions: Any) -> Any:
+def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, -1 if there is none.
 
-    In a finished game every action is legal.
+    In a finished game every action is legal. Write the result of `engine.shown` for each game to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
         s = states[i]
-        if not approves(s, rules, actions[i]) and (faults(s, rules) or not is_legal(s, rules, actions[i])):
+        roll = engine.shown(s)
+        shown[i] = roll
+        if not approves(s, rules, roll, actions[i]) and (
+            faults(s, rules) or not is_legal(s, rules, actions[i])
+        ):
             return i
     return -1
 
@@ -74,14 +78,14 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
     Return -1 or, with `validate`, the result of `first_wrong`; if that is an index, no game is changed.
     """
     if validate:
-        wrong = first_wrong(states, config, actions)
+        wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
         if wrong >= 0:
             return wrong
     rules = config[0]
     for i in range(states.shape[0]):
         s = states[i]
         if s.phase != Phase.OVER:
-            engine.run(s, rules, engine.decide(s, rules, actions[i]), chance)
+            engine.run(s, rules, engine.decide(s, rules, engine.shown(s), actions[i]), chance)
     return -1
 
 
@@ -167,27 +171,39 @@ def step_autoreset(
 
     Output arrays without columns (or, for `done`, without rows) are skipped.
     """
+    games = states.shape[0]
+    shown = np.empty(games * validate, np.uint16)
     if validate:
-        wrong = first_wrong(states, config, actions)
+        wrong = first_wrong(states, config, actions, shown)
         if wrong >= 0:
             return wrong
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    for i in range(states.shape[0]):
-        s = states[i]
-        legal, swaps, keep = engine.step(s, rules, actions[i])
+    # A roll waits for several table lookups in a row. So each round rolls for one game and finishes the game before it:
+    # the processor does one while the other waits, which saves 2 of 60 ns.
+    rolled = engine.NOTHING_KEPT
+    for i in range(games + 1):
+        keep = rolled
+        if i < games:
+            s = states[i]
+            before = np.uint64(shown[i]) if validate else engine.shown(s)
+            rolled = engine.roll_if_due(s, rules, engine.decide(s, rules, before, actions[i]))
+        if i == 0:
+            continue
+        s = states[i - 1]
+        legal, swaps, keep = engine.run(s, rules, keep, True)
         over = s.phase == Phase.OVER
         if done.size:
-            done[i] = over
+            done[i - 1] = over
         if over:
             if reward.size:
-                engine.rewards(s, rules, reward[i])
+                engine.rewards(s, rules, reward[i - 1])
             legal, swaps, keep = restart(s, rules)
         if mask.size:
-            write_mask(legal, swaps, mask[i])
+            write_mask(legal, swaps, mask[i - 1])
         if one_hot:
-            encode_one_hot(s, rules, np.int64(s.player), keep, observation[i])
+            encode_one_hot(s, rules, np.int64(s.player), keep, observation[i - 1])
     if observation.size and not one_hot:
         observe_integers(states, config, np.empty(0, np.int64), observation)
     return -1
@@ -215,7 +231,7 @@ def decide_one(states: Records, config: Configs, action: Any) -> Any:
     s, rules = states[0], config[0]
     if s.phase == Phase.OVER or not is_legal(s, rules, action):
         return False
-    engine.run(s, rules, engine.decide(s, rules, action), False)
+    engine.run(s, rules, engine.decide(s, rules, engine.shown(s), action), False)
     return True
 
 

@@ -51,6 +51,7 @@ from wotd_env.core.rules import (
     DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power,
 )  # fmt: skip
 from wotd_env.core.state import Record
+from wotd_env.core.stream import below
 # isort: on
 
 NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
@@ -60,28 +61,6 @@ BIT = np.uint64(1)
 ALL_ACTIONS = np.uint64((1 << Action.FIRST_SWAP) - 1)
 ALL_SWAPS = ~np.uint64(0)
 ALL_POWERS = (1 << len(Power)) - 1
-
-
-# ---------------------------------------------------------------------------------------------------------- randomness
-
-
-STREAM_STEP = np.uint64(0x9E3779B97F4A7C15)
-"""The increment of SplitMix64."""
-
-
-@inlined
-def mix(x: Any) -> Any:
-    """Return 64 well-mixed bits of a 64-bit number (the finaliser of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@inlined
-def below(s: Record, bound: Any) -> Any:
-    """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
-    s.rng += STREAM_STEP
-    return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)
 
 
 # ------------------------------------------------------------------------------------------------------------ questions
@@ -193,7 +172,9 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
     goals = pieces + counts
     free = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
-    for seat in range(rules.players):
+    for seat in range(MAX_PLAYERS):  # unrolled; a loop to rules.players would be prepared for many seats
+        if seat == rules.players:
+            break
         free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
     paths = gather(free)
     if has_dead_pieces(s):
@@ -262,7 +243,9 @@ def finished(s: Record, rules: Config) -> Any:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
     done = False
     beyond = EACH * (MOST - np.uint64(rules.spaces))
-    for seat in range(rules.players):
+    for seat in range(MAX_PLAYERS):
+        if seat == rules.players:
+            break
         done |= (word_at(s, PIECES_AT + PATHS * seat) & FIVE) + beyond & HIGH == HIGH
     return done
 
@@ -455,9 +438,8 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 
 @inlined
-def decide(s: Record, rules: Config, action: Any) -> Keep:
-    """Take a legal action without rolling; return the index of the roll or keep on the table afterwards."""
-    keep = shown(s)
+def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
+    """Take a legal action without rolling; `keep` and the result are the index of the dice before and afterwards."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -475,7 +457,10 @@ def left(s: Record, keep: Keep) -> Keep:
 
 @inlined
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
-    """Take a legal action of phase KEEP; return the index of the keep that it leaves (R2, R12)."""
+    """Take a legal action of phase KEEP; return the index of the keep that it leaves (R2, R12).
+
+    The record shows the old dice until `run` rolls, or stops before the roll.
+    """
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
         s.rolls_left = 0
@@ -486,7 +471,6 @@ def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
         else:
             use_power(s)
         s.phase = Phase.CHANCE
-        show(s, keep)
     return keep
 
 
@@ -576,7 +560,16 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 @inlined
 def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
     """Take a legal action and roll on to the next decision; return the result of `run`."""
-    return run(s, rules, decide(s, rules, action), True)
+    return run(s, rules, decide(s, rules, shown(s), action), True)
+
+
+@inlined
+def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
+    """Roll in phase CHANCE; return the index of the dice on the table."""
+    if s.phase == Phase.CHANCE:
+        keep = throw(s, keep)
+        rolled(s, rules, keep)
+    return keep
 
 
 @inlined
@@ -588,11 +581,10 @@ def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, 
     the dice on the table.
     """
     while True:
-        if s.phase == Phase.CHANCE:
-            if not chance:
-                return np.uint64(0), np.uint64(0), keep
-            keep = throw(s, keep)
-            rolled(s, rules, keep)
+        if s.phase == Phase.CHANCE and not chance:
+            show(s, keep)
+            return np.uint64(0), np.uint64(0), keep
+        keep = roll_if_due(s, rules, keep)
         actions, swaps = legal(s, rules, keep)
         if s.phase != Phase.MOVE or not rules.skip_forced or swaps or actions & (actions - BIT):
             return actions, swaps, keep

@@ -424,7 +424,8 @@ class Game:
         if actions is None:
             found = self._run(checks.first_fault, work)
         else:
-            found = self._run(batch.first_wrong, work, self.as_actions(work, actions))
+            shown = np.empty(len(work), np.uint16)
+            found = self._run(batch.first_wrong, work, self.as_actions(work, actions), shown)
         for part, first in zip(parallel.slices(len(work), self.num_threads), found, strict=True):
             if first >= 0:
                 raise self._wrong(state, part.start + first, actions)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import engine
+from wotd_env.core import engine, stream
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
@@ -148,4 +148,4 @@ def draw(s: Record, phase: Any) -> Any:
 
     They never repeat: each phase occurs at most once between two rolls. Phase 0 is left for `starts.choose_seat`.
     """
-    return engine.mix(~s.rng ^ np.uint64(phase))
+    return stream.mix(~s.rng ^ np.uint64(phase))

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import batch, engine
+from wotd_env.core import batch, engine, stream
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
@@ -225,4 +225,4 @@ def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, l
 @kernel
 def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
     """Return a learner's seat: the given one, or one drawn from the game's stream without advancing it."""
-    return np.int64(engine.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
+    return np.int64(stream.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -20,6 +20,7 @@ from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
+from wotd_env.core.stream import below
 from wotd_env.planning import slots, turn
 from wotd_env.planning.slots import TurnPlan, Value
 
@@ -90,7 +91,7 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
             ends = plan.ends_after_tiger if used else plan.ends
             count = slots.open_slots(plan.slots, ends, i, roll, candidates)
             if at_random[i]:
-                slot = candidates[engine.below(s, count)]
+                slot = candidates[below(s, count)]
             else:
                 slot = slots.best_slot(plan.slots, ends, i, candidates[:count])
             end = ends.best[slot, i]

@@ -262,7 +262,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
         for action in range(Action.MOVE_ON, MOST_ACTIONS):
             if engine.contains(actions, swaps, action):
                 scratch[0] = s
-                engine.decide(after, rules, action)
+                engine.decide(after, rules, engine.shown(after), action)
                 count = _append_ends(after, rules, (i, action), out, count)
     return count
 
@@ -281,7 +281,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
     for action in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
         if engine.contains(actions, np.uint64(0), action):
             out.states[count] = s
-            engine.decide(out.states[count], rules, action)
+            engine.decide(out.states[count], rules, engine.shown(out.states[count]), action)
             out.state[count], out.choice[count] = source
             count += 1
     return count

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.actions import MOST_ACTIONS, Action
+from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM
+from wotd_env.core.engine import BIT
 from wotd_env.core.game import Game
+from wotd_env.core.lanes import trailing_zeros
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
 from wotd_env.core.state import Record, Records, States, scratch
 
@@ -98,18 +100,23 @@ def best_move(s: Record, rules: Config, scratch: Records) -> Any:
     before = lead(s, rules, np.int64(s.player))
     best = np.int64(0)
     most = -2 * END_OF_GAME
-    for a in range(Action.MOVE_ON, MOST_ACTIONS):
-        if engine.contains(actions, swaps, a):
-            scratch[1] = s
-            engine.move(after, rules, roll, a)
-            gain = lead(after, rules, np.int64(s.player)) - before
-            if after.used != s.used:
-                gain -= TURN
-            if after.phase == Phase.EXTRA and after.perfection:
-                gain += TURN
-            if gain > most:
-                most = gain
-                best = np.int64(a)
+    while actions or swaps:
+        if actions:
+            a = np.int64(trailing_zeros(actions))
+            actions &= actions - BIT
+        else:
+            a = np.int64(Action.FIRST_SWAP) + np.int64(trailing_zeros(swaps))
+            swaps &= swaps - BIT
+        scratch[1] = s
+        engine.move(after, rules, roll, a)
+        gain = lead(after, rules, np.int64(s.player)) - before
+        if after.used != s.used:
+            gain -= TURN
+        if after.phase == Phase.EXTRA and after.perfection:
+            gain += TURN
+        if gain > most:
+            most = gain
+            best = a
     return best, most
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import engine
+from wotd_env.core import engine, stream
 from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
@@ -100,7 +100,7 @@ def _search_all(states: Records, config: Configs, bits: Any, search: Any, out: A
         root = _slot(tree, words)
         for playout in range(playouts):
             work[0] = states[i]
-            s.rng = engine.mix(bits[i] + np.uint64(playout))
+            s.rng = stream.mix(bits[i] + np.uint64(playout))
             _playout(s, rules, words, search.scratch, tree, value)
         out[i] = tree.tries[root].argmax()
 
@@ -181,5 +181,5 @@ def _key(words: Any) -> Any:
     """Return a hash of a record without its random stream (word 0)."""
     key = np.uint64(0)
     for word in range(1, words.size):
-        key = engine.mix(key ^ words[word])
+        key = stream.mix(key ^ words[word])
     return key | engine.BIT
