@@ -37,7 +37,15 @@ MARKERS = "<!-- table made by `make bench` -->", "<!-- end of table -->"
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
 
 RATIOS = {
-    "game against CartPole vector, 8192 games": ("game-8192", "cartpole-vec-8192"),
+    "game with the default checks against CartPole vector, 8192 games": (
+        "game-8192-checked",
+        "cartpole-vec-8192",
+    ),
+    "game without checks against CartPole vector": ("game-8192", "cartpole-vec-8192"),
+    "checked game of five players with own powers against CartPole vector": (
+        "game-8192-5p-own-checked",
+        "cartpole-vec-8192",
+    ),
     "game against pgx tic_tac_toe, 8192 games": ("game-8192", "pgx-tictactoe-8192"),
     "game against the limit of writing": ("game-8192", "bytes-8192"),
     "five players against two": ("game-8192-5p", "game-8192"),

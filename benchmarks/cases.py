@@ -282,6 +282,14 @@ CASES = [
     ),
     Case("game-8192-checked", f"{FUSED}; actions validated", game, batch=8192, arguments={"validate": True}),
     Case(
+        "game-8192-5p-own-checked",
+        f"{FUSED}; own powers, actions validated",
+        game,
+        batch=8192,
+        players=5,
+        arguments={"powers": "own", "validate": True},
+    ),
+    Case(
         "game-8192-rules",
         "Game.step_autoreset: step and restart alone",
         game,

@@ -8,6 +8,7 @@ docs/solution.md and the cards of the bundled models.
 | --- | --- |
 | `rate CASE` | decisions, or planned turns, per second of a case of the benchmark |
 | `times CASE CASE` | how many times faster the first case is |
+| `share CASE CASE` | the speed of the first environment alone, in per cent of the second one's |
 | `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
 """
 
@@ -47,6 +48,12 @@ def times(fast: str, slow: str) -> str:
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
+def share(ours: str, theirs: str) -> str:
+    """Return the ratio of the rates of two environments alone, in per cent."""
+    cases = _measured()["cases"]
+    return f"{cases[ours]['inside'] / cases[theirs]['inside']:.0%}".replace("%", " %")
+
+
 def ladder(policy: str, opponent: str) -> str:
     """Return the win share of a policy against another one from docs/ladder.md, in per cent."""
     section = (ROOT / "docs" / "ladder.md").read_text().partition("## 2 players, basic game\n")[2]
@@ -57,7 +64,7 @@ def ladder(policy: str, opponent: str) -> str:
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
-FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "ladder": ladder}
+FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "share": share, "ladder": ladder}
 """The figures by the first word of their names; the other words are the arguments."""
 
 
