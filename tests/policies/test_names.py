@@ -107,4 +107,4 @@ def test_policies_match_their_table_rows(name):
 @kernel
 def choose_all(states, config, script, scratch, bits, out):
     for i in range(states.shape[0]):
-        out[i] = choose(script, states[i], config[0], scratch, bits[i])
+        out[i] = choose(script, states[i], config[0], scratch[0], bits[i])

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from wotd_env.core.compilation import inlined
 from wotd_env.core.state import STATE
 
-__all__ = ["above", "copy_16", "gather", "put_bits", "set_five", "trailing_zeros", "word_at"]
+__all__ = ["above", "copy_16", "copy_game", "gather", "put_bits", "set_five", "trailing_zeros", "word_at"]
 
 _FIELDS: Any = STATE.fields
 PIECES_AT, DICE_AT, DEAD_AT, COLOR_AT = (_FIELDS[name][1] for name in ("pieces", "dice", "dead", "color"))
@@ -65,6 +65,24 @@ def _emit_set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 
 set_five: Any = intrinsic(_emit_set_five)
 """Kernel `set_five(record, offset, word)`: write the five lower bytes of a number at an offset of a record."""
+
+
+def _emit_copy_game(typing: Any, target: Any, source: Any) -> Any:
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(8), STATE.itemsize).as_pointer()
+        target, source = (builder.bitcast(record, lanes) for record in arguments)
+        builder.store(builder.load(source, align=1), target, align=1)
+        return context.get_dummy_value()
+
+    return types.void(target, source), emit
+
+
+copy_game: Any = intrinsic(_emit_copy_game)
+"""Kernel `copy_game(target, source)`: copy a record of STATE.
+
+Assigning to a row of an array does the same, but kernels count references to arrays that they pass to each other.
+"""
 
 
 def _emit_above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:

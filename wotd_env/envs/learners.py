@@ -97,7 +97,7 @@ def advance(
                     engine.step(s, rules, step.actions[i])
         if not learner.waiting:
             continue
-        while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch):
+        while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch[0]):
             learner.waiting = False
             if learner.steps == 0:
                 break  # a game that is over before the learner's first decision ends in the next step

@@ -111,14 +111,14 @@ def play_scripts_in_all(
     """Play the scripted seats in every game. Write which games are ready (see `play_scripts`). Return if all are."""
     everywhere = True
     for i in range(states.shape[0]):
-        ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch)
+        ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch[0])
         everywhere &= ready[i]
     return everywhere
 
 
 @kernel
-def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: Records) -> Any:
-    """Play the scripted seats until another seat is to decide or the game is over.
+def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
+    """Play the scripted seats until another seat is to decide or the game is over; `after` is working memory.
 
     Return whether the game is ready: over, or at the learner's decision.
     """
@@ -128,7 +128,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, scratch: 
         script = script_in(scripts, relative)
         if script == Script.OUTSIDE:
             return False
-        engine.step(s, rules, choose(script, s, rules, scratch, draw(s, s.phase)))
+        engine.step(s, rules, choose(script, s, rules, after, draw(s, s.phase)))
     return True
 
 

@@ -20,7 +20,7 @@ from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM
 from wotd_env.core.engine import BIT
 from wotd_env.core.game import Game
-from wotd_env.core.lanes import trailing_zeros
+from wotd_env.core.lanes import copy_game, trailing_zeros
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
 from wotd_env.core.state import Record, Records, States, scratch
 
@@ -45,16 +45,16 @@ class Greedy:
 def choose_all(states: Records, config: Configs, scratch: Records, out: Any) -> None:
     """Choose for every game."""
     for i in range(states.shape[0]):
-        out[i] = choose(states[i], config[0], scratch)
+        out[i] = choose(states[i], config[0], scratch[0])
 
 
 @kernel
-def choose(s: Record, rules: Config, scratch: Records) -> Any:
-    """Return the action of the seat to act; only `scratch`, STATE (2,), is changed."""
+def choose(s: Record, rules: Config, after: Record) -> Any:
+    """Return the action of the seat to act; only the record `after` is changed."""
     if s.phase == Phase.KEEP:
-        return np.int64(hold(s, rules, scratch))
+        return np.int64(hold(s, rules, after))
     if s.phase == Phase.MOVE:
-        return best_move(s, rules, scratch)[0]
+        return best_move(s, rules, after)[0]
     if s.phase == Phase.EXTRA:
         if s.perfection:
             return np.int64(Action.PERFECTION_TURN)
@@ -67,14 +67,11 @@ def choose(s: Record, rules: Config, scratch: Records) -> Any:
 
 
 @kernel
-def hold(s: Record, rules: Config, scratch: Records) -> Any:
+def hold(s: Record, rules: Config, after: Record) -> Any:
     """Return the dice to hold, as bits."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
-        scratch[0] = s
-        now = scratch[0]
-        now.phase = Phase.MOVE
-        gain = best_move(now, rules, scratch)[1]
+        gain = best_move(s, rules, after)[1]
         if gain >= TURN or (s.rolls_left == 0 and gain > POOR):
             return Action.STOP_ROLLING
     best = -1
@@ -92,9 +89,8 @@ def hold(s: Record, rules: Config, scratch: Records) -> Any:
 
 
 @kernel
-def best_move(s: Record, rules: Config, scratch: Records) -> Any:
-    """Return the best action of phase MOVE and its gain."""
-    after = scratch[1]
+def best_move(s: Record, rules: Config, after: Record) -> Any:
+    """Return the best action for the dice on the table, as if in phase MOVE, and its gain."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))
@@ -107,7 +103,7 @@ def best_move(s: Record, rules: Config, scratch: Records) -> Any:
         else:
             a = np.int64(Action.FIRST_SWAP) + np.int64(trailing_zeros(swaps))
             swaps &= swaps - BIT
-        scratch[1] = s
+        copy_game(after, s)
         engine.move(after, rules, roll, a)
         gain = lead(after, rules, np.int64(s.player)) - before
         if after.used != s.used:

@@ -101,18 +101,18 @@ def _search_all(states: Records, config: Configs, bits: Any, search: Any, out: A
         for playout in range(playouts):
             work[0] = states[i]
             s.rng = stream.mix(bits[i] + np.uint64(playout))
-            _playout(s, rules, words, search.scratch, tree, value)
+            _playout(s, rules, words, search.scratch[0], tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, value: Any) -> None:
+def _playout(s: Record, rules: Config, words: Any, after: Record, tree: Any, value: Any) -> None:
     """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
     steps = 0
     new = False
     while not new and s.phase != Phase.OVER:
         slot = _slot(tree, words)
-        action = _promising(s, rules, scratch, tree, slot)
+        action = _promising(s, rules, after, tree, slot)
         way = tree.way[steps]
         way[0], way[1], way[2] = slot, action, s.player
         steps += 1
@@ -120,7 +120,7 @@ def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, 
         new = s.phase != Phase.OVER and _visit(tree, words)
     turn = s.turn
     while s.phase != Phase.OVER and s.turn == turn:
-        engine.step(s, rules, greedy.choose(s, rules, scratch))
+        engine.step(s, rules, greedy.choose(s, rules, after))
     if s.phase == Phase.OVER:
         engine.rewards(s, rules, value)
     else:
@@ -132,12 +132,12 @@ def _playout(s: Record, rules: Config, words: Any, scratch: Records, tree: Any, 
 
 
 @kernel
-def _promising(s: Record, rules: Config, scratch: Records, tree: Any, slot: Any) -> Any:
+def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) -> Any:
     """Return the action with the highest upper confidence bound, or that of `greedy` if there are no visits."""
     tries, total = tree.tries[slot], tree.total[slot]
     tried = tries.sum()
     if tried == 0:
-        return greedy.choose(s, rules, scratch)
+        return greedy.choose(s, rules, after)
     mean, spread = total.sum() / tried, np.log(tried + 1)
     actions, swaps = engine.legal(s, rules, engine.shown(s))
     best = np.int64(0)
