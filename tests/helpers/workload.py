@@ -87,10 +87,11 @@ def nodes(digest: Digest) -> None:
                 rolled = state.copy()
                 game.roll(rolled)
                 state["rng"] = rolled["rng"]
-                batch.roll_one(state, game.config, keep_index(rolled["dice"][0].tolist()))
+                roll = keep_index(rolled["dice"][0].tolist())
+                batch.roll_given(state, game.config, np.array([roll], np.uint64))
             else:
                 digest.add(*batch.legal_one(state, game.config))
-                batch.decide_one(state, game.config, game.legal_actions(state)[0].argmax())
+                batch.step(state, game.config, game.legal_actions(state).argmax(1), True, False)
             digest.add(state)
 
 

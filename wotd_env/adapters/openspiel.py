@@ -205,10 +205,10 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             if self._draws:
                 self._decide_draw(self._draws[0], action)
             else:
-                batch.roll_one(record, game.config, action)
-        elif not batch.decide_one(record, game.config, action):
-            if self._player == TERMINAL:
-                raise ValueError(f"the game is over, so action {action} is illegal")
+                batch.roll_given(record, game.config, np.array([action], np.uint64))
+        elif self._player == TERMINAL:
+            raise ValueError(f"the game is over, so action {action} is illegal")
+        elif batch.step(record, game.config, np.array([action]), True, False) >= 0:
             game.check(record, [action])  # raises the error
         self._player = self._to_act()
 

@@ -60,10 +60,7 @@ def _games() -> None:
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)
     game.step_autoreset(state, game.legal_actions(state).argmax(1))
-    one = game.reset(1, roll=False)  # as OpenSpiel's states do
-    batch.roll_one(one, game.config, 0)
-    batch.legal_one(one, game.config)
-    batch.decide_one(one, game.config, 31)
+    batch.legal_one(state[:1], game.config)  # for OpenSpiel
     state["player"] = -1
     with contextlib.suppress(ValueError):
         game.scores(state)

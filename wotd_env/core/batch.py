@@ -226,24 +226,6 @@ def step_one(states: Records, config: Configs, action: Any) -> Any:
 
 
 @kernel
-def decide_one(states: Records, config: Configs, action: Any) -> Any:
-    """Take a legal action in the first game without rolling; return False if it is illegal or the game is over."""
-    s, rules = states[0], config[0]
-    if s.phase == Phase.OVER or not is_legal(s, rules, action):
-        return False
-    engine.run(s, rules, engine.decide(s, rules, engine.shown(s), action), False)
-    return True
-
-
-@kernel
-def roll_one(states: Records, config: Configs, roll: Any) -> None:
-    """Take a roll in the first game, where one is due, and continue to the next roll at most."""
-    s, rules = states[0], config[0]
-    engine.rolled(s, rules, np.uint64(roll))
-    engine.run(s, rules, np.uint64(roll), False)
-
-
-@kernel
 def legal_one(states: Records, config: Configs) -> Any:
     """Return the legal actions and swaps of the first game, as bits."""
     return engine.legal(states[0], config[0], engine.shown(states[0]))
