@@ -87,10 +87,10 @@ def test_no_game_of_two_players_is_tied(table):
     for total in range(len(board.sizes)):
         codes = np.empty((int(board.sizes[total]), 5), np.uint64)
         write_layer_codes(board, total, codes)
-        after, results = np.empty((len(codes), turns.ENDS), np.int64), np.empty(len(codes))
-        write_ends(table._layers, total, codes, after, results)
+        after, results = np.empty((turns.ENDS, len(codes)), np.int64), np.empty(len(codes))
+        write_ends(board, table.layout.base, np.uint64(total), codes, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
-        ended.append(np.unique(after[np.isnan(results)]))
+        ended.append(np.unique(after[:, np.isnan(results)]))
     # Tied positions have values but cannot be reached.
     assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()

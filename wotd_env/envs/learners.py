@@ -113,10 +113,11 @@ def advance(
                 step.truncated[i] = True
             learner.ended = step.terminated[i] or step.truncated[i]
             if learner.ended and settings.same_step:
-                view(s, rules, learner.seat, learner.lost, step.final_observation[i], step.final_mask[i])
+                seat = np.int64(learner.seat)
+                view(s, rules, seat, learner.lost, step.final_observation[i], step.final_mask[i])
                 restart(s, rules, learner, settings.seat)
         if not learner.waiting:
-            view(s, rules, learner.seat, learner.lost, step.observation[i], step.mask[i])
+            view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
 
 
 @kernel
@@ -133,4 +134,5 @@ def restart(s: Record, rules: Config, learner: Any, seat: Any) -> None:
 def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
     """Write every learner's observation, int8 (N, D), and mask, int8 (N, A)."""
     for i in range(states.shape[0]):
-        view(states[i], config[0], learners[i].seat, learners[i].lost, observation[i], mask[i])
+        seat = np.int64(learners[i].seat)
+        view(states[i], config[0], seat, learners[i].lost, observation[i], mask[i])

@@ -278,7 +278,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
         out.state[count], out.choice[count] = source
         return count + 1
     actions = engine.legal(s, rules, engine.shown(s))[0]
-    for action in (Action.END_TURN, Action.PERFECTION_TURN, Action.REBIRTH_TURN):
+    for action in range(Action.END_TURN, Action.FIRST_SWAP):
         if engine.contains(actions, np.uint64(0), action):
             out.states[count] = s
             engine.decide(out.states[count], rules, engine.shown(out.states[count]), action)

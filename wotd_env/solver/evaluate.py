@@ -88,7 +88,7 @@ def evaluate(
     table.value([mine], [theirs])  # raises if it is impossible
     codes = board.code[mine, theirs].astype(np.uint64)
     first = int(positions.sort_codes(board, codes))
-    start = int(positions.index_of(layers, first, codes))
+    start = int(positions.index_of(board, layers.base, np.uint64(first), codes))
     reachable = _reachable(layers, first, start)
     asker = _Asker(policy, board)
 
@@ -139,9 +139,10 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
             continue
         codes = np.empty((size, PATHS), np.uint64)
         positions.write_layer_codes(board, total, codes)
-        after = np.empty((size, ENDS), np.int64)
+        ends = np.empty((ENDS, size), np.int64)
         result = np.empty(size)
-        write_ends(solution, total, codes, after, result)
+        write_ends(board, solution.base, np.uint64(total), codes, ends, result)
+        after = ends.T
         while True:
             found = after[reached[low : low + size]]
             found = np.unique(found[found >= 0])
@@ -269,13 +270,12 @@ def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @kernel
-def write_ends(layers: Layers, total: Any, codes: Any, after: Any, result: Any) -> None:
+def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
     """Write the indices of the positions after each end, and the results of ended games.
 
-    `codes`, uint64 (n, 5), are positions of layer `total`. `after` is int64 (n, ENDS), with -1 for an impossible end.
-    `result` is float64 (n,), with nan for running games.
+    `codes`, uint64 (n, 5), are positions of layer `total`, uint64. `after` is int64 (ENDS, n), with -1 for an
+    impossible end. `result` is float64 (n,), with nan for running games.
     """
-    board, base = layers.board, layers.base
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
     over = np.empty(n, np.bool_)
@@ -283,16 +283,16 @@ def write_ends(layers: Layers, total: Any, codes: Any, after: Any, result: Any) 
         positions.write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = turns.is_over(board, codes[i])
         result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
-    turns.write_indices(layers, total, turns.Positions(codes, mirrors, partners, over), after.T)
+    turns.write_indices(board, base, total, turns.Positions(codes, mirrors, partners, over), after)
     for i in range(n):
         if not over[i]:
-            after[i, np.uint64(End.PASS)] = positions.index_of(layers, total, mirrors[i])
+            after[np.uint64(End.PASS), i] = positions.index_of(board, base, total, mirrors[i])
             for path in range(PATHS):
                 code = board.swapped[codes[i, path]]
                 if code != NONE:
                     flipped = np.uint64(board.flip[code])
                     rank = positions.rank_with(board, total, mirrors[i], partners[i, path], flipped)
-                    after[i, np.uint64(End.SWAP_ON + path)] = base[total] + rank
+                    after[np.uint64(End.SWAP_ON + path), i] = base[total] + rank
 
 
 @kernel

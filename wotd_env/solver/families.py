@@ -150,7 +150,7 @@ def fill_ends(layers: Layers, block: Block, total: Any, lanes: Any) -> None:
             block.partner[:lanes],
             block.over[half, :lanes],
         )
-        turns.write_indices(layers, total, positions, indices)
+        turns.write_indices(layers.board, layers.base, np.uint64(total), positions, indices)
         first = np.uint64(NUM_KEEPS + half * ENDS)
         for end in range(PROGRESS):
             row, again = first + np.uint64(end), turns.AGAIN[end]
@@ -215,7 +215,8 @@ def solve_families(layers: Layers, block: Block, chunk: Chunk, tolerance: Any) -
         for half in range(1, -1, -1):
             for lane in range(lanes):
                 if half == 0 or not block.twin[lane]:
-                    index = index_of(layers, chunk.total, block.codes[half, lane])
+                    total = np.uint64(chunk.total)
+                    index = index_of(layers.board, layers.base, total, block.codes[half, lane])
                     layers.values[index] = value[half, lane]
     return Work(blocks, rounds, most)
 
@@ -231,7 +232,8 @@ def check_families(layers: Layers, block: Block, chunk: Chunk) -> Any:
         fill_ends(layers, block, chunk.total, lanes)
         for half in range(2):
             for lane in range(lanes):
-                index = index_of(layers, chunk.total, block.codes[half, lane])
+                total = np.uint64(chunk.total)
+                index = index_of(layers.board, layers.base, total, block.codes[half, lane])
                 value[half, lane] = layers.values[index]
         for half in range(2):
             value_half(rows, value, swapped, half)

@@ -135,9 +135,9 @@ class Layers(NamedTuple):
 
 @kernel
 def rank_of(board: Board, total: Any, codes: Any) -> Any:
-    """Return the rank of a position within its layer, from five ascending codes and their progress."""
+    """Return the rank of a position within its layer, from a tuple of five ascending codes and their progress."""
     below, progress = board.below, board.progress
-    c0, c1, c2, c3, c4 = codes[0], codes[1], codes[2], codes[3], codes[4]
+    c0, c1, c2, c3, c4 = codes
     rank = below[4, total, c4]
     total -= progress[c4]
     rank += below[3, total, c3]
@@ -212,9 +212,9 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 
 
 @kernel
-def index_of(layers: Layers, total: Any, codes: Codes) -> Any:
-    """Return the index in `layers.values` of a position with progress `total`."""
-    return layers.base[total] + rank_of(layers.board, np.uint64(total), codes)
+def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
+    """Return the index in `Layers.values` of a position with progress `total`, uint64."""
+    return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 
 
 @kernel

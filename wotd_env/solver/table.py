@@ -180,7 +180,7 @@ def look_up(layers: Layers, first_block: NDArray[np.int64], states: Records, out
                 return
             codes[path] = board.code[mine, theirs]
         total = sort_codes(board, codes)
-        index = index_of(layers, total, codes)
+        index = index_of(board, layers.base, total, codes)
         out[i, s.player] = layers.values[index]
         out[i, 1 - s.player] = -layers.values[index]
         blocks[i] = first_block[total] + ((index - layers.base[total]) >> storage.BLOCK_BITS)

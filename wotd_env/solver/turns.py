@@ -18,7 +18,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
-from wotd_env.solver.positions import NONE, Board, Codes, Layers, index_of, rank_with
+from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
 
 
 class End(IntEnum):
@@ -152,20 +152,19 @@ class Positions(NamedTuple):
 
 
 @inlined
-def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any) -> None:
+def write_indices(board: Board, base: Any, total: Any, positions: Positions, indices: Any) -> None:
     """Write the indices of the positions after the ends that make progress.
 
     The other player is to move next and sees the mirror, unless the player takes an extra turn. `total` is the layer of
-    the positions. `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
+    the positions, uint64. `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
     """
-    board, base = layers.board, layers.base
     advanced = np.empty(PATHS, np.uint64)
     indices[:] = -1
     for i in range(positions.over.size):
         if positions.over[i]:
             continue
         position, mirror = positions.codes[i], positions.mirrors[i]
-        advanced_total: Any = np.uint64(total)
+        advanced_total = total
         for path in range(PATHS):
             own, partner = position[path], positions.partners[i, path]
             after = board.after[own]
@@ -173,14 +172,14 @@ def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any
                 code = np.uint64(after[dice])
                 if code != NONE:
                     end = np.uint64(End.MOVE_ON + DICE * path + dice - 1)
-                    layer = np.uint64(total + dice)
+                    layer = total + np.uint64(dice)
                     flipped = np.uint64(board.flip[code])
                     indices[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
             # R8: the same move by five dice; the same player is to move again.
             code = np.uint64(after[DICE])
             if code != NONE:
                 end = np.uint64(End.PERFECTION_ON + path)
-                layer = np.uint64(total + DICE)
+                layer = total + np.uint64(DICE)
                 indices[end, i] = base[layer] + rank_with(board, layer, position, np.uint64(path), code)
             # R7: insert the code after the equilibrium, as the other player sees it, into the sorted codes.
             code = np.uint64(after[1])
@@ -195,7 +194,7 @@ def write_indices(layers: Layers, total: Any, positions: Positions, indices: Any
                 k -= 1
             advanced[k] = code
         if advanced_total != total:
-            indices[np.uint64(End.EQUILIBRIUM), i] = index_of(layers, advanced_total, advanced)
+            indices[np.uint64(End.EQUILIBRIUM), i] = index_of(board, base, advanced_total, advanced)
 
 
 @inlined
