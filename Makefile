@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check format bench bench-check solution ladder comparison docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder comparison docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -14,13 +14,11 @@ help: ## list the targets
 train: .venv/.train ## train PPO by self-play and evaluate it (a few minutes)
 	$(BIN)/python train.py $(ARGS)
 
-test: check ## run lint, type checks, import contracts and all tests except the slow ones
+test: check compile ## run lint, type checks, import contracts and all tests except the slow ones
 	node --test tests/web/page/*.test.js
-	$(BIN)/wotd compile
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-test-slow: .venv/.dev ## run the slow tests (half an hour)
-	$(BIN)/wotd compile
+test-slow: compile ## run the slow tests (half an hour)
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
 test-oldest: .venv/.oldest ## run the tests with the oldest supported Gymnasium and PettingZoo
@@ -34,8 +32,7 @@ test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with o
 test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and SuperSuit, which install in a minute
 	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py $(ARGS)
 
-coverage: .venv/.dev ## run the tests with line coverage; fail below the limit in pyproject.toml
-	$(BIN)/wotd compile
+coverage: compile ## run the tests with line coverage; fail below the limit in pyproject.toml
 	$(BIN)/python -m pytest -n auto --cov $(ARGS)
 
 release-check: .venv/.dev ## build the packages and test the wheel with each extra (ARGS="bare arena" for some)
@@ -49,6 +46,9 @@ check: .venv/.dev node_modules/.installed ## run lint, type checks and import co
 	$(BIN)/python -m tools.kernels
 	node_modules/.bin/tsc
 	node_modules/.bin/biome ci
+
+compile: .venv/.dev ## compile all kernels, so that no test waits
+	$(BIN)/wotd compile
 
 format: .venv/.dev node_modules/.installed ## format the code
 	$(BIN)/ruff check --fix
