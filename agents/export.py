@@ -51,10 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     file = options.file or options.run / "model.onnx"
     try:
-        content = to_onnx(load(options.run).network)
+        policy = load(options.run)
         if not file.parent.is_dir():
             raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
-        files.write(file, content)
+        files.write(file, to_onnx(policy.network))
     except (CheckpointError, OSError) as error:
         print(f"agents.export: error: {error}", file=sys.stderr)
         return 2

@@ -1,11 +1,24 @@
 """Fixtures shared by the tests of the learners."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from agents import evaluate
+from agents import evaluate, runs
 
 
 @pytest.fixture(autouse=True)
 def skip_solving(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip solving boards at the end of a training run, which takes seconds."""
     monkeypatch.setattr(evaluate, "SMALL", -1)
+
+
+@pytest.fixture(autouse=True, scope="package")
+def skip_export() -> Iterator[None]:
+    """Write a stand-in for `model.onnx` at the end of a training run; the exporter takes seconds.
+
+    `test_other_devices_learn_and_save_the_same_network` starts a process that exports its network.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "to_onnx", lambda network: b"a network")
+        yield

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch as th
 
-from agents import checkpoint, command, export, runs
+from agents import checkpoint, command, runs
 from agents.checkpoint import CheckpointError
 from agents.sb3 import Run
 from tests.helpers import ROOT
@@ -31,7 +31,6 @@ from tests.helpers.training import (
     put,
     refusal,
     same,
-    skip_export,
     trained,
 )
 from wotd_env import make_policy
@@ -247,7 +246,6 @@ def test_a_run_can_be_resumed_after_a_full_disk(
 ):
     folder, whole = shutil.copytree(finished, tmp_path / "run"), shutil.copytree(finished, tmp_path / "whole")
     longer = ("--updates", "2", "--milestones", "2")
-    skip_export(monkeypatch)
     write_config, size = Run.write_config, (folder / "checkpoint.pt").stat().st_size // 2
     resource = pytest.importorskip("resource")
 
@@ -287,12 +285,3 @@ def test_killed_or_restarted_training_runs_learn_the_same_weights(tmp_path: Path
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["kills"] >= 100
     assert not result["wrong"]
-
-
-def test_export_reports_missing_checkpoints_and_folders(
-    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert export.main([str(tmp_path / "nowhere")]) == 2
-    assert "error: there is no checkpoint" in capsys.readouterr().err
-    assert export.main([str(finished), str(tmp_path / "nowhere" / "model.onnx")]) == 2
-    assert "error: no folder" in capsys.readouterr().err

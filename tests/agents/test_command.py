@@ -13,39 +13,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from agents import command, evaluate, export, runs
+from agents import command, evaluate, runs
 from agents.export import load
 from agents.player import NetworkPolicy
-from agents.ppo import Run, Settings
+from agents.ppo import Settings
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
 from tests.helpers.training import (
     TINY_PPO,
     arguments,
     contents,
-    skip_export,
 )
 from wotd_env import Game, Rules, make_policy
-from wotd_env.cli import app as wotd
 from wotd_env.planning import learned
 from wotd_env.policies import full_name
-from wotd_env.policy import check_plays
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
 
-@pytest.fixture
-def quick_export(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the exporter."""
-    skip_export(monkeypatch)
-
-
-SMALL = dataclasses.replace(TINY_PPO, updates=2)
-
-
-@pytest.mark.usefixtures("quick_export")
 def test_train_writes_a_complete_run_folder_and_prints_milestones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -72,7 +58,7 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
     assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
-    assert len(curve) == 1 + 3 * (SMALL.milestones + 1)
+    assert len(curve) == 1 + 3 * (TINY_PPO.milestones + 1)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert '"seed": 0' in (folder / "config.json").read_text()
     assert set(json.loads((folder / "result.json").read_text())) == set(runs.REFERENCES)
@@ -85,36 +71,11 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
         assert game.legal_actions(state)[np.arange(50), actions].all()
 
 
-@pytest.mark.usefixtures("quick_export")
-def test_next_steps_start_with_the_missing_install_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_next_steps_start_with_the_missing_install_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluate, "find_spec", lambda name: None)
-    assert command.main(arguments(SMALL, tmp_path / "run")) == 0
-    install, play_it, grade_it = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[-4:-1])
+    install, play_it, grade_it = map(shlex.split, command.what_next(Path("run"), TINY_PPO.rules))
     assert install[1:] == ["-m", "pip", "install", "--editable", f"{ROOT}[arena]"]
     assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
-
-
-def test_a_finished_run_plays_with_the_printed_commands(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
-    run = Run(dataclasses.replace(TINY_PPO, folder=tmp_path / "a run", rules=rules)).begin()
-    with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
-        make_policy(str(run.folder))
-    file = run.folder / "model.onnx"
-    assert export.main([str(run.folder)]) == 0
-    assert capsys.readouterr() == (f"{file}\n", "")
-    monkeypatch.chdir(tmp_path)
-    (play_it,) = map(shlex.split, command.next_commands(Path("a run"), rules))
-    assert Path(play_it[0]).name == "wotd"
-    few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
-    result = CliRunner().invoke(wotd, [*play_it[1:], *few])
-    assert result.exit_code == 0, result.output
-    for policy in (make_policy(str(run.folder)), load(run.folder)):
-        with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
-            check_plays(policy, Rules(immunity=True, colors=("fire", "wood")))
 
 
 def test_a_run_folder_named_like_a_policy_gets_a_path_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -20,7 +20,7 @@ from agents.checkpoint import CheckpointError
 from agents.sb3 import Run, Settings
 from agents.selfplay import SelfPlayVecEnv
 from tests.helpers import ROOT
-from tests.helpers.training import TINY_SB3, arguments, same, skip_export, trained
+from tests.helpers.training import TINY_SB3, arguments, same, trained
 from wotd_env import Game, Rules, make_policy
 from wotd_env.adapters.sb3 import SB3VecEnv
 
@@ -49,7 +49,6 @@ def test_training_runs_with_different_seeds_share_no_games(games: Callable[[Game
 def test_an_interrupted_run_resumes_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    skip_export(monkeypatch)
     changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25}  # the pool of snapshots must be restored, too
     whole = trained(TINY_SB3, tmp_path / "whole", **changes)
 

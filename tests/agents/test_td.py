@@ -440,10 +440,9 @@ def test_wrong_settings_are_reported(wrong: list[str], words: str, capsys: pytes
 
 @pytest.mark.parametrize("preset", td.PRESETS)
 def test_presets_set_their_own_values(preset: str, tmp_path: Path):
-    small = "--players 3 --games 8 --updates 1 --milestones 1 --milestone-games 3 --final-games 3"
-    command.main(shlex.split(f"td --preset {preset} {small} --folder {tmp_path / 'run'}"))
-    settings = Run.read_settings(tmp_path / "run")
+    _, settings = command.parse(["td", "--preset", preset, "--games", "8", "--folder", str(tmp_path / "run")])
     named = td.PRESETS[preset]
+    assert settings.games == 8
     for name in ("preset", "turns", "td_lambda", "replay", "batches"):
         assert getattr(settings, name) == getattr(named, name)
 

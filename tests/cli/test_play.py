@@ -247,7 +247,7 @@ def test_overlong_names_are_refused(tmp_path, letter, most):
     assert notation.read_game(file).players == (name, "greedy")
 
 
-@pytest.mark.parametrize("cut", [0, 1, 4, 9])
+@pytest.mark.parametrize("cut", [0, 4])
 def test_a_resumed_game_equals_an_uninterrupted_one(tmp_path, cut):
     rules = ("me", "random", "random", "--spaces", 1, "--powers", "own", "--seed", 8)
     typed = first_choices(3000)

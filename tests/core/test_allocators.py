@@ -12,7 +12,6 @@ from tests.helpers import ROOT
 
 FRESH = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "PYTHONMALLOC": "malloc"}
 SETTINGS: list[tuple[dict[str, str], int]] = [
-    ({}, 1),
     # freed memory is filled with the byte, allocated memory with its complement
     (FRESH | {"MALLOC_PERTURB_": "85"}, 1),
     (FRESH | {"MALLOC_PERTURB_": "170"}, 2),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch as th
 
-from agents import checkpoint, command, ppo, runs, sb3, td
+from agents import checkpoint, command, ppo, sb3, td
 from agents.runs import LEARNERS, Run
 from wotd_env import STATE, Rules
 
@@ -170,8 +170,3 @@ def no_room(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def skip_export(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write a stand-in for `model.onnx`, because the exporter takes seconds."""
-    monkeypatch.setattr(runs, "to_onnx", lambda network: b"a network")

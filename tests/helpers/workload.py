@@ -50,8 +50,8 @@ def games(digest: Digest, threads: int) -> None:
     for rules in VARIANTS:
         game, rng = Game(rules, num_threads=threads), np.random.default_rng(0)
         state = game.reset(600, seed=1)
-        for turn in range(30):
-            for name in POLICIES[: 5 if turn % 10 == 0 else 4]:
+        for turn in range(15):
+            for name in POLICIES[: 5 if turn == 0 else 4]:
                 actions = make_policy(name).act(game, state, rng)
                 digest.add(actions)
             digest.add(game.legal_actions(state), game.observe(state), game.observe(state, 1))
@@ -65,7 +65,7 @@ def games(digest: Digest, threads: int) -> None:
         observation = np.empty((600, game.observation_size), np.int8)
         mask = np.empty((600, game.num_actions), np.int8)
         reward, done = np.empty((600, rules.players), np.float32), np.empty(600, np.bool_)
-        for _ in range(30):
+        for _ in range(15):
             actions = make_policy("random").act(game, state, rng)
             game.step_autoreset(state, actions, observation, mask, reward, done)
             digest.add(observation, mask, reward, done)

@@ -1,0 +1,81 @@
+"""The export of networks as ONNX files. An export takes seconds, so the tests share one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import shlex
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch as th
+from typer.testing import CliRunner
+
+from agents import command, export
+from agents.export import load
+from agents.ppo import Run
+from tests.helpers import ROOT
+from tests.helpers.training import TINY_PPO
+from wotd_env import Game, Rules, make_policy
+from wotd_env.cli import app as wotd
+from wotd_env.policy import check_plays
+
+RANDOM = make_policy("random")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run folder with an exported network. Tests must not modify it."""
+    folder = tmp_path_factory.mktemp("exported") / "a run"
+    rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
+    Run.begin(dataclasses.replace(TINY_PPO, folder=folder, rules=rules))
+    with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
+        make_policy(str(folder))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert export.main([str(folder)]) == 0
+    assert printed.getvalue() == f"{folder / 'model.onnx'}\n"
+    return folder
+
+
+def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
+    file, network = exported / "model.onnx", load(exported).network
+    assert network.planned is not None
+    weights = sum(4 * tensor.numel() for tensor in network.parameters())
+    assert file.stat().st_size < weights + 100_000
+    assert b"forward" not in file.read_bytes()
+    assert str(ROOT).encode() not in file.read_bytes()
+
+    game, rng = Game(network.rules), np.random.default_rng(0)
+    session, state = onnxruntime.InferenceSession(file), game.reset(200, seed=9)
+    for _ in range(12):
+        observation, mask = game.observe(state), game.legal_actions(state)
+        (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
+        with th.no_grad():
+            expected = network(th.from_numpy(observation).float())[0].numpy()
+        np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-4)
+        game.step(state, RANDOM.act(game, state, rng))
+
+
+def test_a_finished_run_plays_with_the_printed_commands(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(exported.parent)
+    (play_it,) = map(shlex.split, command.what_next(Path(exported.name), load(exported).network.rules))
+    assert Path(play_it[0]).name == "wotd"
+    few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
+    result = CliRunner().invoke(wotd, [*play_it[1:], *few])
+    assert result.exit_code == 0, result.output
+    for policy in (make_policy(str(exported)), load(exported)):
+        with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
+            check_plays(policy, Rules(immunity=True, colors=("fire", "wood")))
+
+
+def test_export_reports_missing_checkpoints_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "run"))
+    assert export.main([str(tmp_path / "nowhere")]) == 2
+    assert "error: there is no checkpoint" in capsys.readouterr().err
+    assert export.main([str(run.folder), str(tmp_path / "nowhere" / "model.onnx")]) == 2
+    assert "error: no folder" in capsys.readouterr().err
