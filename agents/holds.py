@@ -1,9 +1,11 @@
 """The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
 
-A turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an equilibrium; a swap
-with five dragons; a pass, if no move is possible (R5). From their values the planner computes the value of every hold,
-in exact passes over the 252 rolls and 462 keeps. This value is the mean over the ends that optimal play reaches, so its
-gradient is their distribution. Ends that powers add are left out.
+Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12):
+on each path a move with dragons as its element, and a jump, by 1 to 5 dice; two equilibria; the pass by fear. The tiger
+adds a re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
+
+From their values the planner computes the value of every hold, in exact passes over the 252 rolls and 462 keeps. This
+value is the mean over the ends that optimal play reaches, so its gradient is their distribution.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 import torch as th
 from llvmlite import ir
 from numpy.typing import NDArray
+from torch.nn.functional import pad
 
 from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
@@ -22,12 +25,13 @@ from wotd_env.core.dice import (
     EQUILIBRIUM,
     FACES,
     HOLD_KEEP,
+    MISSING,
     NUM_HOLDS,
     NUM_KEEPS,
     NUM_ROLLS,
     UNROLLED_DICE,
 )
-from wotd_env.core.rules import DICE, DRAGON, PATHS
+from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows, row_operation
 
 PATH_ENDS = DICE + 1
@@ -38,37 +42,53 @@ OTHER_ENDS = 3
 
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
+WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
+WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
+POWER_ENDS = FEARED + 1 - ENDS
 
 IMPOSSIBLE = -1e3
 """The value of an impossible end; all others have larger values."""
 
-NO_SWAP = -1
 
-
-def _offers() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ends that each roll offers: int64 (252, 5), by moves, the last one repeated; int64 (252,), by a swap.
-
-    Without a move or equilibrium, the moves are a pass.
-    """
-    moves, swaps = np.full((NUM_ROLLS, DICE), PASSED), np.full(NUM_ROLLS, NO_SWAP)
+def _moves() -> NDArray[np.int64]:
+    """Return the ends by power-free moves that each roll offers, int64 (252, 5), the last one repeated; or a pass."""
+    moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll in range(NUM_ROLLS):
         counts = COUNTS[roll].tolist()
-        ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]]
+        ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
         if roll == EQUILIBRIUM:
             ends = [ADVANCED]
-        elif counts[DRAGON] == DICE - 1:
-            swaps[roll] = ends[0] + DICE
-        elif counts[DRAGON] == DICE:
-            swaps[roll], ends = SWAPPED, [PASSED]
         moves[roll] = ends + ends[-1:] * (DICE - len(ends))
-    return moves, swaps
+    return moves
 
 
-MOVES, SWAPS = _offers()
+def _others(powers: bool) -> NDArray[np.int64]:
+    """Return the ends by swaps and, with `powers`, by powers that each roll offers, int64 (252, k), padded with -1."""
+    offers: list[list[int]] = []
+    for roll in range(NUM_ROLLS):
+        counts = COUNTS[roll].tolist()
+        dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
+        ends = [SWAPPED] if dragons == DICE else []
+        ends += [PATH_ENDS * path + DICE for path in paths if dragons == DICE - 1]
+        if powers and roll == EQUILIBRIUM:
+            ends.append(EARTH_ADVANCED)
+        elif powers:
+            ends += [JUMP + DICE * path + counts[path] - 1 for path in paths]
+        if powers and dragons:
+            wild = [path for path in range(PATHS) if path != MISSING[roll]]
+            ends += [WOOD + DICE * path + counts[path] + dragons - 1 for path in wild]
+            ends += [WOOD_ADVANCED] * (len(wild) < PATHS)
+        offers.append(ends)
+    most = max(map(len, offers))
+    return np.array([ends + [-1] * (most - len(ends)) for ends in offers])
+
+
+MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
 FIRST_END = NUM_KEEPS
 """The row of the first end, after those of the turn."""
 
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
+FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 """The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
@@ -78,9 +98,10 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
     """Return the values of the holds, (N, 32), zeros without re-rolls.
 
     Args:
-        ends: float (N, ENDS), the values of the ends of the turn.
+        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers (N, 2, ENDS + POWER_ENDS): also the
+            values after the last re-roll, which differ if it uses the tiger.
         roll: int64 (N,), the numbers of the rolls on the table.
-        rerolls: int64 (N,), re-rolls left, 0 to 2.
+        rerolls: int64 (N,), re-rolls left, 0 to 2, one more with the tiger.
     """
     if th.onnx.is_in_onnx_export():
         return _by_tensors(ends, roll, rerolls)
@@ -90,21 +111,31 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
     """Compute `planned_holds` with operations of ONNX, about ten times slower."""
-    moved = ends[:, th.from_numpy(MOVES)].amax(2)
-    stop = th.where(moved > IMPOSSIBLE, moved, ends[:, PASSED, None])
-    swapped = th.maximum(stop, ends[:, th.from_numpy(np.maximum(SWAPS, 0))])
-    stop = th.where(th.from_numpy(SWAPS != NO_SWAP), swapped, stop)
-    last = _means(stop)
-    best = last[:, th.from_numpy(SIZES[0])]
-    for size in range(1, DICE + 1):
-        fewer = th.from_numpy(FEWER[SIZES[size]].astype(np.int64) - SIZES[size - 1][0])
-        own = stop if size == DICE else last[:, th.from_numpy(SIZES[size])]
-        best = th.maximum(own, best[:, fewer].amax(2))
-    first = _means(best)
+    stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
-    values = th.where(rerolls[:, None] > 1, first.gather(1, kept), last.gather(1, kept))
+    expected = _means(last)
+    values = expected.gather(1, kept)
+    for left in range(2, REROLLS + ends.shape[1]):
+        best = expected[:, th.from_numpy(SIZES[0])]
+        for size in range(1, DICE + 1):
+            fewer = th.from_numpy(FEWER[SIZES[size]].astype(np.int64) - SIZES[size - 1][0])
+            own = stop if size == DICE else expected[:, th.from_numpy(SIZES[size])]
+            best = th.maximum(own, best[:, fewer].amax(2))
+        expected = _means(best)
+        values = th.where(rerolls[:, None] < left, values, expected.gather(1, kept))
     values = th.cat([values[:, : Action.STOP_ROLLING], stop.gather(1, roll[:, None])], 1)
     return values * (rerolls[:, None] > 0)
+
+
+def _stops(ends: th.Tensor) -> th.Tensor:
+    """Return the values of the rolls after the last roll, (N, 252)."""
+    powers = ends.shape[1] > ENDS
+    moved = ends[:, th.from_numpy(MOVES)].amax(2)
+    feared = th.maximum(moved, ends[:, FEARED, None]) if powers else moved
+    movable = (moved > IMPOSSIBLE) & th.from_numpy(MOVES[:, 0] != PASSED)
+    stop = th.where(movable, feared, ends[:, PASSED, None])
+    padded = pad(ends, (0, 1), value=IMPOSSIBLE)
+    return th.maximum(stop, padded[:, th.from_numpy(OTHERS if powers else SWAPS)].amax(2))
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
@@ -123,15 +154,15 @@ class _Planned(th.autograd.Function):
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
         ctx.save_for_backward(ends, roll, rerolls)
         out = np.zeros((len(ends), NUM_HOLDS), np.float32)
-        value_holds(_array(ends), _array(roll), _array(rerolls), new_rows(NUM_KEEPS + ENDS), out)
+        value_holds(_array(ends), _array(roll), _array(rerolls), new_rows(NUM_KEEPS + ends.shape[2]), out)
         return th.from_numpy(out).to(ends.device)
 
     @staticmethod
     def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:
         ends, roll, rerolls = ctx.saved_tensors
-        out = np.zeros((len(ends), ENDS), np.float32)
-        work = new_rows(NUM_KEEPS + ENDS), new_rows(), new_rows()
-        credit_ends(_array(ends), _array(roll), _array(rerolls), _array(gradient), *work, out)
+        out = np.zeros(ends.shape, np.float32)
+        arrays = (_array(tensor) for tensor in (ends, roll, rerolls, gradient))
+        credit_ends(*arrays, new_rows(NUM_KEEPS + ends.shape[2]), out)
         return th.from_numpy(out).to(ends.device), None, None
 
 
@@ -139,44 +170,72 @@ def _array(tensor: th.Tensor) -> Any:
     return np.ascontiguousarray(tensor.detach().cpu().numpy())
 
 
-def _emit_unless_impossible(builder: Any, rows: list[Any]) -> Any:
-    possible = builder.fcmp_ordered(">", rows[0], ir.Constant(rows[0].type, [IMPOSSIBLE] * LANES))
-    return builder.select(possible, *rows)
+def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
+    moved, feared, passed = rows
+    possible = builder.fcmp_ordered(">", moved, ir.Constant(moved.type, [IMPOSSIBLE] * LANES))
+    best = builder.select(builder.fcmp_ordered(">", feared, moved), feared, moved)
+    return builder.select(possible, best, passed)
 
 
-unless_impossible = row_operation(_emit_unless_impossible)
-"""Kernel `unless_impossible(rows, out, (a, b))`: write row `a` to row `out`, and `b` where `a` is impossible."""
+after_moves = row_operation(_emit_after_moves)
+"""Kernel `after_moves(rows, out, (a, b, c))`: write the larger of rows `a` and `b`, but `c` where `a` is impossible."""
 
 
 @kernel
-def stop(ends: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Fill the rows of the rolls with their values after the last roll, for some positions."""
+def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
+    """Fill the rows of the rolls with their values if the rolling stops, by `ends[:, after]`, for some positions."""
     for lane in range(lanes):
-        for end in range(ENDS):
-            work[FIRST_END + end, lane] = ends[first + lane, end]
+        for end in range(ends.shape[2]):
+            work[FIRST_END + end, lane] = ends[first + lane, after, end]
+    powers = ends.shape[2] > ENDS
+    others = OTHERS if powers else SWAPS
     for roll in range(NUM_ROLLS):
         moves, this = MOVE_ROWS[roll], np.uint64(roll)
         largest(work, this, (moves[0], moves[1], moves[2], moves[3], moves[4]))
-        unless_impossible(work, this, (this, PASS_ROW))
-        if SWAPS[roll] != NO_SWAP:
-            largest(work, this, (this, np.uint64(FIRST_END + SWAPS[roll])))
+        after_moves(work, this, (this, FEAR_ROW if powers and moves[0] != PASS_ROW else this, PASS_ROW))
+        for end in others[roll]:
+            if end >= 0:
+                largest(work, this, (this, np.uint64(FIRST_END + end)))
+
+
+@kernel
+def best_end(ends: Any, roll: Any) -> Any:
+    """Return the best end that a roll offers after the last roll, given the values of the ends."""
+    powers = len(ends) > ENDS
+    chosen = MOVES[roll, 0]
+    for end in MOVES[roll, 1:]:
+        if ends[end] > ends[chosen]:
+            chosen = end
+    if ends[chosen] <= IMPOSSIBLE:
+        chosen = PASSED
+    elif powers and chosen != PASSED and ends[FEARED] > ends[chosen]:
+        chosen = FEARED
+    for end in (OTHERS if powers else SWAPS)[roll]:
+        if end >= 0 and ends[end] > ends[chosen]:
+            chosen = end
+    return chosen
 
 
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
     """Write the values of the holds, (N, 32); nothing without re-rolls."""
+    tiger = ends.shape[1] - 1  # the index of the ends after the last re-roll
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
         most = rerolls[first : first + lanes].max()
         if most == 0:
             continue
-        stop(ends, first, lanes, work)
+        stop(ends, 0, first, lanes, work)
         for lane in range(lanes):
             if rerolls[first + lane]:
                 out[first + lane, Action.STOP_ROLLING] = work[roll[first + lane], lane]
+        if tiger:
+            stop(ends, tiger, first, lanes, work)
         for left in range(1, most + 1):
             if left > 1:
+                if tiger:
+                    stop(ends, 0, first, lanes, work)
                 best(work)
             expect(work)
             for lane in range(lanes):
@@ -186,24 +245,26 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 
 @kernel
-def credit_ends(
-    ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, means: Any, bests: Any, out: Any
-) -> None:
-    """Write the gradients of the ends, (N, ENDS), given those of the holds, (N, 32)."""
+def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
+    """Write the gradients of the ends, with the shape of `ends`, given those of the holds, (N, 32)."""
+    tiger = ends.shape[1] - 1
     n = out.shape[0]
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
+    # The values of the keeps before and after `best`, by the re-rolls that follow, minus one.
+    means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
+    bests = np.empty_like(means)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
         most = rerolls[first : first + lanes].max()
-        if most == 0:
-            continue
-        stop(ends, first, lanes, work)
-        if most > 1:
+        stop(ends, tiger, first, lanes, work)
+        for level in range(most - 1):
             expect(work)
-            means[:] = work[:NUM_KEEPS]
+            if tiger:
+                stop(ends, 0, first, lanes, work)
+            means[level] = work[:NUM_KEEPS]
             best(work)
-            bests[:] = work[:NUM_KEEPS]
+            bests[level] = work[:NUM_KEEPS]
         for lane in range(lanes):
             i = first + lane
             if rerolls[i] == 0:
@@ -213,36 +274,37 @@ def credit_ends(
             for hold in range(Action.STOP_ROLLING):
                 mass[HOLD_KEEP[roll[i], hold]] += gradient[i, hold]
             spread(mass)
-            if rerolls[i] > 1:
-                for r in range(NUM_ROLLS):
-                    flow = mass[r]
-                    mass[r] = 0
-                    if flow != 0:
-                        row = np.int64(r)
-                        while means[row, lane] < bests[row, lane]:
-                            for k in range(DICE):
-                                fewer = np.int64(FEWER[row, k])
-                                if bests[fewer, lane] == bests[row, lane]:
-                                    row = fewer
-                                    break
-                        if row < NUM_ROLLS:
-                            stopped[row] += flow
-                        else:
-                            mass[row] += flow
+            for level in range(rerolls[i] - 2, -1, -1):
+                follow(mass, means[level, :, lane], bests[level, :, lane], stopped)
                 spread(mass)
-            stopped += mass[:NUM_ROLLS]
+            if not tiger:
+                stopped += mass[:NUM_ROLLS]
             stopped[roll[i]] += gradient[i, Action.STOP_ROLLING]
             for r in range(NUM_ROLLS):
                 if stopped[r] != 0:
-                    chosen = MOVES[r, 0]
-                    for k in range(1, DICE):
-                        if ends[i, MOVES[r, k]] > ends[i, chosen]:
-                            chosen = MOVES[r, k]
-                    if ends[i, chosen] <= IMPOSSIBLE:
-                        chosen = PASSED
-                    if SWAPS[r] != NO_SWAP and ends[i, SWAPS[r]] > ends[i, chosen]:
-                        chosen = SWAPS[r]
-                    out[i, chosen] += stopped[r]
+                    out[i, 0, best_end(ends[i, 0], r)] += stopped[r]
+                if tiger and mass[r] != 0:
+                    out[i, tiger, best_end(ends[i, tiger], r)] += mass[r]
+
+
+@kernel
+def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
+    """Move the mass of the rolls to their best keeps, or to `stopped`, (252,), where stopping is best."""
+    for r in range(NUM_ROLLS):
+        flow = mass[r]
+        mass[r] = 0
+        if flow != 0:
+            row = np.int64(r)
+            while means[row] < bests[row]:
+                for k in range(DICE):
+                    fewer = np.int64(FEWER[row, k])
+                    if bests[fewer] == bests[row]:
+                        row = fewer
+                        break
+            if row < NUM_ROLLS:
+                stopped[row] += flow
+            else:
+                mass[row] += flow
 
 
 @kernel

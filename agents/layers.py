@@ -1,11 +1,11 @@
 """Two layers of PPO's network, which score actions: by the kept dice, and by the ends of the turn.
 
 `KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value
-(`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. Moves, swaps, an
-equilibrium and a pass have the values of their ends.
+(`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. The other actions,
+except extra turns, have the values of their ends.
 
-The possible ends (R3, R5, R6, R14) are read from the observation here, because all rolls to come need them. A test
-compares them with the engine. Ends that powers add are left out.
+The possible ends (R3, R5, R6, R12, R14) are read from the observation here, because all rolls to come need them. A test
+compares them with the engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch as th
 from torch import nn
 from torch.nn.functional import pad
 
-from agents.holds import IMPOSSIBLE, planned_holds
+from agents.holds import IMPOSSIBLE, POWER_ENDS, planned_holds
 from wotd_env.core.actions import PAIRS, Action, pairs
 from wotd_env.core.dice import INDEX_PARTS, NUM_HOLDS
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
@@ -102,60 +102,115 @@ class Afterstates(nn.Module):
         self.hidden, self.direct = nn.Linear(width, AFTER), nn.Linear(width, 1)
         self.out = nn.Linear(AFTER, 1, bias=False)
         nn.init.normal_(self.out.weight, std=0.05)
+        self.used = nn.Linear(PATHS, width, bias=False) if rules.powers != "none" else None
 
         exchanged = np.tile(np.arange(rules.players), (pairs(rules.players), 1))
         for seats, pair in zip(exchanged, PAIRS[rules.players], strict=False):
             seats[pair] = pair[::-1]
-        perfect = np.arange(PATHS * (DICE + len(exchanged)) + 2) // PATHS == DICE - 1
+        self.swaps = PATHS * len(exchanged)
+        perfect = np.arange(PATHS * DICE + self.swaps + 2) // PATHS == DICE - 1
+        if self.used:
+            perfect = np.append(perfect, np.arange(PATHS * DICE + 1) // PATHS == DICE - 1)
         self.register_buffer("others", self.spaces * th.arange(rules.players - 1)[:, None], persistent=False)
         self.register_buffer("exchanged", th.from_numpy(exchanged), persistent=False)
         self.register_buffer("perfect", th.tensor(perfect[:, None], dtype=th.float32), persistent=False)
 
     def forward(
-        self, at: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, free: th.Tensor
-    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+        self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
+    ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
         """Return values of ends, possible or not.
 
         These are, by path, moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); an equilibrium and a pass, (N, 1).
+        With powers there are a second time the same ends, after the observer has used its power. There a move by dice
+        that reach an occupied space is a jump. A fifth value is that of an equilibrium with jumps, (N, 1).
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
+            goals: int64 (N, 5 dice, 5 paths), see `Planned.goals`.
             of_path: (N, 5, ...).
             of_board: (N, ...).
-            free: (N, 5, 5), see `Planned.free`.
+            held: (N, 5), the powers that the observer can use.
         """
         steps = th.arange(DICE + 1, device=at.device)[:, None, None]
         mine = (at[:, None, :1] + steps).clamp(max=self.spaces - 1)
         moved = th.cat([mine, at[:, None, 1:].expand(-1, DICE + 1, -1, -1)], 2)
-        after = th.cat([moved, at[:, self.exchanged]], 1)  # (N, 6 + pairs, n, 5), the first one unchanged
+        after = [moved, at[:, self.exchanged]]
+        if self.used:
+            after.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
+        changed = th.cat(after, 1)  # (N, C, n, 5), the first one unchanged
+        free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
-        rows = self.rows((self.others + after[:, :, 1:]) * self.spaces + after[:, :, :1]).sum(2)
+        rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)
         rest = self.path(of_path).sum(1) + self.board(of_board)
-        x = self.ends(rows, free) + self.standing(self.standings(after, free))
-        x = (x + rest[:, None] + self.perfect * self.again).relu()
-        values = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
-        by_path = values[:, :-2].unflatten(1, (-1, PATHS)).transpose(1, 2)
-        return by_path[..., :DICE], by_path[..., DICE:], values[:, -2:-1], values[:, -1:]
+        x = self.ends(rows, free.float()) + self.standing(self.standings(changed, free.long()))
+        x = x + rest[:, None] + self.perfect * self.again
+        moves, swaps = PATHS * DICE, self.swaps
+        moved, *others = self.values(x[:, : moves + swaps + 2]).split((moves, swaps, 1, 1), 1)
+        without = by_path(moved), by_path(others[0]), *others[1:]
+        if not self.used:
+            return without, ()
+        x = x[:, moves:] + self.used(held)[:, None]
+        swapped, advanced, passed, moved, jumped = self.values(x).split((swaps, 1, 1, moves, 1), 1)
+        return without, (by_path(moved), by_path(swapped), advanced, passed, jumped)
+
+    def values(self, x: th.Tensor) -> th.Tensor:
+        """Return the values of ends, (N, E), given the input of the first layer's units, (N, E, width)."""
+        x = x.relu()
+        values: th.Tensor = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
+        return values
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return sums over the paths at each end, (N, E, k), of (N, 6 + pairs, 5, k) by the change on a path."""
+        """Return sums over the paths at each end, (N, E, k), of (N, C, 5, k) by the change on a path.
+
+        Args:
+            of_path: the numbers to add up, for the changes in the order of `forward`.
+            free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
+        """
         passed = of_path[:, :1].sum(2)
         change = of_path[:, 1:] - of_path[:, :1]
-        advanced = passed + (free[:, :, :1] * change[:, 0]).sum(1, keepdim=True)
-        return th.cat([passed + change.flatten(1, 2), advanced, passed], 1)
+        change, goals = change[:, : DICE + self.swaps // PATHS], change[:, DICE + self.swaps // PATHS :]
+        advanced = passed + (free * change[:, 0]).sum(1, keepdim=True)
+        ends = [passed + change.flatten(1, 2), advanced, passed]
+        if self.used:
+            ends += [passed + goals.flatten(1, 2), passed + goals[:, 0].sum(1, keepdim=True)]
+        return th.cat(ends, 1)
 
-    def standings(self, after: th.Tensor, free: th.Tensor) -> th.Tensor:
+    def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
         """Return the rows for the standing at each end, int64 (N, E).
 
         Args:
-            after: int64 (N, 6 + pairs, n, 5), the spaces of all pieces by the change on their path.
-            free: as for `forward`.
+            changed: int64 (N, C, n, 5), the spaces of all pieces by the change on their path.
+            free: as for `ends`.
         """
-        points = (after - self.plain).clamp(min=0).transpose(2, 3)
-        score = self.ends(points, free.long())
-        numbered = self.ends((points > 0).long(), free.long())
+        points = (changed - self.plain).clamp(min=0).transpose(2, 3)
+        score = self.ends(points, free)
+        numbered = self.ends((points > 0).long(), free)
         lead = (score[..., 0] - score[..., 1:].amax(2)).clamp(-LEAD, LEAD) + LEAD
         return (numbered[..., 0] * (PATHS + 1) + numbered[..., 1:].amax(2)) * (2 * LEAD + 1) + lead
+
+
+def possible(
+    ends: tuple[th.Tensor, ...], free: th.Tensor, still: th.Tensor
+) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+    """Return values of moves, swaps, an equilibrium and a pass, with IMPOSSIBLE for illegal moves and swaps."""
+    moved, swapped, advanced, passed = ends
+    return moved.masked_fill(~free, IMPOSSIBLE), swapped.masked_fill(still, IMPOSSIBLE), advanced, passed
+
+
+def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed: th.Tensor) -> th.Tensor:
+    """Return the values of the power-free ends in the order of `agents.holds`, (N, ENDS)."""
+    best_swap = swapped.amax(2, keepdim=True)
+    return th.cat([th.cat([moved, best_swap], 2).flatten(1), advanced, best_swap.amax(1), passed], 1)
+
+
+def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
+    """Return the values of moves by the number of dice on each path, (N, 5, 1), given those by 1 to 5, (N, 5, 5)."""
+    return moved.gather(2, (dice - 1).clamp(0, DICE - 1).long())
+
+
+def by_path(values: th.Tensor) -> th.Tensor:
+    """Return values (N, 5 * k), those of all paths side by side, as (N, 5, k)."""
+    return values.unflatten(1, (-1, PATHS)).transpose(1, 2)
 
 
 class Planned(nn.Module):
@@ -191,31 +246,52 @@ class Planned(nn.Module):
         """
         n = of_path.shape[0]  # not len, which the exporter would take for a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
-        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
-        free = self.free(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces))
+        count = part["dice"].reshape(n, DRAGON + 1, COUNTS) @ self.number
+        held = part["powers"].reshape(n, self.rules.players, PATHS)[:, 0]
         at = (pieces @ self.space).long()
-        moved, swapped, advanced, passed = self.afterstates(at, of_path, of_board, free)
-        moved = moved.masked_fill(free == 0, IMPOSSIBLE)
-        swapped = swapped.masked_fill(self.still(pieces, part["colors"]), IMPOSSIBLE)
-        best_swap = swapped.amax(2, keepdim=True)
-        ends = th.cat([moved, best_swap], 2).flatten(1)
-        ends = th.cat([ends, advanced, best_swap.amax(1), passed], 1)
-        rerolls = part["phase"][:, Phase.KEEP] * (part["rolls_left"] @ self.number[: REROLLS + 1])
+        reached = at[:, :1] + self.number[1:, None].long()
+        goals = self.goals(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces), reached)
+        free, blocked = (goals == reached).transpose(1, 2), (goals > reached).transpose(1, 2)
+        still = self.still(pieces, part["colors"])
+        plain, used = self.afterstates(at, goals, of_path, of_board, held)
+        moved, swapped, advanced, passed = possible(plain, free, still)
+        ends = turn_ends(moved, swapped, advanced, passed)[:, None]
+        dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]
+        moves = [at_count(moved, dice)]
+        none = th.zeros_like(passed)
+        pathless = [advanced, none, none, passed, none]
+        rerolls = part["rolls_left"] @ self.number[: REROLLS + 1]
+        if used:
+            fear, _, tiger, anxiety, dragon = (held > 0).T[..., None]
+            later = possible(used[:4], free, still)
+            wood = later[0].masked_fill(~dragon[..., None], IMPOSSIBLE)
+            jump = used[0].masked_fill(~(blocked & anxiety[..., None]), IMPOSSIBLE)
+            wood_advanced = later[2].masked_fill(~(dragon & free[:, :, 0].any(1, True)), IMPOSSIBLE)
+            jumped = used[4].masked_fill(~(anxiety & blocked[:, :, 0].any(1, True)), IMPOSSIBLE)
+            feared = later[3].masked_fill(~fear, IMPOSSIBLE)
+            moves += [at_count(wood, dice + dragons), at_count(jump, dice)]
+            pathless = [advanced, wood_advanced, jumped, passed, feared]
+            by_powers = th.cat([wood.flatten(1), jump.flatten(1), wood_advanced, jumped, feared], 1)
+            unused = th.cat([ends[:, 0], by_powers], 1)
+            last = pad(turn_ends(*later), (0, POWER_ENDS), value=IMPOSSIBLE)  # the tiger is used
+            ends = th.stack([unused, th.where(tiger, last, unused)], 1)
+            rerolls = rerolls + tiger[:, 0]
         roll = self.ranks[th.arange(DICE, device=faces.device), faces].sum(1)
-        holds = planned_holds(ends, roll, rerolls.long())
-        shown = (dice[:, :DRAGON] @ self.number - 1).clamp(min=0).long()
-        moves = pad(moved.gather(2, shown[..., None]), (0, 2))
-        before = Action.PASS - Action.EQUILIBRIUM
-        pathless = pad(advanced, (0, PATHLESS - 1)) + pad(passed, (before, PATHLESS - 1 - before))
-        return holds, moves, swapped, pathless
+        holds = planned_holds(ends, roll, (part["phase"][:, Phase.KEEP] * rerolls).long())
+        return holds, pad(th.cat(moves, 2), (0, 3 - len(moves))), swapped, pad(th.cat(pathless, 1), (0, 3))
 
-    def free(self, pieces: th.Tensor, dead: th.Tensor) -> th.Tensor:
-        """Return whether the observer's piece finds an empty space 1 to 5 spaces on (R3), (N, 5 paths, 5)."""
+    def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
+        """Return the first empty space at or beyond each reached one, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
+
+        It is the space before if there is none, or if the observer's piece cannot move.
+        """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         taken[:, :, : self.rules.spaces] += dead
-        mine = pieces[:, 0, :, : self.rules.spaces + 1]  # on a plain space, or off the board
-        ahead = taken.unfold(2, DICE, 1)  # (N, 5, S + 1, 5): the five spaces after each of those
-        return (mine[..., None] * (1 - ahead)).sum(2)
+        space = self.space[1:].long()
+        empty = (taken[:, None] == 0) & (space >= reached[..., None])  # (N, 5, 5, S + 5)
+        goals = th.where(empty, space, len(space) + 1).amin(3)
+        before = reached[:, :1] - 1
+        return th.where((goals <= len(space)) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
         """Return whether one of a pair of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
