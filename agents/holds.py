@@ -1,8 +1,9 @@
 """The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
 
-Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12):
-on each path a move with dragons as its element, and a jump, by 1 to 5 dice; two equilibria; the pass by fear. The tiger
-adds a re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
+Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an
+equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path
+a move with dragons as its element, and a jump, by 1 to 5 dice; two equilibria; the pass by fear. The tiger adds a
+re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
 
 From their values the planner computes the value of every hold, in exact passes over the 252 rolls and 462 keeps. This
 value is the mean over the ends that optimal play reaches, so its gradient is their distribution.

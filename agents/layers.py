@@ -144,20 +144,19 @@ class Afterstates(nn.Module):
         rest = self.path(of_path).sum(1) + self.board(of_board)
         x = self.ends(rows, free.float()) + self.standing(self.standings(changed, free.long()))
         x = x + rest[:, None] + self.perfect * self.again
-        moves, swaps = PATHS * DICE, self.swaps
-        moved, *others = self.values(x[:, : moves + swaps + 2]).split((moves, swaps, 1, 1), 1)
-        without = by_path(moved), by_path(others[0]), *others[1:]
-        if not self.used:
-            return without, ()
-        x = x[:, moves:] + self.used(held)[:, None]
-        swapped, advanced, passed, moved, jumped = self.values(x).split((swaps, 1, 1, moves, 1), 1)
-        return without, (by_path(moved), by_path(swapped), advanced, passed, jumped)
-
-    def values(self, x: th.Tensor) -> th.Tensor:
-        """Return the values of ends, (N, E), given the input of the first layer's units, (N, E, width)."""
+        sizes = [PATHS * DICE, self.swaps, 1, 1]
+        if self.used:
+            moves, others, goals = x.split((PATHS * DICE, self.swaps + 2, PATHS * DICE + 1), 1)
+            x = th.cat([moves, others, th.cat([others, goals], 1) + self.used(held)[:, None]], 1)
+            sizes += [self.swaps, 1, 1, PATHS * DICE, 1]
         x = x.relu()
-        values: th.Tensor = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
-        return values
+        values = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
+        moved, swapped, advanced, passed, *later = values.split(sizes, 1)
+        plain = by_path(moved), by_path(swapped), advanced, passed
+        if not later:
+            return plain, ()
+        swapped, advanced, passed, moved, jumped = later
+        return plain, (by_path(moved), by_path(swapped), advanced, passed, jumped)
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
         """Return sums over the paths at each end, (N, E, k), of (N, C, 5, k) by the change on a path.
@@ -166,9 +165,10 @@ class Afterstates(nn.Module):
             of_path: the numbers to add up, for the changes in the order of `forward`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """
-        passed = of_path[:, :1].sum(2)
-        change = of_path[:, 1:] - of_path[:, :1]
-        change, goals = change[:, : DICE + self.swaps // PATHS], change[:, DICE + self.swaps // PATHS :]
+        before, after = of_path.split((1, of_path.shape[1] - 1), 1)
+        passed, change = before.sum(2), after - before
+        if self.used:
+            change, goals = change.split((change.shape[1] - DICE, DICE), 1)
         advanced = passed + (free * change[:, 0]).sum(1, keepdim=True)
         ends = [passed + change.flatten(1, 2), advanced, passed]
         if self.used:
@@ -255,27 +255,28 @@ class Planned(nn.Module):
         still = self.still(pieces, part["colors"])
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
         moved, swapped, advanced, passed = possible(plain, free, still)
-        ends = turn_ends(moved, swapped, advanced, passed)[:, None]
+        ends = turn_ends(moved, swapped, advanced, passed)
         dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]
-        moves = [at_count(moved, dice)]
-        none = th.zeros_like(passed)
+        moves, none = [at_count(moved, dice)], th.zeros_like(passed)
         pathless = [advanced, none, none, passed, none]
         rerolls = part["rolls_left"] @ self.number[: REROLLS + 1]
         if used:
-            fear, _, tiger, anxiety, dragon = (held > 0).T[..., None]
+            fear, _, tiger, anxiety, dragon = (held > 0).T[..., None]  # (N, 1) each
             later = possible(used[:4], free, still)
+            # The ends that powers add.
             wood = later[0].masked_fill(~dragon[..., None], IMPOSSIBLE)
             jump = used[0].masked_fill(~(blocked & anxiety[..., None]), IMPOSSIBLE)
             wood_advanced = later[2].masked_fill(~(dragon & free[:, :, 0].any(1, True)), IMPOSSIBLE)
-            jumped = used[4].masked_fill(~(anxiety & blocked[:, :, 0].any(1, True)), IMPOSSIBLE)
+            earth_advanced = used[4].masked_fill(~(anxiety & blocked[:, :, 0].any(1, True)), IMPOSSIBLE)
             feared = later[3].masked_fill(~fear, IMPOSSIBLE)
             moves += [at_count(wood, dice + dragons), at_count(jump, dice)]
-            pathless = [advanced, wood_advanced, jumped, passed, feared]
-            by_powers = th.cat([wood.flatten(1), jump.flatten(1), wood_advanced, jumped, feared], 1)
-            unused = th.cat([ends[:, 0], by_powers], 1)
-            last = pad(turn_ends(*later), (0, POWER_ENDS), value=IMPOSSIBLE)  # the tiger is used
-            ends = th.stack([unused, th.where(tiger, last, unused)], 1)
+            pathless = [advanced, wood_advanced, earth_advanced, passed, feared]
+            ends = th.cat([ends, wood.flatten(1), jump.flatten(1), wood_advanced, earth_advanced, feared], 1)
+            # After the last re-roll, if it uses the tiger, no power is left.
+            last = pad(turn_ends(*later), (0, POWER_ENDS), value=IMPOSSIBLE)
+            last = th.where(tiger, last, ends)
             rerolls = rerolls + tiger[:, 0]
+        ends = th.stack([ends, last] if used else [ends], 1)
         roll = self.ranks[th.arange(DICE, device=faces.device), faces].sum(1)
         holds = planned_holds(ends, roll, (part["phase"][:, Phase.KEEP] * rerolls).long())
         return holds, pad(th.cat(moves, 2), (0, 3 - len(moves))), swapped, pad(th.cat(pathless, 1), (0, 3))

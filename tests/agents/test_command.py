@@ -73,7 +73,7 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
 
 def test_next_steps_start_with_the_missing_install_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluate, "find_spec", lambda name: None)
-    install, play_it, grade_it = map(shlex.split, command.what_next(Path("run"), TINY_PPO.rules))
+    install, play_it, grade_it = map(shlex.split, command.next_commands(Path("run"), TINY_PPO.rules))
     assert install[1:] == ["-m", "pip", "install", "--editable", f"{ROOT}[arena]"]
     assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
 

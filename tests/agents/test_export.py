@@ -31,7 +31,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run folder with an exported network. Tests must not modify it."""
     folder = tmp_path_factory.mktemp("exported") / "a run"
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
-    Run.begin(dataclasses.replace(TINY_PPO, folder=folder, rules=rules))
+    Run(dataclasses.replace(TINY_PPO, folder=folder, rules=rules)).begin()
     with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
         make_policy(str(folder))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -63,7 +63,7 @@ def test_a_finished_run_plays_with_the_printed_commands(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(exported.parent)
-    (play_it,) = map(shlex.split, command.what_next(Path(exported.name), load(exported).network.rules))
+    (play_it,) = map(shlex.split, command.next_commands(Path(exported.name), load(exported).network.rules))
     assert Path(play_it[0]).name == "wotd"
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
@@ -74,7 +74,7 @@ def test_a_finished_run_plays_with_the_printed_commands(
 
 
 def test_export_reports_missing_checkpoints_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = Run.begin(dataclasses.replace(TINY_PPO, folder=tmp_path / "run"))
+    run = Run(dataclasses.replace(TINY_PPO, folder=tmp_path / "run")).begin()
     assert export.main([str(tmp_path / "nowhere")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
     assert export.main([str(run.folder), str(tmp_path / "nowhere" / "model.onnx")]) == 2
