@@ -82,8 +82,8 @@ class Settings(settings.Settings):
     penalty: float = 0.012
     """Weight of the KL penalty (beta) at the start, in equity; it falls linearly to a tenth."""
 
-    planned: Literal["auto", "on", "off"] = "auto"
-    """Score actions also by the ends of the turn, see agents/layers.py; auto: off with any powers."""
+    planned: bool = True
+    """Score actions also by the ends of the turn, see agents/layers.py."""
 
     critic: str = "learn"
     """Policy whose value is the critic, such as td or td:FILE. By default the critic is learned in this run."""
@@ -102,12 +102,6 @@ class Settings(settings.Settings):
         )
         self.check_positive("learning_rate", "entropy")
         self.check("penalty", 0 <= self.penalty < math.inf, "must be a number that is not negative")
-        self.check("planned", self.planned in ("auto", "on", "off"), "must be auto, on or off")
-
-    @property
-    def plans(self) -> bool:
-        """Whether the network has planned scores."""
-        return self.planned == "on" or (self.planned == "auto" and self.rules.powers != "any")
 
 
 PRESETS = {
@@ -296,7 +290,7 @@ class Run(runs.Run):
         super().__init__(settings)
         th.set_num_threads(1)  # the order of sums would depend on the number of threads
         th.manual_seed(settings.seed)
-        self.network = Network(settings.rules, settings.width, settings.plans)
+        self.network = Network(settings.rules, settings.width, settings.planned)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         # The games of the critic have the seeds from seed << 32 on.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))

@@ -55,7 +55,7 @@ METHODS = {
     "ppo-planner": Method(
         "PPO, self-play, the critic is the value of `planner`", "ppo", {"critic": "planner"}
     ),
-    "ppo-off": Method("PPO, self-play, without planned scores", "ppo", {"planned": "off"}),
+    "ppo-off": Method("PPO, self-play, without planned scores", "ppo", {"planned": False}),
     "sb3": Method("MaskablePPO of SB3, self-play", "sb3", {}),
     "sb3-greedy": Method("MaskablePPO of SB3 against `greedy`", "sb3", GREEDY),
     "sb3-unmasked": Method("PPO of SB3 against `greedy`, without masks", "sb3", GREEDY, masked=False),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from agents import checkpoint, command, ppo, sb3
 from agents.runs import LEARNERS
 from agents.settings import NamesNoCode, kept, names_code
-from wotd_env import Rules
 
 
 @pytest.fixture
@@ -85,18 +83,3 @@ def test_names_code_detects_import_paths(value: Any, code: bool):
 
 def test_the_device_setting_is_declared_to_name_no_code():
     assert get_type_hints(sb3.Settings, include_extras=True)["device"] == NamesNoCode
-
-
-@pytest.mark.parametrize(
-    ("powers", "planned", "plans"),
-    [
-        ("none", "auto", True),
-        ("own", "auto", True),
-        ("any", "auto", False),
-        ("any", "on", True),
-        ("none", "off", False),
-    ],
-)
-def test_holds_are_planned_by_default_unless_powers_are_any(powers: str, planned: Any, plans: bool):
-    settings = dataclasses.replace(ppo.PRESETS["quick"], rules=Rules(powers=powers), planned=planned)
-    assert settings.plans == plans
