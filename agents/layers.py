@@ -142,8 +142,10 @@ class Afterstates(nn.Module):
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)
         rest = self.path(of_path).sum(1) + self.board(of_board)
-        x = self.ends(rows, free.float()) + self.standing(self.standings(changed, free.long()))
-        x = x + rest[:, None] + self.perfect * self.again
+        x = self.ends(rows, free.float())
+        x += self.standing(self.standings(changed, free.long()))
+        x += rest[:, None]
+        x += self.perfect * self.again
         sizes = [PATHS * DICE, self.swaps, 1, 1]
         if self.used:
             moves, others, goals = x.split((PATHS * DICE, self.swaps + 2, PATHS * DICE + 1), 1)
@@ -288,11 +290,12 @@ class Planned(nn.Module):
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         taken[:, :, : self.rules.spaces] += dead
-        space = self.space[1:].long()
-        empty = (taken[:, None] == 0) & (space >= reached[..., None])  # (N, 5, 5, S + 5)
-        goals = th.where(empty, space, len(space) + 1).amin(3)
-        before = reached[:, :1] - 1
-        return th.where((goals <= len(space)) & (before <= self.rules.spaces), goals, before)
+        last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
+        empty = [th.full_like(before[:, 0], last + 1)]  # the first empty space from each space on, the last one first
+        for space in range(last, 0, -1):
+            empty.append(th.where(taken[:, :, space - 1] > 0, empty[-1], space))
+        goals = th.stack(empty[::-1], 1).gather(1, (reached - 1).clamp(max=last))
+        return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
         """Return whether one of a pair of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
