@@ -162,8 +162,8 @@ class _Planned(th.autograd.Function):
     def backward(ctx: Any, gradient: th.Tensor) -> tuple[th.Tensor, None, None]:
         ends, roll, rerolls = ctx.saved_tensors
         out = np.zeros(ends.shape, np.float32)
-        arrays = (_array(tensor) for tensor in (ends, roll, rerolls, gradient))
-        credit_ends(*arrays, new_rows(NUM_KEEPS + ends.shape[2]), out)
+        work = new_rows(NUM_KEEPS + ends.shape[2])
+        credit_ends(_array(ends), _array(roll), _array(rerolls), _array(gradient), work, out)
         return th.from_numpy(out).to(ends.device), None, None
 
 

@@ -118,11 +118,11 @@ class Afterstates(nn.Module):
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
-        """Return values of ends, possible or not.
+        """Return the values of the ends without the use of a power, and those after it (if there are powers).
 
-        These are, by path, moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); an equilibrium and a pass, (N, 1).
-        With powers there are a second time the same ends, after the observer has used its power. There a move by dice
-        that reach an occupied space is a jump. A fifth value is that of an equilibrium with jumps, (N, 1).
+        Both are, by path, of moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); of an equilibrium and a pass,
+        (N, 1). They have values also if they are impossible. After the use of a power, a move to an occupied space is a
+        jump, and a fifth value is that of an equilibrium with jumps, (N, 1).
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
@@ -134,10 +134,10 @@ class Afterstates(nn.Module):
         steps = th.arange(DICE + 1, device=at.device)[:, None, None]
         mine = (at[:, None, :1] + steps).clamp(max=self.spaces - 1)
         moved = th.cat([mine, at[:, None, 1:].expand(-1, DICE + 1, -1, -1)], 2)
-        after = [moved, at[:, self.exchanged]]
+        changes = [moved, at[:, self.exchanged]]
         if self.used:
-            after.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
-        changed = th.cat(after, 1)  # (N, C, n, 5), the first one unchanged
+            changes.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
+        changed = th.cat(changes, 1)  # (N, C, n, 5), the first one unchanged
         free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)
@@ -148,12 +148,12 @@ class Afterstates(nn.Module):
         x += self.perfect * self.again
         sizes = [PATHS * DICE, self.swaps, 1, 1]
         if self.used:
-            moves, others, goals = x.split((PATHS * DICE, self.swaps + 2, PATHS * DICE + 1), 1)
-            x = th.cat([moves, others, th.cat([others, goals], 1) + self.used(held)[:, None]], 1)
+            moves, both, by_power = th.split(x, (PATHS * DICE, self.swaps + 2, PATHS * DICE + 1), 1)
+            x = th.cat([moves, both, th.cat([both, by_power], 1) + self.used(held)[:, None]], 1)
             sizes += [self.swaps, 1, 1, PATHS * DICE, 1]
         x = x.relu()
         values = SCALE * (self.direct(x) + self.out(self.hidden(x).relu())).squeeze(2)
-        moved, swapped, advanced, passed, *later = values.split(sizes, 1)
+        moved, swapped, advanced, passed, *later = th.split(values, sizes, 1)
         plain = by_path(moved), by_path(swapped), advanced, passed
         if not later:
             return plain, ()
@@ -164,13 +164,13 @@ class Afterstates(nn.Module):
         """Return sums over the paths at each end, (N, E, k), of (N, C, 5, k) by the change on a path.
 
         Args:
-            of_path: the numbers to add up, for the changes in the order of `forward`.
+            of_path: the numbers to add up; the changes are none, moves, swaps and, with powers, moves to `goals`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """
-        before, after = of_path.split((1, of_path.shape[1] - 1), 1)
+        before, after = th.split(of_path, (1, of_path.shape[1] - 1), 1)
         passed, change = before.sum(2), after - before
         if self.used:
-            change, goals = change.split((change.shape[1] - DICE, DICE), 1)
+            change, goals = th.split(change, (change.shape[1] - DICE, DICE), 1)
         advanced = passed + (free * change[:, 0]).sum(1, keepdim=True)
         ends = [passed + change.flatten(1, 2), advanced, passed]
         if self.used:
@@ -212,7 +212,7 @@ def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
 
 def by_path(values: th.Tensor) -> th.Tensor:
     """Return values (N, 5 * k), those of all paths side by side, as (N, 5, k)."""
-    return values.unflatten(1, (-1, PATHS)).transpose(1, 2)
+    return values.reshape(values.shape[0], -1, PATHS).transpose(1, 2)
 
 
 class Planned(nn.Module):
@@ -291,7 +291,8 @@ class Planned(nn.Module):
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         taken[:, :, : self.rules.spaces] += dead
         last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
-        empty = [th.full_like(before[:, 0], last + 1)]  # the first empty space from each space on, the last one first
+        # The first empty space from each space on, for the last space first.
+        empty = [th.full_like(before[:, 0], last + 1)]
         for space in range(last, 0, -1):
             empty.append(th.where(taken[:, :, space - 1] > 0, empty[-1], space))
         goals = th.stack(empty[::-1], 1).gather(1, (reached - 1).clamp(max=last))

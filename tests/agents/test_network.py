@@ -102,7 +102,8 @@ def positions(game: Game, count: int) -> States:
         game.step(part, RANDOM.act(game, part, rng))
         state[going] = part
     state["used"][::2] = 0  # random players use their powers early
-    return state[(state["phase"] == Phase.KEEP) | (state["phase"] == Phase.MOVE)]
+    decisions: States = state[(state["phase"] == Phase.KEEP) | (state["phase"] == Phase.MOVE)]
+    return decisions
 
 
 def planned_scores(network: Network, observation: th.Tensor) -> tuple[np.ndarray, tuple[th.Tensor, ...]]:
