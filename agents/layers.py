@@ -257,6 +257,9 @@ class Planned(nn.Module):
         still = self.still(pieces, part["colors"])
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
         moved, swapped, advanced, passed = possible(plain, free, still)
+        advances = free[:, :, 0].any(1, True)
+        if used:  # fear needs a possible move (R12)
+            advanced = advanced.masked_fill(~advances, IMPOSSIBLE)
         ends = turn_ends(moved, swapped, advanced, passed)
         dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]
         moves, none = [at_count(moved, dice)], th.zeros_like(passed)
@@ -268,7 +271,7 @@ class Planned(nn.Module):
             # The ends that powers add.
             wood = later[0].masked_fill(~dragon[..., None], IMPOSSIBLE)
             jump = used[0].masked_fill(~(blocked & anxiety[..., None]), IMPOSSIBLE)
-            wood_advanced = later[2].masked_fill(~(dragon & free[:, :, 0].any(1, True)), IMPOSSIBLE)
+            wood_advanced = later[2].masked_fill(~(dragon & advances), IMPOSSIBLE)
             earth_advanced = used[4].masked_fill(~(anxiety & blocked[:, :, 0].any(1, True)), IMPOSSIBLE)
             feared = later[3].masked_fill(~fear, IMPOSSIBLE)
             moves += [at_count(wood, dice + dragons), at_count(jump, dice)]

@@ -133,6 +133,7 @@ def planned_scores(network: Network, observation: th.Tensor) -> tuple[np.ndarray
     ids=str,
 )
 def test_planned_scores_are_those_of_the_turn_planner(rules: Rules):
+    th.manual_seed(0)
     game, network = Game(rules, skip_forced=False), Network(rules, 16, planned=True)
     state, n = positions(game, 300), rules.players
     observation = th.from_numpy(game.observe(state)).float()
