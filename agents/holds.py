@@ -43,6 +43,7 @@ OTHER_ENDS = 3
 
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
+# The ends that powers add: the first move with dragons, the first jump, and those without a path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
