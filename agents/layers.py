@@ -148,7 +148,7 @@ class Afterstates(nn.Module):
         x += self.perfect * self.again
         sizes = [PATHS * DICE, self.swaps, 1, 1]
         if self.used:
-            moves, both, by_power = th.split(x, (PATHS * DICE, self.swaps + 2, PATHS * DICE + 1), 1)
+            moves, both, by_power = th.split(x, [PATHS * DICE, self.swaps + 2, PATHS * DICE + 1], 1)
             x = th.cat([moves, both, th.cat([both, by_power], 1) + self.used(held)[:, None]], 1)
             sizes += [self.swaps, 1, 1, PATHS * DICE, 1]
         x = x.relu()
@@ -167,10 +167,10 @@ class Afterstates(nn.Module):
             of_path: the numbers to add up; the changes are none, moves, swaps and, with powers, moves to `goals`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """
-        before, after = th.split(of_path, (1, of_path.shape[1] - 1), 1)
+        before, after = th.split(of_path, [1, of_path.shape[1] - 1], 1)
         passed, change = before.sum(2), after - before
         if self.used:
-            change, goals = th.split(change, (change.shape[1] - DICE, DICE), 1)
+            change, goals = th.split(change, [change.shape[1] - DICE, DICE], 1)
         advanced = passed + (free * change[:, 0]).sum(1, keepdim=True)
         ends = [passed + change.flatten(1, 2), advanced, passed]
         if self.used:
