@@ -255,7 +255,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
     stopped = np.zeros(NUM_ROLLS, np.float32)
     # The values of the keeps before and after `best`, by the re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
-    bests = np.empty_like(means)
+    bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
         most = rerolls[first : first + lanes].max()
