@@ -164,7 +164,8 @@ class Afterstates(nn.Module):
         """Return sums over the paths at each end, (N, E, k), of (N, C, 5, k) by the change on a path.
 
         Args:
-            of_path: the numbers to add up; the changes are none, moves, swaps and, with powers, moves to `goals`.
+            of_path: the numbers to add up. The changes are, in this order: no change, moves, swaps and, with powers,
+                moves to `goals`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """
         before, after = th.split(of_path, [1, of_path.shape[1] - 1], 1)
@@ -289,7 +290,7 @@ class Planned(nn.Module):
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
         """Return the first empty space at or beyond each reached one, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
 
-        It is the space before if there is none, or if the observer's piece cannot move.
+        If no such space exists or the observer's piece cannot move, return the space of the piece.
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         taken[:, :, : self.rules.spaces] += dead
