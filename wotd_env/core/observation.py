@@ -14,7 +14,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
 from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Keep
 from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
-from wotd_env.core.lanes import PIECES_AT, copy_16, put_bits, word_at
+from wotd_env.core.lanes import DEFAULT_SPACES, PIECES_AT, copy_16, put_bits, put_pieces, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.core.state import Record
 
@@ -151,16 +151,22 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
     seat = observer
     for _ in range(n):
         pieces = word_at(s, PIECES_AT + PATHS * seat)
-        for path in range(PATHS):
-            copy_16(row, at, SPACES, np.int64(pieces >> np.uint64(8 * path) & np.uint64(15)))
-            at += block
+        if spaces == DEFAULT_SPACES:
+            put_pieces(row, at, pieces)
+            at += PATHS * block
+        else:
+            for path in range(PATHS):
+                copy_16(row, at, SPACES, np.int64(pieces >> np.uint64(8 * path) & np.uint64(15)))
+                at += block
         seat = next_seat(seat, n)
-    dead = np.uint64(0)
+    put_bits(row, at, np.uint32(0))
+    put_bits(row, at + 32, np.uint32(0))
     if has_dead_pieces(s):
+        dead = np.uint64(0)
         for path in range(PATHS):
             dead |= np.uint64(s.dead[path] >> 1) << np.uint64(path * spaces)
-    put_bits(row, at, np.uint32(dead))
-    put_bits(row, at + 32, np.uint32(dead >> np.uint64(32)))
+        put_bits(row, at, np.uint32(dead))
+        put_bits(row, at + 32, np.uint32(dead >> np.uint64(32)))
     at += PATHS * spaces
     dice = ONE_HOT_DICE[keep]
     put_bits(row, at, np.uint32(dice))
