@@ -162,6 +162,7 @@ class Run:
     def begin(self) -> Self:
         """Make the run folder with a first checkpoint; errors as by `opened`."""
         make_folder(self.folder)
+        _remove_parts(self.folder)
         self.save()
         self.write_config()
         return self
@@ -405,14 +406,13 @@ def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a run folder empty of files of an interrupted start; raise FileExistsError if it contains anything else."""
+    """Make a run folder; raise FileExistsError if it contains more than the files of an interrupted start."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
         raise FileExistsError(f"folder {folder} already contains a run; resume it with --resume {folder}")
     names = sorted(path.name for path in folder.iterdir())
     if found := [name for name in names if name != LOCK and not name.startswith(files.PART)]:
         raise FileExistsError(f"folder {folder} is not empty, it contains {found[0]}; choose another folder")
-    _remove_parts(folder)
 
 
 def _remove_parts(folder: Path) -> None:

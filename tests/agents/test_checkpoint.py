@@ -33,7 +33,7 @@ from tests.helpers.training import (
     same,
     trained,
 )
-from wotd_env import make_policy
+from wotd_env import files, make_policy
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
@@ -197,10 +197,12 @@ def test_a_second_training_run_in_a_folder_is_refused(
         assert "another training is running in" in refusal(folder, capsys)
     empty = tmp_path / "new"
     empty.mkdir()
+    unfinished = f"{files.PART}checkpoint"  # written by the training that holds the lock
+    (empty / unfinished).touch()
     with runs.locked(empty):
         assert command.main(arguments(TINY_SB3, empty)) == 2
         assert "another training is running in" in capsys.readouterr().err
-    assert contents(empty) == {".lock": b""}
+    assert contents(empty) == {".lock": b"", unfinished: b""}
     assert command.main(["--resume", str(folder)]) == 0
 
 
