@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import re
 import socket
 from pathlib import Path
@@ -40,7 +39,7 @@ def command(
 
         from wotd_env.web.app import make_app
         from wotd_env.web.connections import config_of, set_up_log
-    from wotd_env.web.limits import Limits
+    from wotd_env.web.limits import Limits, ip_of
     from wotd_env.web.store import Store
 
     named: dict[str, str] = {}
@@ -64,7 +63,8 @@ def command(
     shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}/"
     typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
-    if not _is_local(host):
+    ip = ip_of(host)
+    if not (ip.is_loopback if ip else host == "localhost"):
         typer.echo(
             "Everybody who reaches this address can play here. The server has no encryption and no accounts: "
             "on the open internet, put a proxy with TLS in front of it."
@@ -100,13 +100,6 @@ def _listen(host: str, port: int) -> socket.socket:
     except OverflowError:
         raise ValueError(f"port must be from 0 to 65535, got {port}") from None
     return listening
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _default_file() -> Path:

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import fields, replace
 from typing import Any
 
@@ -107,7 +108,12 @@ class Asked:
         else:
             answers = call.result()
         for (_, answered), answer in zip(asked, answers, strict=True):
-            _set(answered, answer)
+            if answered.done():
+                continue  # nobody waits
+            if isinstance(answer, BaseException):
+                answered.set_exception(answer)
+            else:
+                answered.set_result(answer)
 
     def _returned(self, call: asyncio.Future[Any]) -> None:
         self._stuck.discard(call)
@@ -117,29 +123,17 @@ class Asked:
 
 async def in_thread(work: Callable[[], Any]) -> Any:
     """Return the result of a function, called in a new daemon thread, which does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
+    done: Future[Any] = Future()
+    done.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            answer = work()
+            done.set_result(work())
         except Exception as error:
-            answer = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(_set, done, answer)
+            done.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return await done
-
-
-def _set(answered: asyncio.Future[Any], answer: Any) -> None:
-    """Set the result or the exception of a future that is still awaited."""
-    if answered.done():
-        return
-    if isinstance(answer, BaseException):
-        answered.set_exception(answer)
-    else:
-        answered.set_result(answer)
+    return await asyncio.wrap_future(done)
 
 
 class Agents:

@@ -43,23 +43,17 @@ def refusal(refused: Refused) -> Json:
     return Json(error_body(refused), refused.status, headers)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return refusal(error)
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
-    return refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
-
-
-async def _mistake(request: Request, error: Exception) -> Response:
-    """Return the response for an unexpected exception. It bypasses the middleware, so the headers are added here."""
+async def _answer(request: Request, error: Exception) -> Response:
+    """Return the response for an exception."""
+    if isinstance(error, Refused):
+        return refusal(error)
+    if isinstance(error, HTTPException):
+        reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
+        return refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
     answer = refusal(Refused(500, "the server has made a mistake; your games are not affected"))
-    answer.headers.update(HEADERS)
+    answer.headers.update(HEADERS)  # an unexpected exception bypasses the middleware
     return answer
 
 
-HANDLERS: Any = {Refused: _refused, HTTPException: _http_error, Exception: _mistake}
+HANDLERS: Any = dict.fromkeys((Refused, HTTPException, Exception), _answer)
 """Starlette's exception handlers."""

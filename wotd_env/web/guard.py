@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from wotd_env.web.answers import HEADERS, refusal
-from wotd_env.web.limits import Refused
+from wotd_env.web.limits import Refused, ip_of
 from wotd_env.web.server import address_of, server_of
 
 
@@ -68,16 +67,8 @@ def _check_origin(headers: Headers, names: frozenset[str]) -> None:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
         name = ""
-    if name != "localhost" and name not in names and not _is_address(name):
+    if name != "localhost" and name not in names and ip_of(name) is None:
         raise Refused(403, "this host name is not allowed; the operator can add it with --name", "host")
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != host:
         raise Refused(403, "requests from pages of other servers are not allowed", "origin")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -28,45 +28,30 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server. Rates are per second and address, unless stated otherwise.
-
-    Attributes:
-        tables: stored tables in all.
-        tables_per_address: stored tables set up by one address.
-        sockets: open sockets in all.
-        sockets_per_address: open sockets of one address.
-        message: bytes of a message or request.
-        text: bytes of a request with a recorded game.
-        requests: HTTP requests.
-        new_tables: new tables.
-        games: uploaded games, and first reviews of games of tables.
-        wrong_keys: wrong keys and invitations. Right ones are not counted.
-        messages: messages per second of one socket.
-        patience: seconds in which a request's head, its body, and a socket's first message must arrive.
-        unread: seconds in which a client must read what the server sends.
-        thinking: seconds for a decision of an agent.
-        reviews: reviews that run or wait.
-        reviewing: seconds that a review may take.
-        days: days until a table without decisions is deleted.
-    """
+    """The limits of a server."""
 
     tables: int = 1000
     tables_per_address: int = 100
-    sockets: int = 1000
+    sockets: int = 1000  # open at the same time
     sockets_per_address: int = 24
-    message: int = 2048
-    text: int = 65536
+    message: int = 2048  # bytes of a message or request
+    text: int = 65536  # bytes of a request with a recorded game
+
+    # Rates per second and address.
     requests: float = 20
     new_tables: float = 0.5
-    games: float = 0.5
-    wrong_keys: float = 0.1
-    messages: float = 10
-    patience: float = 10
-    unread: float = 30
-    thinking: float = 10
-    reviews: int = 20
-    reviewing: float = 60
-    days: float = 30
+    games: float = 0.5  # uploaded games, and first reviews of games of tables
+    wrong_keys: float = 0.1  # wrong keys and invitations; right ones are not counted
+    messages: float = 10  # of one socket
+
+    # Seconds.
+    patience: float = 10  # for a request's head, its body, and a socket's first message
+    unread: float = 30  # until a client has read a response
+    thinking: float = 10  # for a decision of an agent
+    reviewing: float = 60  # for a review
+
+    reviews: int = 20  # running or waiting
+    days: float = 30  # until a table without decisions is deleted
 
 
 class Rate:
@@ -101,10 +86,15 @@ class Rate:
 
 def client_of(address: str) -> str:
     """Return the client of an address: the IPv4 address, or the /64 network of an IPv6 address."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return address
+    ip = ip_of(address)
     if isinstance(ip, ipaddress.IPv6Address):
         return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip), 64), strict=False))
     return address
+
+
+def ip_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an IP address from its text; None for other text."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

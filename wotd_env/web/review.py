@@ -76,12 +76,9 @@ class Advised(NamedTuple):
     """The value of a position for the seat to act."""
 
     equity: float
-    actions: NDArray[np.float32]
-    """(A,): the equity of every action, -inf if it is not legal"""
-    source: str
-    """the source of the equities, in words"""
-    exact: bool
-    """whether the source is the exact solution"""
+    actions: NDArray[np.float32]  # (A,): the equity of every action, -inf if it is not legal
+    source: str  # of the equities, in words
+    exact: bool  # whether the source is the exact solution
 
 
 def advise(game: Game, states: States) -> list[Advised]:
@@ -107,11 +104,6 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     own = min(max((1 + (n - 1) * equity) / n, 0.0), 1.0)
     rest = sum(before) - before[seat]
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
-
-
-def even(game: Game) -> list[float]:
-    """Return equal chances."""
-    return [1 / game.rules.players] * game.rules.players
 
 
 def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -172,7 +164,7 @@ def _grades(
     advisor = advisor_of(recorded.rules)
     reviewed = review(recorded, advisor)
     notes = {note.number: note for note in reviewed.notes}
-    stood = even(game)
+    stood = [1 / len(names)] * len(names)
     for ply, step in enumerate(steps):
         state, note = recorded.states[ply : ply + 1], notes.get(ply)
         luck = float(reviewed.luck[ply])

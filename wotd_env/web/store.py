@@ -33,20 +33,21 @@ class Step(NamedTuple):
     """A decision and the position after it."""
 
     action: int
-    state: States
-    """STATE (1,)"""
-    note: str | None
-    """a remark, such as which agent decided instead"""
+    state: States  # (1,)
+    note: str | None  # a remark, such as which agent decided instead
 
 
 class Played(NamedTuple):
-    """A stored game."""
+    """A game."""
 
-    state: States
-    """STATE (1,), the first position"""
-    roll_off: Any
-    """rounds of the roll for the start, see `review.roll_off_of`"""
+    state: States  # (1,), the first position
+    roll_off: Any  # rounds of the roll for the start, see `review.roll_off_of`; None if there was none
     steps: list[Step]
+
+    @property
+    def states(self) -> list[States]:
+        """The first position and the position after each decision, STATE (1,) each."""
+        return [self.state, *(step.state for step in self.steps)]
 
 
 class Store:

@@ -15,11 +15,14 @@ from wotd_env.core.position import SEATS, parse_position, position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
-from wotd_env.rendering.text import ANIMALS, listed
+from wotd_env.rendering.text import listed
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
-from wotd_env.web.review import Advised, even
-from wotd_env.web.store import Played, Step
+from wotd_env.web.review import Advised
+from wotd_env.web.store import Played
+
+_STORED = ("help", "pace", "host", "watch")
+"""Fields of a table that are stored unchanged."""
 
 
 @dataclass
@@ -41,60 +44,33 @@ class Seat:
 class Viewer(NamedTuple):
     """The owner of a key."""
 
-    key: str
-    """the digest of the key"""
-    host: bool
-    """whether this is the host, who set up the table"""
-    seats: list[int]
-    """the seats of the viewer"""
+    key: str  # its digest
+    host: bool  # whether this is the host, who set up the table
+    seats: list[int]  # the seats of the viewer
 
 
 @dataclass(eq=False)
 class Table:
-    """A table, and its present game in memory.
-
-    Attributes:
-        id: name of the table.
-        rules: of its games.
-        begins: requested first position of the first game, STATE (1,), or None.
-        seats: in turn order.
-        help: whether everybody sees win chances and hints.
-        pace: seconds before each decision of an agent or forced decision.
-        host: digest of the host's key.
-        watch: digest of the spectators' key.
-        number: number of the game, from 1; 0 before the first.
-        states: the first position and the position after each decision, STATE (1,) each.
-        steps: the decisions.
-        roll_off: rounds of the roll for the start, see `review.roll_off_of`; None if there was none.
-        by: the client that set up the table; empty after a restart.
-        touched: time of the last event, seconds since 1970.
-        listeners: events that are set after every change.
-        connected: number of open sockets by digest of their keys.
-        timer: of the next decision of an agent or forced decision.
-        advice: the task that values the present position, once somebody has asked for help.
-        stood: every seat's chance to win at the last valued position.
-    """
+    """A table, and its present game in memory."""
 
     id: str
     rules: Rules
-    begins: States | None
+    begins: States | None  # requested first position of the first game, STATE (1,)
     seats: list[Seat]
-    help: bool
-    pace: float
-    host: str
-    watch: str
-    number: int = 0
-    states: list[States] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    roll_off: Any = None
-    by: str = ""
-    touched: float = field(default_factory=time.time)
-    listeners: set[asyncio.Event] = field(default_factory=set)
-    connected: Counter[str] = field(default_factory=Counter)
+    help: bool  # whether everybody sees win chances and hints
+    pace: float  # seconds before each decision of an agent or forced decision
+    host: str  # digest of the host's key
+    watch: str  # digest of the spectators' key
+    number: int = 0  # of the game, from 1; 0 before the first
+    played: Played = field(init=False)  # the game
+    by: str = ""  # the client that set up the table; empty after a restart
+    touched: float = field(default_factory=time.time)  # time of the last event, seconds since 1970
+    listeners: set[asyncio.Event] = field(default_factory=set)  # set after every change
+    connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of their keys
     _log: list[dict[str, Any]] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None
-    advice: asyncio.Task[Advised] | None = None
-    stood: list[float] = field(default_factory=list)
+    timer: asyncio.TimerHandle | None = None  # of the next decision of an agent or forced decision
+    advice: asyncio.Task[Advised] | None = None  # values the position once somebody has asked for help
+    stood: list[float] = field(default_factory=list)  # win chances of the seats at the last valued position
 
     @property
     def game(self) -> Game:
@@ -104,7 +80,8 @@ class Table:
     @property
     def state(self) -> States:
         """The present position, STATE (1,)."""
-        return self.states[-1]
+        steps = self.played.steps
+        return steps[-1].state if steps else self.played.state
 
     @property
     def player(self) -> int:
@@ -120,7 +97,7 @@ class Table:
     @property
     def ply(self) -> int:
         """Number of decisions in this game so far."""
-        return len(self.steps)
+        return len(self.played.steps)
 
     @property
     def status(self) -> str:
@@ -136,16 +113,16 @@ class Table:
 
     def log(self, since: int = 0) -> list[dict[str, Any]]:
         """Return the decisions of this game from number `since` on, as JSON."""
-        for ply in range(len(self._log), self.ply):
-            before, step = self.states[ply], self.steps[ply]
-            shown = views.step(self.game, before, step.action, step.state, self.names, step.note)
+        states = self.played.states
+        for ply, step in enumerate(self.played.steps[len(self._log) :], len(self._log)):
+            shown = views.step(self.game, states[ply], step.action, step.state, self.names, step.note)
             self._log.append({"ply": ply, **shown})
         return self._log[since:]
 
     def recorded(self) -> RecordedGame:
         """Return this game so far."""
-        actions = np.array([step.action for step in self.steps], np.int64)
-        return RecordedGame(self.rules, np.concatenate(self.states), actions, tuple(self.names))
+        actions = np.array([step.action for step in self.played.steps], np.int64)
+        return RecordedGame(self.rules, np.concatenate(self.played.states), actions, tuple(self.names))
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that are stored on disk."""
@@ -153,10 +130,7 @@ class Table:
             "rules": asdict(self.rules),
             "position": None if self.begins is None else position(self.rules, self.begins),
             "seats": [asdict(seat) for seat in self.seats],
-            "help": self.help,
-            "pace": self.pace,
-            "host": self.host,
-            "watch": self.watch,
+            **{name: getattr(self, name) for name in _STORED},
         }
 
     @classmethod
@@ -165,8 +139,7 @@ class Table:
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
-        kept = {name: settings[name] for name in ("help", "pace", "host", "watch")}
-        return cls(table, rules, begins, seats, **kept)
+        return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
         """Load a stored game, or the empty board before the first game (None).
@@ -178,12 +151,12 @@ class Table:
             first = game_of(empty).new(1, roll=False) if self.begins is None else self.begins.copy()
             played = Played(first, None, [])
         else:
-            states = np.concatenate([played.state, *(step.state for step in played.steps)])
+            states = np.concatenate(played.states)
             self.game.check(states)
             self.game.check(states[:-1], [step.action for step in played.steps])
-        self.number, self.steps, self.roll_off = number, played.steps, played.roll_off
-        self.states = [played.state, *(step.state for step in played.steps)]
-        self._log, self.advice, self.stood = [], None, even(self.game)
+        self.number, self.played = number, played
+        self._log, self.advice = [], None
+        self.stood = [1 / self.rules.players] * self.rules.players
 
     def stop_timer(self) -> None:
         """Cancel the scheduled decision, if any."""
@@ -218,9 +191,9 @@ class Table:
             **self.outline(),
             "pace": self.pace,
             **shown,
-            "seats": [self._seat(number, shown, viewer) for number in range(self.rules.players)],
+            "seats": [self._seat(number, viewer) for number in range(self.rules.players)],
             "moved": last["moves"] if last else [],
-            "roll_off": self.roll_off,
+            "roll_off": self.played.roll_off,
             "choices": views.choices(game, self.state, names) if mine else [],
             "log_from": min(log_from, self.ply),
             "log": self.log(log_from),
@@ -258,25 +231,16 @@ class Table:
         """The free seats that anybody may take."""
         return [number for number in self.waiting_for if self.seats[number].kind == "open"]
 
-    def _seat(self, number: int, shown: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
-        seat, color = self.seats[number], shown["color"][number]
-        power = {"none": None, "own": color, "any": views.ANY_POWER}[self.rules.powers]
-        to_act = self.status == "playing" and shown["player"] == number
+    def _seat(self, number: int, viewer: Viewer) -> dict[str, Any]:
+        seat = self.seats[number]
         return {
             "seat": number,
-            "letter": SEATS[number],
             "kind": seat.kind,
             "agent": seat.agent,
             "name": self.names[number],
             "taken": seat.taken,
             "connected": seat.agent is not None or self.here(seat),
             "mine": number in viewer.seats,
-            "thinking": to_act and seat.agent is not None,
-            "color": color,
-            "animal": ANIMALS[color],
-            "power": power,
-            "used": shown["used"][number],
-            "score": shown["scores"][number],
         }
 
     def here(self, seat: Seat) -> bool:

@@ -6,6 +6,7 @@ All methods run in the event loop. A method without `await` finishes before anot
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import json
 import logging
@@ -237,7 +238,7 @@ class Tables:
             played = self._store.game(table.id, number)
             if played is None:
                 raise Refused(404, f"this table has no game {number}", "game")
-            other = Table(table.id, table.rules, None, table.seats, False, 0, "", "")
+            other = copy.copy(table)
             other.show(played, number)
             recorded = other.recorded()
             str(recorded)  # checks every position
@@ -264,8 +265,7 @@ class Tables:
         step = Step(action, after, note)
         with _written():
             self._store.put_step(table.id, table.number, table.ply, step)
-        table.steps.append(step)
-        table.states.append(after)
+        table.played.steps.append(step)
         self._happened(table)
 
     def _begin(self, table: Table) -> None:

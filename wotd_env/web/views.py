@@ -18,9 +18,6 @@ from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
 from wotd_env.rendering.text import describe_due, describe_result, winners
 
-ANY_POWER = 5
-"""The power of a seat with `powers="any"`: any one of the five."""
-
 _KINDS = {
     Action.STOP_ROLLING: "stop",
     Action.EQUILIBRIUM: "equilibrium",
@@ -109,28 +106,23 @@ def _moves(before: States, after: States) -> list[dict[str, int]]:
 def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return all legal actions of a decision, STATE (1,)."""
     words = legal_words(game, state)
+    holds = state["phase"][0] == Phase.KEEP
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
     found = []
     for i, (word, action) in enumerate(words.items()):
         after = decided[i : i + 1]
         kind, path, seats, power = _parts(game.rules, state[0], action)
-        moved = _moves(state, after)
-        alone = moved[0] if kind in ("move", "wood", "jump") else {}
         found.append(
             {
                 "action": action,
                 "kind": kind,
                 "words": _words(game.rules, state, after, action, names),
                 "notation": word,
-                "keep": [bool(action >> die & 1) for die in range(DICE)]
-                if kind in ("keep", "stop")
-                else None,
+                "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
                 "path": path,
-                "from": alone.get("from"),
-                "to": alone.get("to"),
                 "seats": seats,
-                "moves": moved,
+                "moves": _moves(state, after),
                 "power": power,
             }
         )

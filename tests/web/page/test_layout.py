@@ -117,7 +117,7 @@ def test_pages_have_no_accessibility_violations(visit, theme):
     set_up(page, powers="own")
     assert my_turn(page)
     page.locator(".die").first.click()
-    page.get_by_role("button", name="Show a hint").click()
+    page.locator("summary", has_text="Hints").click()
     expect(page.locator(".hints .choice").first).to_be_visible()
     assert violations(page) == []
     page.get_by_role("button", name="Rules").click()

@@ -71,6 +71,7 @@ test("seats show their state and name", () => {
   const state = (changes, table = {}) => stateOf(/** @type {any} */ ({ ...seat, ...changes }), view(table));
   assert.equal(state({}), "you play");
   assert.equal(state({ taken: false }), "free");
+  assert.equal(state({ kind: "agent", mine: false }), "thinking …");
   assert.equal(state({ connected: false, seat: 1 }), "away");
   assert.equal(state({}, { status: "over", result: { winners: [0], truncated: false } }), "won");
   assert.equal(state({}, { status: "over", result: { winners: [], truncated: true } }), "");

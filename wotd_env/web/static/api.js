@@ -78,7 +78,8 @@ export const keys = {
  * @param {string} key
  * @param {AbortSignal} signal
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
- *   lost: (reason: string) => void, back: () => void, gone: (reason: string) => void}} hear
+ *   connection: (lost: string) => void, gone: (reason: string) => void}} hear the connection is `lost` for a reason,
+ *   or back if it is empty
  * @returns a function that sends a message, and returns whether it could be sent
  */
 export function follow(table, key, signal, hear) {
@@ -87,6 +88,12 @@ export function follow(table, key, signal, hear) {
   let wait = 500;
   let timer = 0;
   let interrupted = ""; // the reason, while there is no connection
+
+  /** @param {string} reason */
+  function setConnection(reason) {
+    if (reason !== interrupted) hear.connection(reason);
+    interrupted = reason;
+  }
 
   function open() {
     clearTimeout(timer);
@@ -98,8 +105,7 @@ export function follow(table, key, signal, hear) {
       const { type, ...message } = JSON.parse(data);
       if (type === "view") {
         wait = 500;
-        if (interrupted) hear.back();
-        interrupted = "";
+        setConnection("");
         hear.view(message);
       } else if (type === "help") hear.help(message);
       else if (type === "error") hear.error(message.error, message.status);
@@ -109,8 +115,7 @@ export function follow(table, key, signal, hear) {
       if (code === 4403) return hear.gone("Your key does not open this table.");
       if (code === 4404) return hear.gone("This table is no longer there.");
       const why = (code === 1013 && reason) || "connection lost";
-      if (why !== interrupted) hear.lost(why);
-      interrupted = why;
+      setConnection(why);
       timer = setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };

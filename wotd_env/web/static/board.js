@@ -42,7 +42,7 @@ export function makeBoard(spaces, pick) {
     /** @param {Shown} shown */
     show(shown) {
       for (const [path, line] of cells.entries())
-        for (const [space, cell] of line.entries()) drawCell(cell, contentOf(path, space, spaces, shown));
+        for (const [space, cell] of line.entries()) drawCell(cell, path, space, spaces, shown);
     },
   };
 }
@@ -98,17 +98,25 @@ function walkWithArrows(grid, cells, pick) {
 }
 
 /**
- * Return the drawings and the words of a cell.
- * @param {number} path @param {number} space @param {number} spaces @param {Shown} shown
+ * Draw a cell. Unchanged drawings stay, because new ones would start their animations.
+ * @param {HTMLElement} cell @param {number} path @param {number} space @param {number} spaces @param {Shown} shown
  */
-function contentOf(path, space, spaces, { state, names, moved, marks, immunity, hidden = false }) {
-  const name = cellOf(path, space);
+function drawCell(cell, path, space, spaces, { state, names, moved, marks, immunity, hidden = false }) {
   const own = moved.filter((move) => move.path === path);
   const here = hidden ? [] : state.pieces.flatMap((places, seat) => (places[path] === space ? [seat] : []));
   const dead = space > 0 && state.dead[path].includes(space);
-  const mark = marks.get(name);
+  const mark = marks.get(cellOf(path, space));
   const fresh = space > 0 && own.some(({ to }) => to === space);
   const locked = immunity && space > 0 && here.some((seat) => state.color[seat] === path);
+  const drawn = h(
+    "div",
+    ...here.map((seat) => glyph(`piece-${state.color[seat]}`, "piece")),
+    dead && glyph("dead", "piece"),
+    !here.length && !dead && space > spaces && h("span.points", String(space - spaces)),
+    mark?.color !== undefined && glyph(`piece-${mark.color}`, "piece ghost"),
+    locked && h("span.lock"),
+  );
+  if (drawn.innerHTML !== cell.innerHTML) cell.replaceChildren(...drawn.childNodes);
   const words = [
     `${ELEMENTS[path]} ${spaceName(space, spaces)}`,
     here.map((seat) => `${names[seat]}, ${ANIMALS[state.color[seat]]}`).join("; ") ||
@@ -117,36 +125,16 @@ function contentOf(path, space, spaces, { state, names, moved, marks, immunity, 
     locked && "cannot be swapped",
     mark?.words,
   ];
-  return {
-    colors: here.map((seat) => state.color[seat]),
-    dead,
-    points: !here.length && !dead && space > spaces ? space - spaces : 0,
-    mark,
-    fresh,
-    swapped: moved.length === 2 && moved[0].from === moved[1].to,
-    start: own.some(({ from }) => from === space) && !own.some(({ to }) => to === space),
-    way: own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to)),
-    locked,
-    words: words.filter(Boolean).join(", "),
-  };
-}
-
-/** @param {HTMLElement} cell @param {ReturnType<typeof contentOf>} content */
-function drawCell(cell, content) {
-  const drawn = JSON.stringify(content);
-  if (cell.dataset.drawn === drawn) return;
-  cell.dataset.drawn = drawn;
-  const { colors, dead, points, mark, fresh, swapped, start, way, locked, words } = content;
-  /** @type {Node[]} */
-  const drawings = colors.map((color) => glyph(`piece-${color}`, "piece"));
-  if (dead) drawings.push(glyph("dead", "piece"));
-  if (points) drawings.push(h("span.points", String(points)));
-  if (mark?.color !== undefined) drawings.push(glyph(`piece-${mark.color}`, "piece ghost"));
-  if (locked) drawings.push(h("span.lock"));
-  cell.replaceChildren(...drawings);
   attribute(cell, "data-mark", mark ? mark.kind : null);
   attribute(cell, "aria-selected", mark ? String(mark.kind === "picked") : null);
-  attribute(cell, "aria-label", words);
-  const classes = { fresh: fresh && !swapped, swapped: fresh && swapped, start, way };
-  for (const [name, on] of Object.entries(classes)) cell.classList.toggle(name, on);
+  attribute(cell, "aria-label", words.filter(Boolean).join(", "));
+  const swapped = moved.length === 2 && moved[0].from === moved[1].to;
+  cell.classList.toggle("fresh", fresh && !swapped);
+  cell.classList.toggle("swapped", fresh && swapped);
+  cell.classList.toggle(
+    "start",
+    own.some(({ from }) => from === space) && !own.some(({ to }) => to === space),
+  );
+  const isWay = own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to));
+  cell.classList.toggle("way", isWay);
 }

@@ -1,7 +1,7 @@
 /** The dialogs: the rules in four languages, the list of keys, and the explanation of a power. */
 
 import { kept } from "./api.js";
-import { byId, glyph, h } from "./dom.js";
+import { byId, glyph, h, isElsewhere } from "./dom.js";
 import { capital, explainPower, POWERS } from "./words.js";
 
 const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
@@ -28,12 +28,6 @@ function openRules() {
   open("rules");
 }
 
-/** @param {KeyboardEvent} event */
-function onKey(event) {
-  const typing = /** @type {HTMLElement} */ (event.target).closest("input, select, textarea");
-  if (event.key === "?" && !typing && !document.querySelector("dialog[open]")) open("keys");
-}
-
 /** Connect the dialogs with their buttons and keys. */
 export function connectDialogs() {
   for (const [lang, name] of Object.entries(LANGUAGES)) {
@@ -44,7 +38,7 @@ export function connectDialogs() {
   byId("open-keys").addEventListener("click", () => open("keys"));
   for (const dialog of document.querySelectorAll("dialog"))
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  document.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", (event) => event.key === "?" && !isElsewhere(event) && open("keys"));
 }
 
 /** Make the button that explains a power. @param {number} power @param {boolean} used @param {string} name */

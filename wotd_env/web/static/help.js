@@ -7,22 +7,12 @@ import { capital, percent, sourceOf } from "./words.js";
 
 /** Make the card of hints. @param {(action: number) => void} act */
 export function makeHints(act) {
-  let open = false;
-  const toggle = h("button");
   const list = h("div.hint-list");
-  const element = h("section.card.hints", { hidden: true, "aria-label": "Hints" }, toggle, list);
+  const element = h("details.card.hints", { hidden: true }, h("summary", "Hints"), list);
 
   /** @param {View} view @param {Help|null} help */
   function show(view, help) {
-    toggle.onclick = () => {
-      open = !open;
-      show(view, help);
-    };
     element.hidden = !(view.help && view.status === "playing" && view.mine.length);
-    toggle.textContent = open ? "Hide hints" : "Show a hint";
-    toggle.setAttribute("aria-expanded", String(open));
-    list.hidden = !open;
-    if (!open) return;
     const current = help?.ply === view.ply && help.game === view.game ? help : null;
     if (!view.choices.length) list.replaceChildren(h("p.quiet", "Hints come when it is your turn."));
     else if (!current?.hints.length) list.replaceChildren(h("p.quiet", "The hint is being computed …"));

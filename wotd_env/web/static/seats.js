@@ -2,7 +2,7 @@
 
 import { powerButton } from "./dialogs.js";
 import { glyph, h } from "./dom.js";
-import { colorsOpen, percent, seatName, stateOf } from "./words.js";
+import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, seatName, stateOf } from "./words.js";
 
 /** @import {Help, Seat, View} from "./types.js" */
 
@@ -32,17 +32,17 @@ function seatItem(seat, view, chance) {
   const state = stateOf(seat, view);
   const open = colorsOpen(view);
   const name = seatName(seat);
+  const color = view.color[seat.seat];
+  const power = powerOf(seat.seat, view);
+  const look = `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`;
   return h(
     "li",
-    {
-      class: `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`,
-      "aria-current": acts ? "true" : null,
-    },
-    open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${seat.color}`, "piece"),
-    h("span.unseen", `seat ${seat.letter}, ${open ? "color to be drawn" : seat.animal}: `),
+    { class: look, "aria-current": acts ? "true" : null },
+    open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${color}`, "piece"),
+    h("span.unseen", `seat ${LETTERS[seat.seat]}, ${open ? "color to be drawn" : ANIMALS[color]}: `),
     h("span.name", { title: name }, name),
-    h("span.score", String(seat.score), h("span.unseen", " points")),
-    seat.power === null || open ? null : powerButton(seat.power, seat.used, name),
+    h("span.score", String(view.scores[seat.seat]), h("span.unseen", " points")),
+    power === null || open ? null : powerButton(power, view.used[seat.seat], name),
     h("span.state", state),
     chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
   );

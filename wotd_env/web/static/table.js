@@ -84,11 +84,10 @@ class TablePage {
         this.acted = -1;
         if (status !== 409) this.error.show(message); // 409: the decision is too late; a fresh view comes
       },
-      lost: (reason) => {
+      connection: (lost) => {
         this.acted = -1; // the next view shows whether the decision has arrived
-        this.showBanner(`${capital(reason)}. Trying again …`);
+        this.showBanner(lost && `${capital(lost)}. Trying again …`);
       },
-      back: () => this.showBanner(""),
       gone: (reason) => {
         keys.drop(id);
         this.showBanner("");

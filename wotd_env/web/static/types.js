@@ -3,12 +3,11 @@
 /**
  * @typedef {{seat: number, path: number, from: number, to: number}} Move
  * @typedef {{action: number, kind: string, words: string, notation: string, keep: boolean[]|null, path: number|null,
- *   from: number|null, to: number|null, seats: number[]|null, moves: Move[], power: number|null}} Choice
+ *   seats: number[]|null, moves: Move[], power: number|null}} Choice
  * @typedef {{ply: number, turn: number, seat: number, dice: number[], words: string, notation: string, action: number,
  *   forced: boolean, roll: number[]|null, moves: Move[], note: string|null}} Step
- * @typedef {{seat: number, letter: string, kind: string, agent: string|null, name: string, taken: boolean,
- *   connected: boolean, mine: boolean, thinking: boolean, color: number, animal: string, power: number|null,
- *   used: boolean, score: number}} Seat
+ * @typedef {{seat: number, kind: string, agent: string|null, name: string, taken: boolean, connected: boolean,
+ *   mine: boolean}} Seat
  * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
  *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[], position: string,
  *   words: string}} State

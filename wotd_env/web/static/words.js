@@ -101,13 +101,19 @@ export function factsOf(view) {
 export function stateOf(seat, { status, player, result }) {
   if (!seat.taken) return "free";
   if (result && !result.truncated && result.winners.includes(seat.seat)) return "won";
-  if (seat.thinking) return "thinking …";
-  if (status === "playing" && seat.seat === player) return seat.mine ? "you play" : "plays";
+  if (status === "playing" && seat.seat === player)
+    return seat.kind === "agent" ? "thinking …" : seat.mine ? "you play" : "plays";
   return !seat.connected && seat.kind !== "agent" ? "away" : "";
 }
 
 /** Return whether the colors of a table are still to be drawn. @param {View} view */
 export const colorsOpen = ({ status, rules }) => status === "waiting" && rules.colors === "random";
+
+/** Return the power of a seat, or null. @param {number} seat @param {View} view */
+export function powerOf(seat, { rules, color }) {
+  if (rules.powers === "none") return null;
+  return rules.powers === "own" ? color[seat] : ANY_POWER;
+}
 
 /** Explain a power. @param {number} power @param {boolean} used @param {string} name of its seat */
 export function explainPower(power, used, name) {
