@@ -346,12 +346,12 @@ def test_copy_and_save_report_a_stopped_server(visit, tmp_path):
         expect(work.get_by_role("alert")).to_have_text("The server does not answer. Is it running?")
 
 
-def test_a_power_shows_its_explanation(visit):
+def test_a_power_opens_its_part_of_the_rules(visit):
     page = visit()
     set_up(page, powers="own")
     page.locator(".seat").first.get_by_role("button", name="fear").click()
-    dialog = page.get_by_role("dialog", name="Fear")
-    expect(dialog).to_contain_text("Stay put although you could move.")
+    dialog = page.get_by_role("dialog", name="Rules")
+    expect(dialog.get_by_text("Water: fear")).to_be_in_viewport()
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()
 

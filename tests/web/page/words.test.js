@@ -14,10 +14,10 @@ import {
 import { ableAgent, firstSeat, playersOf, requestOf } from "../../../wotd_env/web/static/offers.js";
 import {
   colorsOpen,
-  explainPower,
   factsOf,
   percent,
   playerNames,
+  powerOf,
   seatName,
   stateOf,
   titleOf,
@@ -87,13 +87,9 @@ test("random colors are unknown while a table waits", () => {
   assert.equal(colorsOpen(view({ status: "waiting" })), false);
 });
 
-test("every power is explained", () => {
-  for (let power = 0; power < 5; power++) {
-    const [words, state] = explainPower(power, power > 2, "Ann");
-    assert.ok(words.length > 20);
-    assert.equal(state, `Once per game. Ann ${power > 2 ? "has used it." : "can still use it."}`);
-  }
-  assert.equal(explainPower(5, false, "Ann").length, 6);
+test("a seat has the power of its color, any power, or none", () => {
+  const power = (/** @type {string} */ powers) => powerOf(1, view({ color: [0, 3], rules: { powers } }));
+  assert.deepEqual([power("own"), power("any"), power("none")], [3, 5, null]);
 });
 
 test("an agent that cannot play the rules is not selected", () => {

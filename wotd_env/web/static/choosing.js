@@ -45,7 +45,7 @@ function markMoves(marks, choice, { offered }, colors) {
     else if (marks.has(name) && marks.get(name)?.kind !== "power")
       continue; // a move without a power comes first
     else if (choice.power === null) marks.set(name, { kind: "move", color, words: "move here" });
-    else marks.set(name, { kind: "power", color, words: `${POWERS[choice.power].name} leads here` });
+    else marks.set(name, { kind: "power", color, words: `${POWERS[choice.power]} leads here` });
   }
 }
 

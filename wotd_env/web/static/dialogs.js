@@ -1,16 +1,16 @@
-/** The dialogs: the rules in four languages, the list of keys, and the explanation of a power. */
+/** The dialogs: the rules in four languages, and the list of keys. */
 
 import { kept } from "./api.js";
 import { byId, glyph, h, isElsewhere } from "./dom.js";
-import { capital, explainPower, POWERS } from "./words.js";
+import { POWERS } from "./words.js";
 
 const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
 
 /** @param {string} id */
 const open = (id) => /** @type {HTMLDialogElement} */ (byId(id)).showModal();
 
-/** @param {string} language */
-async function showRules(language) {
+/** @param {string} language @param {string} [section] id of the part of the rules to scroll to */
+async function showRules(language, section) {
   kept.set("wotd-language", language);
   for (const button of byId("languages").children)
     button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
@@ -20,11 +20,13 @@ async function showRules(language) {
   if (response?.ok) text.innerHTML = await response.text();
   else text.textContent = "The rules could not be loaded. Is the server running?";
   text.scrollTop = 0;
+  if (section) byId(section)?.scrollIntoView();
 }
 
-function openRules() {
+/** @param {string} [section] */
+function openRules(section) {
   const preferred = navigator.language.slice(0, 2);
-  showRules(kept.get("wotd-language", preferred in LANGUAGES ? preferred : "en"));
+  showRules(kept.get("wotd-language", preferred in LANGUAGES ? preferred : "en"), section);
   open("rules");
 }
 
@@ -34,21 +36,17 @@ export function connectDialogs() {
     const properties = { lang, "aria-pressed": "false", onclick: () => showRules(lang) };
     byId("languages").append(h("button", properties, name));
   }
-  byId("open-rules").addEventListener("click", openRules);
+  byId("open-rules").addEventListener("click", () => openRules());
   byId("open-keys").addEventListener("click", () => open("keys"));
   for (const dialog of document.querySelectorAll("dialog"))
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.addEventListener("keydown", (event) => event.key === "?" && !isElsewhere(event) && open("keys"));
 }
 
-/** Make the button that explains a power. @param {number} power @param {boolean} used @param {string} name */
-export function powerButton(power, used, name) {
-  const words = `${POWERS[power].name}${used ? ", used" : ""}`;
+/** Make the button of a power, which opens its part of the rules. @param {number} power @param {boolean} used */
+export function powerButton(power, used) {
+  const words = `${POWERS[power]}${used ? ", used" : ""}`;
   const look = { class: `power${used ? " used" : ""}`, title: words, "aria-label": words };
-  function explain() {
-    byId("power-title").textContent = capital(POWERS[power].name);
-    byId("power-text").replaceChildren(...explainPower(power, used, name).map((line) => h("p", line)));
-    open("power");
-  }
-  return h("button", { ...look, "aria-haspopup": "dialog", onclick: explain }, glyph(`power-${power}`));
+  const act = { "aria-haspopup": "dialog", onclick: () => openRules("powers") };
+  return h("button", { ...look, ...act }, glyph(`power-${power}`));
 }

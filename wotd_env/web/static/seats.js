@@ -42,7 +42,7 @@ function seatItem(seat, view, chance) {
     h("span.unseen", `seat ${LETTERS[seat.seat]}, ${open ? "color to be drawn" : ANIMALS[color]}: `),
     h("span.name", { title: name }, name),
     h("span.score", String(view.scores[seat.seat]), h("span.unseen", " points")),
-    power === null || open ? null : powerButton(power, view.used[seat.seat], name),
+    power === null || open ? null : powerButton(power, view.used[seat.seat]),
     h("span.state", state),
     chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
   );

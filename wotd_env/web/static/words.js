@@ -9,22 +9,7 @@ export const ANIMALS = ["black tortoise", "red bird", "white tiger", "yellow dra
 export const LETTERS = "ABCDE";
 
 /** Powers by their numbers; the last one stands for a seat that may choose. */
-export const POWERS = [
-  { name: "fear", words: "Stay put although you could move." },
-  { name: "rebirth", words: "Take one extra turn after this one." },
-  { name: "eye of the tiger", words: "Re-roll once more after the second re-roll." },
-  {
-    name: "anxiety",
-    words:
-      "If the space that you would reach is occupied, continue to the next empty space. " +
-      "In an equilibrium, every blocked piece that can jump does so.",
-  },
-  {
-    name: "the dragon",
-    words: "Count all dragons that you rolled as one element of your choice, for one move.",
-  },
-  { name: "any one power", words: "Choose one of the five powers." },
-];
+export const POWERS = ["fear", "rebirth", "eye of the tiger", "anxiety", "the dragon", "any one power"];
 const ANY_POWER = 5;
 
 /** @param {string} word */
@@ -113,13 +98,4 @@ export const colorsOpen = ({ status, rules }) => status === "waiting" && rules.c
 export function powerOf(seat, { rules, color }) {
   if (rules.powers === "none") return null;
   return rules.powers === "own" ? color[seat] : ANY_POWER;
-}
-
-/** Explain a power. @param {number} power @param {boolean} used @param {string} name of its seat */
-export function explainPower(power, used, name) {
-  const which =
-    power === ANY_POWER
-      ? POWERS.slice(0, ANY_POWER).map((each) => `${capital(each.name)}: ${each.words}`)
-      : [POWERS[power].words];
-  return [...which, `Once per game. ${name} ${used ? "has used it." : "can still use it."}`];
 }
