@@ -29,11 +29,11 @@ def command(
     """
     from wotd_env import Game, notation
     from wotd_env.rendering import replay_game
-    from wotd_env.rendering.replay import WRITERS
+    from wotd_env.rendering.replay import FORMATS
 
     check_range("delay", delay, 0, HOUR)
     if out:
-        check_writable(out, ".txt", *WRITERS)
+        check_writable(out, ".txt", *FORMATS)
     if file.suffix == ".parquet":
         from wotd_env import recording
 

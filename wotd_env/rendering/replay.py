@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH, scene
 from wotd_env.rendering.svg import style
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
+
+FORMATS = (".html", ".gif", ".mp4")
+"""File name endings of replays."""
 
 
 class Replay:
@@ -75,14 +79,7 @@ class Replay:
         )
 
     def html(self, theme: str = "auto") -> str:
-        """Return a self-contained page to step through the game.
-
-        Args:
-            theme: "light", "dark", or "auto" for the preference of the reader's system.
-
-        Raises:
-            ValueError: for an unknown theme.
-        """
+        """Return a self-contained page to step through the game, in a theme of `render_svg`."""
         data = json.dumps(self._content(theme), separators=(",", ":")).replace("<", "\\u003c")
         page, look, script = (
             (files("wotd_env.rendering") / f"replay.{kind}").read_text("utf-8")
@@ -134,10 +131,14 @@ class Replay:
             ValueError: for an unknown ending or theme.
         """
         target = Path(file)
-        if target.suffix not in WRITERS:
-            raise ValueError(f"file must end in {', '.join(WRITERS)}, got {file}")
+        if target.suffix not in FORMATS:
+            raise ValueError(f"file must end in {', '.join(FORMATS)}, got {file}")
         with replacing(target) as part:
-            WRITERS[target.suffix](self, part, theme, width, fps)
+            if target.suffix == ".html":
+                part.write_text(self.html(theme or "auto"), "utf-8")
+            else:
+                write = _write_gif if target.suffix == ".gif" else _write_mp4
+                write(part, self.pictures(theme or "light", width), fps)
 
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
         """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), drawn by `render_rgb`."""
@@ -168,38 +169,26 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _write_html(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
-    file.write_text(replay.html(theme or "auto"), "utf-8")
-
-
-def _write_gif(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
+def _write_gif(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) -> None:
     with needed_for("a GIF", "render"):
         from PIL import Image
-    pictures = [Image.fromarray(picture) for picture in replay.pictures(theme or "light", width)]
+    images = [Image.fromarray(picture) for picture in pictures]
     # One palette for all pictures avoids flicker. The last one has the most pieces on the board.
-    colors = pictures[-1].quantize(256)
-    first, *others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
+    colors = images[-1].quantize(256)
+    first, *others = (image.quantize(palette=colors, dither=Image.Dither.NONE) for image in images)
     first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
 
 
-def _write_mp4(replay: Replay, file: Path, theme: str | None, width: int, fps: float) -> None:
+def _write_mp4(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) -> None:
     with needed_for("an MP4", "render"):
         import av
 
+    first = next(pictures)
     with av.open(file, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
-        # H.264 needs even sizes.
-        stream.width, stream.height = width // 2 * 2, width * HEIGHT // WIDTH // 2 * 2
+        stream.height, stream.width = (side // 2 * 2 for side in first.shape[:2])  # H.264 needs even sizes
         stream.pix_fmt = "yuv420p"
-        for picture in replay.pictures(theme or "light", width):
+        for picture in chain([first], pictures):
             pixels = np.ascontiguousarray(picture[: stream.height, : stream.width])
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode())
-
-
-WRITERS: dict[str, Callable[[Replay, Path, str | None, int, float], None]] = {
-    ".html": _write_html,
-    ".gif": _write_gif,
-    ".mp4": _write_mp4,
-}
-"""Formats: file ending -> function that writes a replay."""

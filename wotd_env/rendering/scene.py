@@ -110,17 +110,16 @@ def scene(
 ) -> list[Mark]:
     """Return the marks of a position in drawing order. The first one is the empty board.
 
-    The arguments are those of `svg.render_svg`.
-
-    Raises:
-        ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
+    The arguments and errors are those of `svg.render_svg`.
     """
     if theme not in PALETTES:
         raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
     rounds = roll_off if roll_off is not None and len(roll_off) else None
     both = state if before is None else np.concatenate([state, before])
     scores = game.scores(both)[0].tolist()  # checks the records
-    moved = [] if before is None else _moved(state[0], before[0])
+    moved = [] if before is None or before["turn"] > state["turn"] else moved_pieces(before[0], state[0])
+    if any(goal == 0 for *_, goal in moved):
+        moved = []  # the positions are of different games
     palette = PALETTES[theme]
     focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
@@ -278,14 +277,11 @@ def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float)
     return Mark(drawing, x - size / 2, y - size / 2, size / glyphs.BOX)
 
 
-def _moved(record: np.void, before: np.void) -> list[tuple[int, int, int, int]]:
-    """Return the moved pieces as seat, path, start and goal. Positions of different games give none."""
-    moved = [
-        (seat, path, int(before["pieces"][seat, path]), int(record["pieces"][seat, path]))
-        for seat, path in np.argwhere(record["pieces"] != before["pieces"]).tolist()
-    ]
-    another = before["turn"] > record["turn"] or any(goal == 0 for *_, goal in moved)
-    return [] if another else moved
+def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, int]]:
+    """Return the moved pieces as seat, path, start and goal."""
+    old, new = before["pieces"], after["pieces"]
+    moved = np.argwhere(old != new).tolist()
+    return [(seat, path, int(old[seat, path]), int(new[seat, path])) for seat, path in moved]
 
 
 def _pieces(

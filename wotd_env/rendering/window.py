@@ -35,12 +35,8 @@ _window = _Window()
 def show_in_window(game: Game, states: States, before: States) -> None:
     """Show games in a window, which the first call opens, and wait for the time of a picture.
 
-    If the viewer shuts the window, it stays shut until `close_window` is called.
-
-    Args:
-        game: the rules.
-        states: STATE (N,), the first `MOST` of which are shown.
-        before: STATE (N,), earlier positions, as in `render_svg`.
+    The first `MOST` games of STATE (N,) are shown. If the viewer shuts the window, it stays shut until `close_window`
+    is called.
 
     Raises:
         ImportError: if the extra `render` is not installed.

@@ -48,13 +48,10 @@ def advisor_of(rules: Rules) -> Advisor:
 class Asked:
     """A slow function of a batch of games, called from the event loop with single games.
 
-    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. After a call that exceeds
-    `patience`, the next batch gets a new thread.
+    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. Calls and requests take at
+    most `patience` seconds. After a longer call, the next batch gets a new thread.
 
-    Args:
-        name: name of the function in the log.
-        answer: `answer(game, states)` returns one answer for each game of STATE (N,).
-        patience: maximum seconds of a call and of a request.
+    `name` is for the log. `answer(game, states)` returns one answer for each game of STATE (N,).
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
@@ -137,14 +134,9 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 class Agents:
-    """The agents of a server.
+    """The agents of a server: `AGENTS`, and `more` by name.
 
-    Args:
-        more: name -> policy, besides `AGENTS`.
-        patience: seconds for a decision; after them, another agent decides.
-
-    Attributes:
-        words: name -> description.
+    An agent has `patience` seconds for a decision; then another agent decides. `words` are descriptions by name.
     """
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:

@@ -55,14 +55,7 @@ class Limits:
 
 
 class Rate:
-    """A token bucket for each client.
-
-    Args:
-        per_second: tokens added per second.
-        what: the limited thing, in words for the refusal.
-        at_once: size of the bucket.
-        clock: returns seconds, as `time.monotonic` does.
-    """
+    """A token bucket of size `at_once` for each client. `what` is the limited thing, in words for the refusal."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic

@@ -85,10 +85,8 @@ def advise(game: Game, states: States) -> list[Advised]:
     """Return the values of positions, STATE (N,)."""
     advisor = advisor_of(game.rules)
     equities, actions, _ = advisor.analyze(states)
-    return [
-        Advised(float(equity), each, advisor.source, advisor.exact)
-        for equity, each in zip(equities, actions, strict=True)
-    ]
+    source = advisor.source, advisor.exact
+    return [Advised(equity, each, *source) for equity, each in zip(equities.tolist(), actions, strict=True)]
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:

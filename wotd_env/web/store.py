@@ -10,7 +10,6 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,31 +62,21 @@ class Store:
     def __init__(self, file: str | Path) -> None:
         self.file = Path(file)
         os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
+        self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
         try:
-            with closing(sqlite3.connect(self.file, timeout=1)) as database:
-                new = _is_new(database)
-            self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
-            try:
-                self._open(new)
-            except BaseException:
-                self._db.close()
-                raise
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            new = _is_new(self._db)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            if new:
+                marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
+                self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
         except sqlite3.DatabaseError as error:
-            locked = "locked" in str(error)
-            what = (
-                "open in another server; stop it, or"
-                if locked
-                else f"not a database of this server: {error};"
-            )
+            self._db.close()
+            what = f"not a database of this server: {error};"
+            if "locked" in str(error):
+                what = "open in another server; stop it, or"
             raise ValueError(f"{file} is {what} name another --file") from None
-
-    def _open(self, new: bool) -> None:
-        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        if new:
-            marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
-            self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
 
     def close(self) -> None:
         """Close the file. Another process may then open it."""

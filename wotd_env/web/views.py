@@ -16,6 +16,7 @@ from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
+from wotd_env.rendering.scene import moved_pieces
 from wotd_env.rendering.text import describe_due, describe_result, winners
 
 _KINDS = {
@@ -92,15 +93,8 @@ def result(game: Game, state: States, names: Sequence[str]) -> dict[str, Any] | 
 
 
 def _moves(before: States, after: States) -> list[dict[str, int]]:
-    return [
-        {
-            "seat": seat,
-            "path": path,
-            "from": int(before["pieces"][0, seat, path]),
-            "to": int(after["pieces"][0, seat, path]),
-        }
-        for seat, path in np.argwhere(before["pieces"][0] != after["pieces"][0]).tolist()
-    ]
+    names = ("seat", "path", "from", "to")
+    return [dict(zip(names, move, strict=True)) for move in moved_pieces(before[0], after[0])]
 
 
 def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, Any]]:
