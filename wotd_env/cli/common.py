@@ -108,14 +108,10 @@ def check_writable(file: Path, *endings: str) -> None:
             raise FileNotFoundError(f"cannot write {file.name}: no folder {file.parent}")
         if not target.parent.is_dir():
             raise NotADirectoryError(f"cannot write {file.name}: {file.parent} is not a folder")
-        if not target.exists():
-            with tempfile.TemporaryFile(dir=target.parent):
-                pass
-        elif target.is_file():
-            with target.open("ab"):
-                pass
-        else:
+        if target.exists() and not target.is_file():
             raise IsADirectoryError(f"{file} exists and is not a regular file")
+        with target.open("ab") if target.exists() else tempfile.TemporaryFile(dir=target.parent):
+            pass
     except OSError as error:
         if error.errno is None:  # raised above
             raise

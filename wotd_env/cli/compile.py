@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +20,18 @@ def command() -> None:
     This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
     """
-    with explained(), progress_bar("parts") as progress:
-        progress(0, len(PARTS))
-        for done, _ in enumerate(compile_all(cores()), 1):
-            progress(done, len(PARTS))
-
-
-def compile_all(processes: int) -> Iterator[str]:
-    """Compile all kernels that are missing in the cache; yield the name of each finished part of PARTS."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        jobs = {pool.submit(_use, part): part for part in PARTS}
-        for job in as_completed(jobs):
+    with (
+        explained(),
+        progress_bar("parts") as progress,
+        ProcessPoolExecutor(cores(), get_context("spawn")) as pool,
+    ):
+        progress(0, len(PARTS))
+        for done, job in enumerate(as_completed([pool.submit(_use, part) for part in PARTS]), 1):
             job.result()
-            yield jobs[job]
+            progress(done, len(PARTS))
 
 
 def _use(part: str) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
+
+if TYPE_CHECKING:
+    from wotd_env.core.state import States
 
 
 def option(words: str, default: str | bool = True) -> Any:
@@ -85,6 +88,22 @@ def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -
         raise ValueError(
             f"--{name.replace('_', '-')} cannot be combined with {option}, which contains the rules"
         )
+
+
+def start_of(
+    context: typer.Context, rules: dict[str, Any], position: str | None, seats: Sequence[str], seed: int
+) -> tuple[Rules, States | None]:
+    """Return the rules of a game and the position of the option --position, STATE (1,), or None."""
+    if position is None:
+        rules.setdefault("players", max(2, len(seats)))
+        return Rules(**rules), None
+    from wotd_env import Game, notation
+
+    check_no_rules(context, rules, "--position")
+    game_rules, state = notation.parse_position(position)
+    if not state["rng"][0]:  # the line does not contain the random stream
+        state["rng"] = Game(game_rules).reset(1, seed=seed)["rng"]
+    return game_rules, state
 
 
 def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wotd_env.cli.common import PERSON, check_writable, explained, is_person, ready_policies
-from wotd_env.cli.options import Position, Trust, check_no_rules, option, rules_options
-from wotd_env.core.rules import Rules
+from wotd_env.cli.options import Position, Trust, check_no_rules, option, rules_options, start_of
 
 if TYPE_CHECKING:
     from wotd_env.notation import RecordedGame
@@ -48,6 +47,8 @@ def command(
     Type help in the game for the possible input. Every decision is saved at once. A review follows the game.
     """
     from wotd_env.cli.match import Match
+    from wotd_env.core.game import check_seed
+    from wotd_env.notation import record_game
 
     with explained():
         if resume:
@@ -57,9 +58,10 @@ def command(
                     raise ValueError(f"{option} starts a new game and cannot be combined with --resume")
             recorded = _resumed(resume, seats, trust)
         else:
-            if position is not None:
-                check_no_rules(context, rules, "--position")
-            recorded = _new(seats, rules, seed, position)
+            drawn = secrets.randbits(63) if seed is None else int(check_seed(seed))
+            game_rules, state = start_of(context, rules, position, seats or (), drawn)
+            start = {"seed": drawn} if state is None else {"state": state}
+            recorded = record_game(game_rules, [], **start, players=_seated(seats, game_rules.players))
         if not any(map(is_person, recorded.players)):
             raise ValueError("one seat must be me; use wotd watch for games between policies")
         names = [name for name in recorded.players if not is_person(name)]
@@ -67,23 +69,6 @@ def command(
         match = Match(recorded, resume or _free(file), players)
     with explained(match.kept):
         match.play()
-
-
-def _new(
-    seats: list[str] | None, rules: dict[str, Any], seed: int | None, position: str | None
-) -> RecordedGame:
-    from wotd_env import Game, notation
-    from wotd_env.core.game import check_seed
-
-    drawn = secrets.randbits(63) if seed is None else int(check_seed(seed))
-    if position is None:
-        rules.setdefault("players", max(2, len(seats or ())))
-        game_rules = Rules(**rules)
-        return notation.record_game(game_rules, [], seed=drawn, players=_seated(seats, game_rules.players))
-    game_rules, state = notation.parse_position(position)
-    if not state["rng"][0]:  # the line does not contain the random stream
-        state["rng"] = Game(game_rules).reset(1, seed=drawn)["rng"]
-    return notation.record_game(game_rules, [], state=state, players=_seated(seats, game_rules.players))
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
-from rich.text import Text
 
 
 @contextmanager
@@ -18,11 +17,12 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
     columns = (
         BarColumn(None, table_column=Column(min_width=8, ratio=1)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        _Rate(unit if len(unit) <= 24 else f"{unit[:23]}…", Column(no_wrap=True)),  # 80 characters in all
+        TextColumn("{task.description}{task.fields[rate]}, {task.fields[word]}", markup=False),
         TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
-        task = bar.add_task("", total=None, rate="")
+        short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # 80 characters in all
+        task = bar.add_task(short, total=None, rate="", word="left")
         first: list[float] = []  # done and time at the first call; earlier work does not count for the rate
 
         def move(done: int, total: int) -> None:
@@ -30,17 +30,8 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
             if not first:
                 first[:] = done, now
             rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
-            bar.update(task, completed=done, total=total, rate=f", {rate:,.0f}/s" if rate >= 1 else "")
+            shown = f", {rate:,.0f}/s" if rate >= 1 else ""
+            word = "took" if done >= total else "left"  # for the time in the last column
+            bar.update(task, completed=done, total=total, rate=shown, word=word)
 
         yield move
-
-
-class _Rate(ProgressColumn):
-    """Unit and mean rate, followed by `left` or `took` for the time in the next column."""
-
-    def __init__(self, unit: str, column: Column) -> None:
-        super().__init__(column)
-        self._unit = unit
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{self._unit}{task.fields['rate']}, {'took' if task.finished else 'left'}")

@@ -36,6 +36,7 @@ def command(
     """
     with needed_for("wotd serve", "web"):
         import uvicorn
+        from platformdirs import user_data_path
 
         from wotd_env.web.app import make_app
         from wotd_env.web.connections import config_of, set_up_log
@@ -57,7 +58,7 @@ def command(
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)
-    file = file or _default_file()
+    file = file or user_data_path("wotd-env", ensure_exists=True) / "tables.sqlite"
     store = Store(file)
     app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
     shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
@@ -100,11 +101,3 @@ def _listen(host: str, port: int) -> socket.socket:
     except OverflowError:
         raise ValueError(f"port must be from 0 to 65535, got {port}") from None
     return listening
-
-
-def _default_file() -> Path:
-    from platformdirs import user_data_path
-
-    folder = user_data_path("wotd-env")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "tables.sqlite"

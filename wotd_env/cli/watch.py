@@ -12,8 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies, say
-from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, check_no_rules, option, rules_options
-from wotd_env.core.rules import Rules
+from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, option, rules_options, start_of
 
 if TYPE_CHECKING:
     from wotd_env.core.game import Game
@@ -41,13 +40,7 @@ def command(
 
     check_seed(seed)
     check_range("delay", delay, 0, HOUR)
-    state = None
-    if position is not None:
-        check_no_rules(context, rules, "--position")
-        game_rules, state = notation.parse_position(position)
-    else:
-        rules.setdefault("players", max(2, len(policies)))
-        game_rules = Rules(**rules)
+    game_rules, state = start_of(context, rules, position, policies, seed)
     seats = game_rules.players
     if len(policies) not in (1, seats):
         raise ValueError(f"give 1 or {seats} policies for {seats} seats, got {len(policies)}")
@@ -56,10 +49,7 @@ def command(
     if record:
         check_writable(record, ".txt")
     game = Game(game_rules, skip_forced=False)
-    if state is None:
-        state = game.reset(1, seed=seed)
-    elif not state["rng"][0]:  # the line does not contain the random stream
-        state["rng"] = game.reset(1, seed=seed)["rng"]
+    state = game.reset(1, seed=seed) if state is None else state
     game.roll(state)
     names = policies * (seats // len(policies))
     steps: list[Step] = []
