@@ -1,13 +1,10 @@
 /** The part of an address after its #, which selects the shown part of the page. */
 
-/**
- * Split an address, or return null if it is malformed. Parts are percent-encoded: a position contains slashes.
- * @param {string} hash such as "#/table/abc"
- */
+/** Split an address such as "#/table/abc"; return null if it is malformed. @param {string} hash */
 export function readAddress(hash) {
   const [page, ...parts] = hash.replace(/^#\/?/, "").split("/");
   try {
-    return { page, parts: parts.map(decodeURIComponent) };
+    return { page, parts: parts.map(decodeURIComponent) }; // a position contains slashes
   } catch {
     return null; // such as %E0%A4%A
   }

@@ -7,9 +7,7 @@ const refusal = (words, status) => Object.assign(new Error(words), { status });
 
 /**
  * Send a request, GET, or POST if there is a body; return the answer or throw the refusal.
- * @param {string} path
- * @param {{key?: string, body?: object}} [options]
- * @returns {Promise<any>}
+ * @param {string} path @param {{key?: string, body?: object}} [options] @returns {Promise<any>}
  */
 export async function ask(path, { key, body } = {}) {
   /** @type {Record<string, string>} */
@@ -74,9 +72,7 @@ export const keys = {
 
 /**
  * Open the socket of a table, and open it again whenever the connection is lost, until the signal.
- * @param {string} table
- * @param {string} key
- * @param {AbortSignal} signal
+ * @param {string} table @param {string} key @param {AbortSignal} signal
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
  *   connection: (lost: string) => void, gone: (reason: string) => void}} hear the connection is `lost` for a reason,
  *   or back if it is empty

@@ -51,10 +51,8 @@ function markMoves(marks, choice, { offered }, colors) {
 
 /**
  * Return the effect of a tap: the choice to make at once, or what is chosen after the tap.
- * @param {View} view
- * @param {Chosen} chosen before the tap
- * @param {number} path
- * @param {number|null} space null for the sign of the path
+ * @param {View} view @param {Chosen} chosen before the tap
+ * @param {number} path @param {number|null} space null for the sign of the path
  * @returns {{act: Choice|null, chosen: Chosen}}
  */
 export function tap(view, chosen, path, space) {

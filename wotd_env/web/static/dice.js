@@ -27,11 +27,8 @@ export function makeDice(changed) {
   }
 
   /**
-   * Show dice.
-   * @param {number[]} faces by place; -1 is still to be rolled
-   * @param {boolean[]} hold the kept ones
-   * @param {boolean} choosing whether they can be pressed
-   * @param {boolean[]} rolled the ones just rolled
+   * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.
+   * @param {number[]} faces @param {boolean[]} hold @param {boolean} choosing @param {boolean[]} rolled just now
    */
   function show(faces, hold, choosing, rolled) {
     [held, open] = [[...hold], choosing];

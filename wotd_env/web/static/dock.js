@@ -34,11 +34,8 @@ export function otherActs(view) {
 }
 
 /**
- * Return the buttons of a decision about dice.
- * @param {View} view
- * @param {boolean[]} held by place
- * @param {boolean} changed whether something can be undone
- * @param {Choice|undefined} hold the choice that keeps the held dice
+ * Return the buttons of a decision about dice: `hold` keeps the held ones; a change can be undone.
+ * @param {View} view @param {boolean[]} held by place @param {boolean} changed @param {Choice|undefined} hold
  * @param {Acts} acts
  */
 export function holdButtons(view, held, changed, hold, { act, undo }) {

@@ -21,12 +21,9 @@ export function signedCost(equity, players) {
   return `${sign}${Math.abs(points).toFixed(1)} %`;
 }
 
-/**
- * Return a result as a share of the win; luck adjustment can exceed 0 to 100 %.
- * @param {number} equity @param {number} players
- */
+/** Return a result as a share of the win, 0 to 100 %. @param {number} equity @param {number} players */
 export function shareOf(equity, players) {
-  const share = (1 + (players - 1) * equity) / players;
+  const share = (1 + (players - 1) * equity) / players; // luck adjustment can exceed 0 to 1
   return `${Math.round(100 * Math.min(Math.max(share, 0), 1))} %`;
 }
 

@@ -8,10 +8,8 @@ import { percent } from "./words.js";
 const [WIDTH, HEIGHT, MARGIN] = [600, 150, 6];
 
 /**
- * Draw the graph of a graded game.
- * @param {Review} review
- * @param {string[]} names
- * @param {(step: number) => void} go called with the step that is clicked
+ * Draw the graph of a graded game. A click calls `go` with its step.
+ * @param {Review} review @param {string[]} names @param {(step: number) => void} go
  */
 export function makeGraph({ steps, last_chances: lastChances, last }, names, go) {
   const chances = [...steps.map((step) => step.chances), lastChances];

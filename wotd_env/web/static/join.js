@@ -50,8 +50,7 @@ export async function joinPage(main, table, invitation) {
 
 /**
  * Ask the server for the free seat.
- * @param {string} table
- * @param {string|null} invitation
+ * @param {string} table @param {string|null} invitation
  * @returns {Promise<{seat: number|null, entry: Entry}>} seat: null for any open one
  */
 async function seatOf(table, invitation) {

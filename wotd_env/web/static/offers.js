@@ -19,11 +19,8 @@ export function ableAgent(agents, wanted) {
 }
 
 /**
- * Return the default player of a seat.
- * @param {number} seat
- * @param {string[]} players names of the players of a game to continue
- * @param {Agent[]} agents
- * @param {string} own name of the person at this screen
+ * Return the default player of a seat: from the players of a game to continue, or `own`, the person at this screen.
+ * @param {number} seat @param {string[]} players @param {Agent[]} agents @param {string} own
  */
 export function firstSeat(seat, players, agents, own) {
   const name = players[seat];
@@ -42,8 +39,7 @@ export function playersOf(position) {
 
 /**
  * Return the body of a request for a table.
- * @param {WantedSeat[]} seats
- * @param {WantedRules} rules
+ * @param {WantedSeat[]} seats @param {WantedRules} rules
  * @param {{position: string, help: string, pace: number}} more `help` is "yes", "no" or empty for the default
  */
 export function requestOf(seats, rules, { position, help, pace }) {

@@ -23,13 +23,9 @@ export function heldFaces(faces, held) {
 }
 
 /**
- * Return which places an action keeps.
- * @param {number[]} order
- * @param {number[]} dice sorted
- * @param {number} action
- * @param {boolean[]|null} [pressed] the places that a person pressed; they count if they show the same faces, because
- *   the action names only one of several equal dice
- * @returns {boolean[]} by place
+ * Return which places an action keeps. The places that a person pressed count if they show the same faces, because
+ * the action names only one of several equal dice.
+ * @param {number[]} order @param {number[]} dice sorted @param {number} action @param {boolean[]|null} [pressed]
  */
 export function keptPlaces(order, dice, action, pressed = null) {
   const kept = order.map((die) => action === STOP_ROLLING || Boolean((action >> die) & 1));
@@ -39,11 +35,8 @@ export function keptPlaces(order, dice, action, pressed = null) {
 
 /**
  * Return the places after a roll: kept dice stay, the others fill the free places in ascending order.
- * @param {number[]} order
- * @param {number[]} dice sorted, before the roll
- * @param {boolean[]} kept by place
+ * @param {number[]} order @param {number[]} dice sorted @param {boolean[]} kept by place
  * @param {number[]} rolled sorted dice after the roll
- * @returns {Places}
  */
 export function afterRoll(order, dice, kept, rolled) {
   const free = rolled.map((_, die) => die);
@@ -60,11 +53,9 @@ export function afterRoll(order, dice, kept, rolled) {
 }
 
 /**
- * Return the places of the dice after some decisions.
- * @param {{turn: number, action: number, dice: number[], roll: number[]|null}[]} steps decisions of the game so far
- * @param {number} turn the present one
+ * Return the places of the dice in a turn, after all decisions of the game so far.
+ * @param {{turn: number, action: number, dice: number[], roll: number[]|null}[]} steps @param {number} turn
  * @param {(step: any) => boolean[]|null} [pressed] the places that a person pressed for a step
- * @returns {Places}
  */
 export function placesAfter(steps, turn, pressed = () => null) {
   let places = sortedPlaces();
