@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from wotd_env.web.limits import Refused
 
@@ -22,25 +21,15 @@ HEADERS = {
 """Headers of every response."""
 
 
-class Json(Response):
-    """A JSON response. Bytes are sent unchanged."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """Return the body of the response."""
-        return content if isinstance(content, bytes) else msgspec.json.encode(content)
-
-
 def error_body(refused: Refused) -> dict[str, Any]:
     """Return the JSON of a refusal."""
     return {"error": refused.reason, "field": refused.field, "status": refused.status}
 
 
-def refusal(refused: Refused) -> Json:
+def refusal(refused: Refused) -> JSONResponse:
     """Return the response for a refusal."""
     headers = {"retry-after": str(refused.wait)} if refused.wait else None
-    return Json(error_body(refused), refused.status, headers)
+    return JSONResponse(error_body(refused), refused.status, headers)
 
 
 async def _answer(request: Request, error: Exception) -> Response:

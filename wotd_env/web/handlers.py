@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
 from wotd_env.web import requests
 from wotd_env.web.agents import in_thread
-from wotd_env.web.answers import Json
 from wotd_env.web.limits import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
@@ -20,10 +20,8 @@ from wotd_env.web.table import Table, Viewer
 LANGUAGES = ("en", "es", "de", "hi")
 """Languages of the rules pages."""
 
-_Schema = TypeVar("_Schema")
 
-
-async def _read(request: Request, schema: type[_Schema], most: int = 0) -> _Schema:
+async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
     """Return the body of a request of at most `most` bytes, by default those of a message."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the request must have the header Content-Type: application/json")
@@ -61,7 +59,7 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-async def _setup(request: Request) -> Json:
+async def _setup(request: Request) -> JSONResponse:
     server, usual = server_of(request), Rules()
     fields: dict[str, dict[str, Any]] = {
         "players": {"least": 2, "most": MAX_PLAYERS},
@@ -72,7 +70,7 @@ async def _setup(request: Request) -> Json:
         "colors": {"values": [None, "random"]},
         "start": {"values": ["dragons", "loser"]},
     }
-    return Json(
+    return JSONResponse(
         {
             "ready": server.ready,
             "name": "Way of the Dragon",
@@ -84,21 +82,21 @@ async def _setup(request: Request) -> Json:
     )
 
 
-async def _agents(request: Request) -> Json:
+async def _agents(request: Request) -> JSONResponse:
     tables = server_of(request).tables
     rules, _ = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
-    return Json({"agents": await in_thread(lambda: tables.agents.listed(rules))})
+    return JSONResponse({"agents": await in_thread(lambda: tables.agents.listed(rules))})
 
 
-async def _open_tables(request: Request) -> Json:
+async def _open_tables(request: Request) -> JSONResponse:
     tables = server_of(request).tables
     if "table" not in request.query_params:
-        return Json({"tables": tables.open()})
+        return JSONResponse({"tables": tables.open()})
     table = tables.find(request.query_params["table"])
-    return Json({"tables": [table.entry()] if table.open else []})
+    return JSONResponse({"tables": [table.entry()] if table.open else []})
 
 
-async def _create(request: Request) -> Json:
+async def _create(request: Request) -> JSONResponse:
     server, address = server_of(request), address_of(request)
     tables = server.tables
     wanted = await _read(request, requests.NewTable)
@@ -113,61 +111,61 @@ async def _create(request: Request) -> Json:
         "invitations": [{"seat": seat, "invitation": code} for seat, code in keys.invitations.items()],
         "view": table.view(tables.viewer(table, keys.host)),
     }
-    return Json(content, 201)
+    return JSONResponse(content, 201)
 
 
-async def _look(request: Request) -> Json:
+async def _look(request: Request) -> JSONResponse:
     _, table, viewer = _viewed(request)
-    return Json(table.view(viewer, _number(request, "log_from", 0)))
+    return JSONResponse(table.view(viewer, _number(request, "log_from", 0)))
 
 
-async def _join(request: Request) -> Json:
+async def _join(request: Request) -> JSONResponse:
     server, table = _table(request)
     body = await _read(request, requests.Join)
     with server.guesses(request):
         seat, key = server.tables.join(table, body.name, body.invitation, body.seat)
-    return Json({"key": key, "seat": seat, "view": table.view(server.tables.viewer(table, key))})
+    return JSONResponse({"key": key, "seat": seat, "view": table.view(server.tables.viewer(table, key))})
 
 
-async def _invitation(request: Request) -> Json:
+async def _invitation(request: Request) -> JSONResponse:
     server, table = _table(request)
     body = await _read(request, requests.Invitation)
     with server.guesses(request):
         seat = server.tables.invited(table, body.invitation)
-    return Json({"seat": seat, "table": table.entry()})
+    return JSONResponse({"seat": seat, "table": table.entry()})
 
 
-async def _hand_over(request: Request) -> Json:
+async def _hand_over(request: Request) -> JSONResponse:
     server, table, viewer = _viewed(request)
     body = await _read(request, requests.HandOver)
-    return Json(table.view(server.tables.hand_over(table, viewer, body.seat, body.agent)))
+    return JSONResponse(table.view(server.tables.hand_over(table, viewer, body.seat, body.agent)))
 
 
-async def _act(request: Request) -> Json:
+async def _act(request: Request) -> JSONResponse:
     server, table, viewer = _viewed(request)
     body = await _read(request, requests.Act)
     server.tables.act(table, viewer, body.ply, body.action)
-    return Json(table.view(viewer, body.ply))
+    return JSONResponse(table.view(viewer, body.ply))
 
 
-async def _next(request: Request) -> Json:
+async def _next(request: Request) -> JSONResponse:
     server, table, viewer = _viewed(request)
     body = await _read(request, requests.Next)
     server.tables.next_game(table, viewer, body.game)
-    return Json(table.view(viewer))
+    return JSONResponse(table.view(viewer))
 
 
-async def _help(request: Request) -> Json:
+async def _help(request: Request) -> JSONResponse:
     server, table, viewer = _viewed(request)
-    return Json(await server.tables.help(table, viewer))
+    return JSONResponse(await server.tables.help(table, viewer))
 
 
-async def _text(request: Request) -> Json:
+async def _text(request: Request) -> JSONResponse:
     server, table, _ = _viewed(request)
-    return Json({"text": str(server.tables.played(table, _number(request, "game", table.number)))})
+    return JSONResponse({"text": str(server.tables.played(table, _number(request, "game", table.number)))})
 
 
-async def _review(request: Request) -> Json:
+async def _review(request: Request) -> Response:
     server, table, _ = _viewed(request)
     number = _number(request, "game", table.number)
     if number == table.number and table.status != "over":
@@ -179,15 +177,16 @@ async def _review(request: Request) -> Json:
         recorded = server.tables.played(table, number)
         content = await server.reviews(lambda: replay(recorded, graded=True))
         server.keep_review(which, content)
-    return Json(content)
+    return Response(content, media_type="application/json")
 
 
-async def _games(request: Request) -> Json:
+async def _games(request: Request) -> Response:
     server = server_of(request)
     _ = server.tables  # refuses while the server warms up
     body = await _read(request, requests.Recorded, server.limits.text)
     server.games.count(address_of(request))
-    return Json(await server.reviews(lambda: replay(requests.parse_recorded(body.text), body.review)))
+    content = await server.reviews(lambda: replay(requests.parse_recorded(body.text), body.review))
+    return Response(content, media_type="application/json")
 
 
 ROUTES = [

@@ -128,11 +128,11 @@ class NewTable(RulesOrPosition, kw_only=True):
     pace: Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])] = PACE["default"]
 
 
-_Schema = TypeVar("_Schema")
+Schema = TypeVar("Schema")
 _IN_WORDS = {"int": "an integer", "float": "a number", "str": "text", "bool": "true or false", " | ": " or "}
 
 
-def read(content: bytes | str, schema: type[_Schema]) -> _Schema:
+def read(content: bytes | str, schema: type[Schema]) -> Schema:
     """Return a message from its JSON text."""
     try:
         value = msgspec.json.decode(content)

@@ -84,7 +84,7 @@ def test_every_page_fits_its_screen(visit, width):
         assert small == []
 
     check()
-    page.get_by_role("radio", name="5").check(force=True)
+    page.get_by_label("Players").select_option("5")
     page.get_by_label("Powers of the animals").select_option("own")
     open_rules(page)
     check()
@@ -182,7 +182,7 @@ def boxes(page: Page, selector: str) -> list[list[float]]:
 def test_dice_and_buttons_are_on_the_screen_and_cover_no_piece(visit, width, height, players):
     page = visit(width=width, height=height)
     page.wait_for_selector(".set-up form")
-    page.get_by_role("radio", name=str(players)).check(force=True)
+    page.get_by_label("Players").select_option(str(players))
     set_up(page, powers="own")
     assert my_turn(page)
     page.wait_for_selector(".seat .chance")

@@ -317,7 +317,7 @@ def test_an_unknown_address_shows_an_error_and_a_home_link(visit, site, address)
 
 def test_the_page_explains_why_agents_cannot_play(visit):
     page = visit()
-    page.get_by_role("radio", name="3").check(force=True)
+    page.get_by_label("Players").select_option("3")
     page.wait_for_function("() => document.querySelector('.seat-box .quiet').textContent.includes('ppo')")
     option = page.get_by_label("agent of seat B").locator("option[value=ppo]")
     expect(option).to_be_disabled()

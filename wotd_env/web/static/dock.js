@@ -3,7 +3,7 @@
 import { linkTo } from "./address.js";
 import { choicesBeside, tipOf } from "./choosing.js";
 import { copyButton, glyph, h, waitLine } from "./dom.js";
-import { asksForTiger, capital, LETTERS, seatName } from "./words.js";
+import { asksForTiger, capital, LETTERS } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Chosen} from "./choosing.js" */
@@ -30,7 +30,7 @@ export function choiceButton(choice, act, look = "") {
 export function otherActs(view) {
   const seat = view.seats[view.player];
   const does = seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
-  return [waitLine(`${seatName(seat)} ${does} …`, null)];
+  return [waitLine(`${seat.name} ${does} …`, null)];
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { ask, kept, keys, pathOf } from "./api.js";
 import { errorLine, h, say } from "./dom.js";
-import { capital, LETTERS, seatName } from "./words.js";
+import { capital, LETTERS } from "./words.js";
 
 /** @import {Entry} from "./types.js" */
 
@@ -66,7 +66,7 @@ async function seatOf(table, invitation) {
 /** @param {{seat: number|null, entry: Entry}} found */
 function invitationWords({ seat, entry }) {
   const place = seat === null ? "an open seat" : `seat ${LETTERS[seat]}`;
-  const others = entry.seats.filter(({ taken }) => taken).map(seatName);
+  const others = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
   const company = others.length ? `, with ${others.join(", ")}` : "";
   const help = entry.help ? " Win chances and hints are on." : "";
   return `There is ${place} for you${company}. ${capital(entry.rules_words)}.${help}`;

@@ -3,7 +3,7 @@
 import { ask, keys, pathOf } from "./api.js";
 import { errorLine, glyph, h, waitLine } from "./dom.js";
 import { setUpForm } from "./setup.js";
-import { ANIMALS, counted, seatName } from "./words.js";
+import { ANIMALS, counted } from "./words.js";
 
 /** @import {Entry, View} from "./types.js" */
 
@@ -65,7 +65,7 @@ function hero() {
 
 /** @param {Entry} entry */
 function openTable({ table, rules_words: words, seats, open }) {
-  const who = seats.filter(({ taken }) => taken).map(seatName);
+  const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
   return h(
     "li",
     h("a", { href: `#/open/${table}` }, `Join ${who.join(", ") || "an empty table"}`),
@@ -89,7 +89,7 @@ async function ownTable(table) {
     const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" };
     return h(
       "li",
-      h("a", { href: `#/table/${table}` }, view.seats.map(seatName).join(", ")),
+      h("a", { href: `#/table/${table}` }, view.seats.map(({ name }) => name).join(", ")),
       h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]),
     );
   } catch (refusal) {

@@ -3,7 +3,7 @@
 import { diceRow } from "./dice.js";
 import { glyph, h } from "./dom.js";
 import { facesOf, placesAfter } from "./places.js";
-import { counted, DRAGON, seatName, withoutName } from "./words.js";
+import { counted, DRAGON, withoutName } from "./words.js";
 
 /** @import {RollOff, Step, View} from "./types.js" */
 
@@ -28,7 +28,7 @@ export function makeLog() {
     for (let ply = shown.count; ply < log.length; ply++) {
       if (log[ply].turn !== turn) entries.append(turnHead(log[ply], view));
       turn = log[ply].turn;
-      entries.append(logLine(log, ply, seatName(view.seats[log[ply].seat])));
+      entries.append(logLine(log, ply, view.seats[log[ply].seat].name));
     }
     shown.count = log.length;
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
@@ -42,7 +42,7 @@ function turnHead({ turn, seat }, view) {
   return h(
     "li.turn-head",
     glyph(`piece-${view.color[seat]}`, "piece"),
-    h("strong", seatName(view.seats[seat])),
+    h("strong", view.seats[seat].name),
     h("span", `turn ${turn + 1}`),
   );
 }
@@ -68,7 +68,7 @@ function rollOff(rounds, view) {
       ...round.map((faces, seat) => {
         if (faces === null) return null;
         const dragons = faces.filter((face) => face === DRAGON).length;
-        const who = h("span.who", seatName(view.seats[seat]));
+        const who = h("span.who", view.seats[seat].name);
         return h("div", who, diceRow(faces), h("span", counted(dragons, "dragon")));
       }),
     ),

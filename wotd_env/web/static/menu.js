@@ -3,7 +3,6 @@
 import { linkTo } from "./address.js";
 import { agentsFor, ask, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
-import { seatName } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Agent, Seat, View} from "./types.js" */
@@ -50,14 +49,14 @@ function saveText(text, name) {
 
 /** @param {Seat} seat @param {View} view @param {string} path @param {string} key */
 function handOver(seat, view, path, key) {
-  const select = h("select", { "aria-label": `agent for ${seatName(seat)}` });
+  const select = h("select", { "aria-label": `agent for ${seat.name}` });
   const error = errorLine();
   agentsFor({ rules: view.rules }).then((found) => {
     select.append(...found.map(agentOption));
   }, error.show);
   return h(
     "div.hand-over",
-    h("span.name", seatName(seat)),
+    h("span.name", seat.name),
     select,
     workButton("Hand over", () => ask(path, { key, body: { seat: seat.seat, agent: select.value } })),
     error.element,

@@ -31,12 +31,6 @@ export function firstSeat(seat, players, agents, own) {
   return { kind: "here", name: nameless ? "" : name, agent: USUAL_AGENT };
 }
 
-/** Return the number of players of a position, or null if its text is incomplete. @param {string} position */
-export function playersOf(position) {
-  const found = position.match(/ ([wfmeo]{2,5})[( ]/);
-  return found ? found[1].length : null;
-}
-
 /**
  * Return the body of a request for a table.
  * @param {WantedSeat[]} seats @param {WantedRules} rules

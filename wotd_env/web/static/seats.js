@@ -2,7 +2,7 @@
 
 import { powerButton } from "./dialogs.js";
 import { glyph, h } from "./dom.js";
-import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, seatName, stateOf } from "./words.js";
+import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, stateOf } from "./words.js";
 
 /** @import {Help, Seat, View} from "./types.js" */
 
@@ -18,7 +18,7 @@ export function makeSeats() {
     list.style.setProperty("--seats", String(view.seats.length));
     list.replaceChildren(...view.seats.map((seat) => seatItem(seat, view, chances?.[seat.seat] ?? null)));
     bar.hidden = !view.help; // its room is kept before the first chances come
-    const words = view.seats.map((seat) => `${seatName(seat)} ${percent(chances?.[seat.seat] ?? 0)}`);
+    const words = view.seats.map((seat) => `${seat.name} ${percent(chances?.[seat.seat] ?? 0)}`);
     bar.setAttribute("aria-label", `Chances to win: ${chances ? words.join(", ") : "not known yet"}`);
     bar.replaceChildren(...(chances ?? []).map((chance, seat) => barPart(chance, view.color[seat])));
   }
@@ -31,7 +31,7 @@ function seatItem(seat, view, chance) {
   const acts = view.status === "playing" && seat.seat === view.player;
   const state = stateOf(seat, view);
   const open = colorsOpen(view);
-  const name = seatName(seat);
+  const name = seat.name;
   const color = view.color[seat.seat];
   const power = powerOf(seat.seat, view);
   const look = `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`;

@@ -3,7 +3,7 @@
 import { agentsFor, ask, kept, keys } from "./api.js";
 import { errorLine, h } from "./dom.js";
 import { agentOption } from "./menu.js";
-import { ableAgent, firstSeat, playersOf, requestOf } from "./offers.js";
+import { ableAgent, firstSeat, requestOf } from "./offers.js";
 import { LETTERS } from "./words.js";
 
 /** @import {WantedRules, WantedSeat} from "./offers.js" */
@@ -32,7 +32,13 @@ const RULE_WORDS = {
  */
 export function setUpForm(setup, position, players) {
   const error = errorLine();
-  const count = playersField(setup.rules.players, playersOf(position));
+  const { least, most, default: usual } = setup.rules.players;
+  const counts = Array.from({ length: most - least + 1 }, (_, i) => String(least + i));
+  const count = selectField(
+    { values: counts, default: String(players.length || usual) },
+    "players",
+    "Players",
+  );
   const seats = makeSeatRows(setup, players);
   const moreRules = rulesFields(setup, position);
   const powers = selectField(setup.rules.powers, "powers", "Powers of the animals");
@@ -104,17 +110,6 @@ function rulesOf(fields) {
   };
 }
 
-/** @param {Range} range @param {number|null} wanted */
-function playersField({ least, most, default: usual }, wanted) {
-  const counts = Array.from({ length: most - least + 1 }, (_, i) => least + i);
-  const labels = counts.map((count) => {
-    const checked = count === (wanted ?? usual);
-    const button = h("input", { type: "radio", name: "players", value: String(count), checked });
-    return h("label", button, h("span", String(count)));
-  });
-  return h("fieldset.segments", h("legend", "Players"), ...labels);
-}
-
 /** Make the rows of the seats. @param {Setup} setup @param {string[]} players of a game to continue */
 function makeSeatRows(setup, players) {
   const list = h("ol.seat-list");
@@ -177,7 +172,7 @@ const select = (properties, options) =>
 
 /** @param {Options} options @param {string} name @param {string} label */
 function selectField({ values, default: usual }, name, label) {
-  const options = Object.fromEntries(values.map((value) => [value, RULE_WORDS[String(value)]]));
+  const options = Object.fromEntries(values.map((value) => [value, RULE_WORDS[String(value)] ?? value]));
   return h("label", label, select({ name, value: String(usual) }, options));
 }
 

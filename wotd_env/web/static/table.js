@@ -11,7 +11,7 @@ import { makeLog } from "./log.js";
 import { makeMenu } from "./menu.js";
 import { facesOf, heldFaces, placesAfter, sortedPlaces } from "./places.js";
 import { makeSeats } from "./seats.js";
-import { capital, colorsOpen, ELEMENTS, FACES, factsOf, seatName, titleOf } from "./words.js";
+import { capital, colorsOpen, ELEMENTS, FACES, factsOf, titleOf } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Chosen} from "./choosing.js" */
@@ -182,7 +182,7 @@ class TablePage {
     }
     this.board.show({
       state: view,
-      names: view.seats.map(seatName),
+      names: view.seats.map(({ name }) => name),
       moved: view.moved,
       marks: view.phase === "keep" ? new Map() : marksOf(view, this.chosen),
       immunity: view.rules.immunity,
@@ -259,7 +259,7 @@ class TablePage {
     const { offered, picked } = chosen;
     if (offered.length) say(`Chosen: ${offered.map(({ words }) => words).join(", or ")}. Enter confirms.`);
     else if (picked.length) {
-      const name = seatName(this.view.seats[picked[0]]);
+      const name = this.view.seats[picked[0]].name;
       say(`${name} on ${ELEMENTS[path]} chosen. Choose the piece to swap it with.`);
     }
   }

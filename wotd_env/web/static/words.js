@@ -21,20 +21,15 @@ export const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s
 /** Return a chance in per cent, with a decimal below 10 %. @param {number} chance 0 to 1 */
 export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
 
-/** @param {{seat: number, name?: string}} seat */
-export const seatName = ({ seat, name }) => name || `Seat ${LETTERS[seat]}`;
-
 /** Return the words of a decision without the name. @param {string} words @param {string} name */
 export const withoutName = (words, name) =>
   words.startsWith(`${name}: `) ? capital(words.slice(name.length + 2)) : words;
 
 /** Return the names; equal names get the letter of their seat. @param {string[]} players */
-export function playerNames(players) {
-  const names = players.map((name, seat) => seatName({ seat, name: name === "?" ? "" : name }));
-  return names.map((name, seat) =>
-    names.indexOf(name) === names.lastIndexOf(name) ? name : `${name} (${LETTERS[seat]})`,
+export const playerNames = (players) =>
+  players.map((name, seat) =>
+    players.indexOf(name) === players.lastIndexOf(name) ? name : `${name} (${LETTERS[seat]})`,
   );
-}
 
 /** @param {number} space @param {number} spaces plain spaces of a path */
 export function spaceName(space, spaces) {
@@ -47,7 +42,6 @@ const QUESTIONS = {
   keep: "which dice to keep?",
   move: "where to move?",
   extra: "take an extra turn?",
-  chance: "roll",
 };
 
 /** Return whether a decision is about the eye of the tiger. @param {View} view */
@@ -60,7 +54,7 @@ export const sourceOf = ({ source, exact }) => `Source: ${source}${exact ? "" : 
 export function titleOf(view) {
   if (view.status === "waiting") return "Waiting for players";
   if (view.status === "over") return view.result?.words ?? "The game is over";
-  const name = seatName(view.seats[view.player]);
+  const name = view.seats[view.player].name;
   if (!view.choices.length) return `${name} is to play`;
   const several = view.seats.filter(({ mine }) => mine).length > 1;
   const question = asksForTiger(view) ? "use the eye of the tiger?" : QUESTIONS[view.phase];
