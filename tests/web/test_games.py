@@ -186,10 +186,10 @@ def test_open_tables_of_an_address_are_limited_in_the_list(tmp_path: Path) -> No
         mine = [make(client, HERE, OPEN)[0].table for _ in range(60)]
         listed = [entry["table"] for entry in client.get("/api/tables").json()["tables"]]
         assert listed == [*mine[:-6:-1], theirs]
-        for table, entries in ((mine[0], [mine[0]]), (make(client, HERE, HERE)[0].table, [])):
-            asked = client.get("/api/tables", params={"table": table}).json()["tables"]
-            assert [entry["table"] for entry in asked] == entries
-        assert client.get("/api/tables", params={"table": "none"}).status_code == 404
+        for table, status in ((mine[0], 200), (make(client, HERE, HERE)[0].table, 409), ("none", 404)):
+            looked = client.post(f"/api/tables/{table}/invitation", json={})
+            assert looked.status_code == status
+            assert status != 200 or (looked.json()["seat"], looked.json()["table"]["open"]) == (None, [1])
 
 
 def test_only_its_player_or_the_host_gives_a_seat_to_an_agent(client: httpx.Client) -> None:

@@ -61,12 +61,7 @@ class Choice(NamedTuple):
 
 
 class Decision:
-    """A decision of a person in a game, STATE (1,), with the hold chosen so far.
-
-    Attributes:
-        choices: the legal actions, ascending.
-        dice: the faces shown.
-    """
+    """A decision of a person in a game, STATE (1,), with its choices, ascending, and the hold chosen so far."""
 
     def __init__(self, game: Game, state: States) -> None:
         self.game, self.state = game, state
@@ -155,19 +150,18 @@ class Decision:
             )
         if line not in _NAMES and (found := self._listed(line)) is not None:
             return found
-        again = re.fullmatch(r"(?:r|re-?roll)\b ?(.*)", line) or re.fullmatch(r"r([1-9 ]+)", line)
-        keep = re.fullmatch(r"(?:k|keep)\b ?(.*)", _REST.sub("", line)) or re.fullmatch(r"k([1-9 ]+)", line)
-        what = again or keep
+        what = re.fullmatch(r"(k|keep|r|re-?roll)(?:\b|(?=[1-9])) ?(.*)", _REST.sub("", line))
         if what is None:
             return self._hold_of[() if line == "none" else self._named(text, line.split())]
-        rest = " ".join(word for word in what[1].split() if word not in ("dice", "die", "and"))
+        keep = what[1].startswith("k")
+        rest = " ".join(word for word in what[2].split() if word not in ("dice", "die", "and"))
         if rest.replace(" ", "").isdecimal():
-            self._change(rest.replace(" ", ""), keep=keep is not None)
+            self._change(rest.replace(" ", ""), keep=keep)
             return None
         if rest == "all":
             return self._hold_of[self._faces(range(DICE) if keep else ())]
         faces = self._named(text, rest.split())
-        if keep is None:
+        if not keep:
             faces = tuple(sorted((Counter(self.dice) - Counter(faces)).elements()))
         return self._hold_of[faces]
 

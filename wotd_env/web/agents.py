@@ -61,12 +61,7 @@ class Asked:
         self._stuck: set[asyncio.Future[Any]] = set()  # calls that exceeded the patience and still run
 
     async def __call__(self, rules: Rules, state: States) -> Any:
-        """Return the answer for a game, STATE (1,).
-
-        Raises:
-            TimeoutError: if it takes too long, or too many calls are stuck.
-            Exception: any exception of the function.
-        """
+        """Return the answer for a game, STATE (1,); raise TimeoutError if it is late, or too many calls are stuck."""
         if len(self._stuck) >= _MAX_STUCK:
             raise TimeoutError(f"{_MAX_STUCK} calls of {self._name} have not returned")
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

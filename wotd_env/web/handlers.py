@@ -73,7 +73,6 @@ async def _setup(request: Request) -> JSONResponse:
     return JSONResponse(
         {
             "ready": server.ready,
-            "name": "Way of the Dragon",
             "agents": server.agents,
             "rules": {name: field | {"default": getattr(usual, name)} for name, field in fields.items()},
             "name_length": requests.NAME_LENGTH,
@@ -89,11 +88,7 @@ async def _agents(request: Request) -> JSONResponse:
 
 
 async def _open_tables(request: Request) -> JSONResponse:
-    tables = server_of(request).tables
-    if "table" not in request.query_params:
-        return JSONResponse({"tables": tables.open()})
-    table = tables.find(request.query_params["table"])
-    return JSONResponse({"tables": [table.entry()] if table.open else []})
+    return JSONResponse({"tables": server_of(request).tables.open()})
 
 
 async def _create(request: Request) -> JSONResponse:
@@ -130,8 +125,10 @@ async def _join(request: Request) -> JSONResponse:
 async def _invitation(request: Request) -> JSONResponse:
     server, table = _table(request)
     body = await _read(request, requests.Invitation)
+    if body.invitation is None and not table.open:
+        raise Refused(409, "this table has no open seat any more", "table")
     with server.guesses(request):
-        seat = server.tables.invited(table, body.invitation)
+        seat = None if body.invitation is None else server.tables.invited(table, body.invitation)
     return JSONResponse({"seat": seat, "table": table.entry()})
 
 

@@ -12,13 +12,9 @@ _CLIENTS = 10_000  # clients that a rate remembers
 
 
 class Refused(Exception):
-    """Raised for a refused request.
+    """Raised for a refused request, with an HTTP status, a sentence for the client, and the wrong field, if any.
 
-    Attributes:
-        status: HTTP status code.
-        reason: one sentence for the client.
-        field: the wrong field of the request, or None.
-        wait: seconds until another attempt can succeed, or None if waiting does not help.
+    `wait` is the number of seconds until another attempt can succeed; None if waiting does not help.
     """
 
     def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:

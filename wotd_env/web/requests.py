@@ -78,9 +78,9 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """An invitation to look at."""
+    """A request to look at the seat of an invitation, or at the open seats."""
 
-    invitation: _Word
+    invitation: _Word | None = None
 
 
 class HandOver(Message):

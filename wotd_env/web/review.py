@@ -41,12 +41,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], dict[str, Any]]) -> bytes:
-        """Return the result of a function as JSON.
-
-        Raises:
-            Refused: if too many reviews wait, or this one takes too long.
-            Exception: any exception of the function.
-        """
+        """Return the result of a function as JSON; refuse it if too many reviews wait, or this one is late."""
         if self._unfinished >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=_WAIT)
         self._unfinished += 1

@@ -102,7 +102,7 @@ def test_a_guest_joins_an_unlisted_open_seat_by_link(visit, tmp_path):
         expect(page.locator(".seat .name")).to_have_text(["Olga", "Piet"])
         page.evaluate("localStorage.clear()")
         page.goto(f"{client.base_url}/#/open/{tables[0]}")
-        expect(page.get_by_role("alert")).to_have_text("This table has no open seat any more.")
+        expect(page.get_by_role("alert")).to_have_text("this table has no open seat any more")
 
 
 def test_two_people_can_play_at_one_screen(visit):

@@ -12,6 +12,7 @@ export async function joinPage(main, table, invitation) {
     location.replace(`#/table/${table}`);
     return;
   }
+  const asked = invitation ? { invitation } : {};
   const what = h("p");
   const error = errorLine();
   const stored = kept.get("wotd-name", "");
@@ -30,8 +31,7 @@ export async function joinPage(main, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const body = { name: called, ...(invitation ? { invitation } : {}) };
-      const { key } = await ask(`${pathOf(table)}/join`, { body });
+      const { key } = await ask(`${pathOf(table)}/join`, { body: { name: called, ...asked } });
       keys.add(table, { key });
       say("You have taken the seat.");
       location.replace(`#/table/${table}`);
@@ -41,30 +41,15 @@ export async function joinPage(main, table, invitation) {
   }
 
   try {
-    what.textContent = invitationWords(await seatOf(table, invitation));
+    what.textContent = invitationWords(await ask(`${pathOf(table)}/invitation`, { body: asked }));
   } catch (reason) {
     error.show(reason);
     form.hidden = true;
   }
 }
 
-/**
- * Ask the server for the free seat.
- * @param {string} table @param {string|null} invitation
- * @returns {Promise<{seat: number|null, entry: Entry}>} seat: null for any open one
- */
-async function seatOf(table, invitation) {
-  if (invitation) {
-    const answer = await ask(`${pathOf(table)}/invitation`, { body: { invitation } });
-    return { seat: answer.seat, entry: answer.table };
-  }
-  const { tables } = await ask(`/api/tables?table=${encodeURIComponent(table)}`);
-  if (!tables.length) throw new Error("This table has no open seat any more.");
-  return { seat: null, entry: tables[0] };
-}
-
-/** @param {{seat: number|null, entry: Entry}} found */
-function invitationWords({ seat, entry }) {
+/** @param {{seat: number|null, table: Entry}} found the seat is null for any open one */
+function invitationWords({ seat, table: entry }) {
   const place = seat === null ? "an open seat" : `seat ${LETTERS[seat]}`;
   const others = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
   const company = others.length ? `, with ${others.join(", ")}` : "";

@@ -21,39 +21,26 @@
  *   result: Result|null}} View
  * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
  *   hints: {action: number, words: string, loss: number}[]}} Help
- */
-
-/**
- * An entry of the list of open tables.
+ *
  * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
- *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry
- */
-
-/**
- * An agent, whether it plays the given rules (the basic game in `/api/setup`), and the reason if not.
- * @typedef {{name: string, words: string, plays: boolean, why: string}} Agent
+ *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
+ * @typedef {{name: string, words: string, plays: boolean, why: string}} Agent and whether it plays the given rules,
+ *   or why not; the rules of `/api/setup` are those of the basic game
  * @typedef {{least: number, most: number, default: number}} Range
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
  * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,
  *   rules: {players: Range, spaces: Range, dead_pieces: Range, powers: Options, immunity: Options, colors: Options,
  *   start: Options}}} Setup
- */
-
-/**
- * A game to step through. The fields after `state` of a step, and `seats`, `source` and `last_chances` of the review,
- * exist only if the game is graded.
+ *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
  * @typedef {Step & {state: State, class: string, regret: number|null, best_words: string|null, luck: number|null,
- *   chances: number[]}} GradedStep
+ *   chances: number[]}} GradedStep the fields after `state` exist only if the game is graded
  * @typedef {{rules: Rules, rules_words: string, players: string[], text: string, graded: boolean, steps: GradedStep[],
  *   last: State, result: Result|null, source: string, exact: boolean, last_chances: number[],
- *   seats: SeatGrade[]}} Review
- */
-
-/**
- * A mark on a cell of the board.
- * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark
+ *   seats: SeatGrade[]}} Review `seats`, `source` and `last_chances` exist only if the game is graded
+ *
+ * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark on the board
  */
 
 export {};
