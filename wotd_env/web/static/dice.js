@@ -58,9 +58,6 @@ const drawDie = (face, look = "") => (face < 0 ? h("span.blank") : glyph(`die-${
 /** Draw a row of dice to read. @param {number[]} faces @param {boolean[]} [kept] */
 export function diceRow(faces, kept = []) {
   const words = faces.map((face) => (face < 0 ? "?" : FACES[face])).join(", ");
-  return h(
-    "span.dice-row",
-    { role: "img", "aria-label": words },
-    ...faces.map((face, place) => drawDie(face, kept[place] ? "kept" : "")),
-  );
+  const dice = faces.map((face, place) => drawDie(face, kept[place] ? "kept" : ""));
+  return h("span.dice-row", { role: "img", "aria-label": words }, ...dice);
 }

@@ -42,12 +42,10 @@ export function svg(tag, values, ...children) {
 }
 
 /** Draw a symbol of /drawings.svg. @param {string} name @param {string} [look] further classes */
-export const glyph = (name, look = "") =>
-  svg(
-    "svg",
-    { class: `glyph ${look}`, viewBox: "0 0 48 48", "aria-hidden": "true" },
-    svg("use", { href: `#${name}` }),
-  );
+export function glyph(name, look = "") {
+  const values = { class: `glyph ${look}`, viewBox: "0 0 48 48", "aria-hidden": "true" };
+  return svg("svg", values, svg("use", { href: `#${name}` }));
+}
 
 /** Return an element of index.html. @param {string} id */
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -111,13 +109,10 @@ export function copyButton(label, text) {
 }
 
 /** Make a card with a message and a link to the lobby. @param {string} title @param {string} words */
-export const noticeCard = (title, words) =>
-  h(
-    "section.card.narrow",
-    h("h1", title),
-    words && h("p", words),
-    h("a.button", { href: "#/" }, "To the tables"),
-  );
+export function noticeCard(title, words) {
+  const link = h("a.button", { href: "#/" }, "To the tables");
+  return h("section.card.narrow", h("h1", title), words && h("p", words), link);
+}
 
 /** Make a line about something that the page waits for. @param {string} words @param {string|null} [role] */
 export const waitLine = (words, role = "status") =>

@@ -22,23 +22,14 @@ export function makeGraph({ steps, last_chances: lastChances, last }, names, go)
     const points = chances.map((now, step) => `${x(step).toFixed(1)} ${y(now[seat]).toFixed(1)}`);
     return linesOf(`M${points.join("L")}`, seat, last.color[seat]);
   });
-  const dots = steps.flatMap((step, i) =>
-    step.class
-      ? [svg("path", { d: `M${x(i)} ${y(step.chances[step.seat])}v.01`, class: `dot ${step.class}` })]
-      : [],
+  const dots = steps.flatMap(({ class: grade, chances, seat }, i) =>
+    grade ? [svg("path", { d: `M${x(i)} ${y(chances[seat])}v.01`, class: `dot ${grade}` })] : [],
   );
   const cursor = svg("path", { class: "cursor" });
-  const graph = svg(
-    "svg",
-    {
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      preserveAspectRatio: "none",
-      role: "img",
-      "aria-label": "Every player's chance to win, step by step. The slider goes through the steps.",
-    },
-    svg("path", { d: `M0 ${y(0.5)}H${WIDTH}`, class: "middle" }),
-    ...[...lines, ...dots, cursor],
-  );
+  const middle = svg("path", { d: `M0 ${y(0.5)}H${WIDTH}`, class: "middle" });
+  const words = "Every player's chance to win, step by step. The slider goes through the steps.";
+  const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" };
+  const graph = svg("svg", { ...view, role: "img", "aria-label": words }, middle, ...lines, ...dots, cursor);
   graph.addEventListener("click", (event) => {
     const box = graph.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * WIDTH;

@@ -17,12 +17,8 @@ export async function joinPage(main, table, invitation) {
   const error = errorLine();
   const stored = kept.get("wotd-name", "");
   const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: stored });
-  const form = h(
-    "form",
-    { onsubmit: join },
-    h("label", "Your name", name),
-    h("div.buttons", h("button.primary", "Take the seat")),
-  );
+  const buttons = h("div.buttons", h("button.primary", "Take the seat"));
+  const form = h("form", { onsubmit: join }, h("label", "Your name", name), buttons);
   main.append(h("section.card.narrow", h("h1", "Join a game"), what, form, error.element));
 
   /** @param {Event} event */

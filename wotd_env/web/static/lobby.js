@@ -43,10 +43,8 @@ export function lobbyPage(main, signal, position = "", players = []) {
     if (signal.aborted) return;
     const { tables } = await ask("/api/tables").catch(() => ({ tables: [] }));
     const none = "No table has an open seat. Set one up with a seat for anyone on this server.";
-    openTables.replaceChildren(
-      h("h2", { id: "open-title" }, "Open tables"),
-      tables.length ? h("ul.tables", ...tables.map(openTable)) : h("p.quiet", none),
-    );
+    const list = tables.length ? h("ul.tables", ...tables.map(openTable)) : h("p.quiet", none);
+    openTables.replaceChildren(h("h2", { id: "open-title" }, "Open tables"), list);
     setTimeout(showOpen, 4000);
   }
 
@@ -55,22 +53,16 @@ export function lobbyPage(main, signal, position = "", players = []) {
 
 function hero() {
   const animals = ANIMALS.map((_, color) => glyph(`piece-${color}`));
-  return h(
-    "header.hero",
-    h("h1", "Way of the Dragon"),
-    h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win."),
-    h("div.parade", { "aria-hidden": "true" }, ...animals),
-  );
+  const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
+  const words = h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win.");
+  return h("header.hero", h("h1", "Way of the Dragon"), words, parade);
 }
 
 /** @param {Entry} entry */
 function openTable({ table, rules_words: words, seats, open }) {
   const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
-  return h(
-    "li",
-    h("a", { href: `#/open/${table}` }, `Join ${who.join(", ") || "an empty table"}`),
-    h("span.quiet", `${counted(open.length, "open seat")} · ${words}`),
-  );
+  const link = h("a", { href: `#/open/${table}` }, `Join ${who.join(", ") || "an empty table"}`);
+  return h("li", link, h("span.quiet", `${counted(open.length, "open seat")} · ${words}`));
 }
 
 /** @param {HTMLElement} section */
@@ -87,11 +79,8 @@ async function ownTable(table) {
     /** @type {View} */
     const view = await ask(pathOf(table), { key: keys.of(table)?.key });
     const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" };
-    return h(
-      "li",
-      h("a", { href: `#/table/${table}` }, view.seats.map(({ name }) => name).join(", ")),
-      h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]),
-    );
+    const link = h("a", { href: `#/table/${table}` }, view.seats.map(({ name }) => name).join(", "));
+    return h("li", link, h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]));
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
     return null;
@@ -99,12 +88,9 @@ async function ownTable(table) {
 }
 
 function recordedGame() {
-  const text = h("textarea", {
-    rows: "5",
-    spellcheck: "false",
-    "aria-label": "text of a game or a position",
-    placeholder: "Paste a text from “Copy the game” here",
-  });
+  const label = "text of a game or a position";
+  const placeholder = "Paste a text from “Copy the game” here";
+  const text = h("textarea", { rows: "5", spellcheck: "false", "aria-label": label, placeholder });
   const graded = h("input", { type: "checkbox", checked: true });
   const error = errorLine();
 
@@ -121,10 +107,7 @@ function recordedGame() {
 
   const tick = h("label.tick", graded, "Find errors and luck");
   const buttons = h("div.buttons", h("button", "Step through"));
-  return h(
-    "section.card",
-    { "aria-labelledby": "recorded-title" },
-    h("h2", { id: "recorded-title" }, "Recorded game"),
-    h("form", { onsubmit: open }, text, tick, error.element, buttons),
-  );
+  const title = h("h2", { id: "recorded-title" }, "Recorded game");
+  const form = h("form", { onsubmit: open }, text, tick, error.element, buttons);
+  return h("section.card", { "aria-labelledby": "recorded-title" }, title, form);
 }

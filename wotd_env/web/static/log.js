@@ -39,39 +39,30 @@ export function makeLog() {
 
 /** @param {Step} step @param {View} view */
 function turnHead({ turn, seat }, view) {
-  return h(
-    "li.turn-head",
-    glyph(`piece-${view.color[seat]}`, "piece"),
-    h("strong", view.seats[seat].name),
-    h("span", `turn ${turn + 1}`),
-  );
+  const piece = glyph(`piece-${view.color[seat]}`, "piece");
+  return h("li.turn-head", piece, h("strong", view.seats[seat].name), h("span", `turn ${turn + 1}`));
 }
 
 /** @param {Step[]} log @param {number} ply @param {string} name of the player */
 function logLine(log, ply, name) {
   const step = log[ply];
   const { order } = placesAfter(log.slice(Math.max(0, ply - 4), ply), step.turn);
-  return h(
-    "li",
-    { class: step.forced ? "forced" : "" },
-    step.dice.every((face) => face >= 0) ? diceRow(facesOf(order, step.dice)) : null,
-    h("span", withoutName(step.words, name), step.note ? ` (${step.note})` : "", h("code", step.notation)),
-  );
+  const dice = step.dice.every((face) => face >= 0) && diceRow(facesOf(order, step.dice));
+  const note = step.note ? ` (${step.note})` : "";
+  const words = h("span", withoutName(step.words, name), note, h("code", step.notation));
+  return h("li", { class: step.forced ? "forced" : "" }, dice, words);
 }
 
 /** @param {RollOff} rounds @param {View} view */
 function rollOff(rounds, view) {
-  const parts = rounds.map((round, number) =>
-    h(
-      "div.round",
-      number > 0 && h("p.quiet", "A tie: these players roll again."),
-      ...round.map((faces, seat) => {
-        if (faces === null) return null;
-        const dragons = faces.filter((face) => face === DRAGON).length;
-        const who = h("span.who", view.seats[seat].name);
-        return h("div", who, diceRow(faces), h("span", counted(dragons, "dragon")));
-      }),
-    ),
-  );
+  const parts = rounds.map((round, number) => {
+    const rows = round.map((faces, seat) => {
+      if (faces === null) return null;
+      const dragons = faces.filter((face) => face === DRAGON).length;
+      const who = h("span.who", view.seats[seat].name);
+      return h("div", who, diceRow(faces), h("span", counted(dragons, "dragon")));
+    });
+    return h("div.round", number > 0 && h("p.quiet", "A tie: these players roll again."), ...rows);
+  });
   return h("li.roll-off", h("strong", "Who starts: most dragons"), ...parts);
 }

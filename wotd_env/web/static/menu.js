@@ -33,7 +33,7 @@ export function makeMenu(table, own, viewNow) {
     shown = now;
     people.replaceChildren(
       seats.length ? h("h3", "Give a seat to an agent") : "",
-      ...seats.map((seat) => handOver(seat, view, `${path}/seat`, own.key)),
+      ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
     );
   }
 
@@ -48,19 +48,13 @@ function saveText(text, name) {
 }
 
 /** @param {Seat} seat @param {View} view @param {string} path @param {string} key */
-function handOver(seat, view, path, key) {
+function handOverRow(seat, view, path, key) {
   const select = h("select", { "aria-label": `agent for ${seat.name}` });
   const error = errorLine();
-  agentsFor({ rules: view.rules }).then((found) => {
-    select.append(...found.map(agentOption));
-  }, error.show);
-  return h(
-    "div.hand-over",
-    h("span.name", seat.name),
-    select,
-    workButton("Hand over", () => ask(path, { key, body: { seat: seat.seat, agent: select.value } })),
-    error.element,
-  );
+  agentsFor({ rules: view.rules }).then((found) => select.append(...found.map(agentOption)), error.show);
+  const handOver = () => ask(path, { key, body: { seat: seat.seat, agent: select.value } });
+  const button = workButton("Hand over", handOver);
+  return h("div.hand-over", h("span.name", seat.name), select, button, error.element);
 }
 
 /** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */

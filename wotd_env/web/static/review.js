@@ -18,12 +18,8 @@ import { playerNames } from "./words.js";
  */
 export function reviewPage(main, signal, table, game) {
   const which = game ? `?game=${encodeURIComponent(game)}` : "";
-  show(
-    main,
-    signal,
-    ask(`${pathOf(table)}/review${which}`, { key: keys.of(table)?.key }),
-    `#/table/${table}`,
-  );
+  const review = ask(`${pathOf(table)}/review${which}`, { key: keys.of(table)?.key });
+  show(main, signal, review, `#/table/${table}`);
 }
 
 /** Step through the game whose text was pasted. @param {HTMLElement} main @param {AbortSignal} signal */
@@ -68,12 +64,8 @@ class Viewer {
     this.again = h("a.button", "Play on from here");
     main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    this.go(
-      Math.max(
-        review.steps.findIndex((step) => step.class),
-        0,
-      ),
-    ); // the first error, or the start
+    const firstError = review.steps.findIndex((step) => step.class);
+    this.go(Math.max(firstError, 0));
   }
 
   playPart() {
@@ -176,9 +168,6 @@ class Viewer {
 
 /** @param {string} sign @param {string} words @param {string} key @param {() => void} act */
 function stepButton(sign, words, key, act) {
-  return h(
-    "button",
-    { "aria-label": words, title: `${words} (${key})`, onclick: act },
-    h("span", { "aria-hidden": "true" }, sign),
-  );
+  const look = h("span", { "aria-hidden": "true" }, sign);
+  return h("button", { "aria-label": words, title: `${words} (${key})`, onclick: act }, look);
 }

@@ -19,12 +19,8 @@ export function gradeTable(review, names) {
   const explanation =
     "Errors: decisions that cost something, of all with a choice. Cost: the chance to win lost by errors. " +
     "Luck: the chance gained by dice. Without luck: the share of the win that the decisions earned.";
-  return h(
-    "div.grades",
-    h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)),
-    h("p.quiet", explanation),
-    h("p.quiet", sourceOf(review)),
-  );
+  const table = h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows));
+  return h("div.grades", table, h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
 }
 
 /** @param {SeatGrade} grade @param {string} name @param {Review} review */
