@@ -109,7 +109,6 @@ def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
-    """Return the option of a field as a function parameter."""
     kind, words = _RULES[field.name]
     flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
     shown = typer.Option(*flag, help=words, rich_help_panel="Rules", show_default=settled or True)

@@ -33,8 +33,7 @@ class _Client(NamedTuple):
     socket: WebSocket
     table: Table
     key: str
-    changed: asyncio.Event
-    """set if the client needs a new view"""
+    changed: asyncio.Event  # set if the client needs a new view
 
     def viewer(self) -> Viewer:
         return self.server.tables.viewer(self.table, self.key)

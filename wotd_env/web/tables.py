@@ -45,8 +45,7 @@ class Keys(NamedTuple):
 
     host: str
     watch: str
-    invitations: dict[int, str]
-    """by seat"""
+    invitations: dict[int, str]  # by seat
 
 
 class Tables:
@@ -269,7 +268,6 @@ class Tables:
         self._happened(table)
 
     def _begin(self, table: Table) -> None:
-        """Start the table's next game."""
         game, seed = table.game, self.random()
         roll_off = None
         if table.number == 0 and table.begins is not None:

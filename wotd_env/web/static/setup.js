@@ -43,11 +43,8 @@ export function setUpForm(setup, position, players) {
   const moreRules = rulesFields(setup, position);
   const powers = selectField(setup.rules.powers, "powers", "Powers of the animals");
   const watch = h("button", { type: "button" }, "Watch agents play");
-  const form = h(
-    "form",
-    ...[count, seats.element, powers, moreRules, error.element],
-    h("div.buttons", h("button.primary", "Start the game"), watch),
-  );
+  const buttons = h("div.buttons", h("button.primary", "Start the game"), watch);
+  const form = h("form", count, seats.element, powers, moreRules, error.element, buttons);
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   let asked = 0;
 
@@ -188,27 +185,21 @@ function rulesFields({ rules, pace }, position) {
   const immunity = h("label.tick", tick, "Animals on the path of their own color cannot be swapped");
   const field = { name: "position", value: position, spellcheck: "false", autocomplete: "off" };
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
-  const help = select(
-    { name: "help", value: "" },
-    { "": "on if all seats are at this screen or agents", yes: "on", no: "off" },
-  );
+  const helps = { "": "on if all seats are at this screen or agents", yes: "on", no: "off" };
+  const help = select({ name: "help", value: "" }, helps);
   const usual = String(pace.default);
   const speed = select({ name: "pace", value: usual }, { 0.2: "fast", [usual]: "normal", 2: "slow" });
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
-  return h(
-    "details",
-    { open: Boolean(position) || roomy },
-    h("summary", "More rules"),
-    h(
-      "div.fields",
-      numberField(rules.spaces, "spaces", "Plain spaces of a path"),
-      numberField(rules.dead_pieces, "dead_pieces", "Dead pieces"),
-      selectField(rules.colors, "colors", "Colors"),
-      selectField(rules.start, "start", "Starting player"),
-      immunity,
-      h("label.wide", "Win chances and hints", help),
-      h("label", "Speed of agents", speed),
-      h("label.wide", "Start from a position (with its own rules)", line),
-    ),
+  const fields = h(
+    "div.fields",
+    numberField(rules.spaces, "spaces", "Plain spaces of a path"),
+    numberField(rules.dead_pieces, "dead_pieces", "Dead pieces"),
+    selectField(rules.colors, "colors", "Colors"),
+    selectField(rules.start, "start", "Starting player"),
+    immunity,
+    h("label.wide", "Win chances and hints", help),
+    h("label", "Speed of agents", speed),
+    h("label.wide", "Start from a position (with its own rules)", line),
   );
+  return h("details", { open: Boolean(position) || roomy }, h("summary", "More rules"), fields);
 }

@@ -60,11 +60,8 @@ class TablePage {
     this.log = makeLog();
     this.menu = makeMenu(id, own, () => this.view);
     const head = h("header.turn", this.title, this.facts);
-    this.play = h(
-      "section.play",
-      { "aria-labelledby": "whose" },
-      ...[head, this.error.element, this.seats.element, this.boardPlace, this.dock],
-    );
+    const parts = [head, this.error.element, this.seats.element, this.boardPlace, this.dock];
+    this.play = h("section.play", { "aria-labelledby": "whose" }, ...parts);
     const side = h("div.side", this.hints.element, this.choices, this.log.element, this.menu.element);
     main.append(h("div.table", this.play, side));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
