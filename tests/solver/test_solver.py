@@ -13,7 +13,6 @@ from wotd_env.core import dice
 from wotd_env.solver import turns
 from wotd_env.solver.backward import CHUNK
 from wotd_env.solver.evaluate import write_ends
-from wotd_env.solver.positions import write_layer_codes
 from wotd_env.solver.storage import RULINGS, finish, write_layer
 
 
@@ -86,7 +85,6 @@ def test_no_game_of_two_players_is_tied(table):
     tied, ended = [], []
     for total in range(len(board.sizes)):
         codes = np.empty((int(board.sizes[total]), 5), np.uint64)
-        write_layer_codes(board, total, codes)
         after, results = np.empty((turns.ENDS, len(codes)), np.int64), np.empty(len(codes))
         write_ends(board, table.layout.base, np.uint64(total), codes, after, results)
         tied.append(table.layout.base[total] + np.flatnonzero(results == 0))

@@ -16,17 +16,15 @@ from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE
 from wotd_env.solver import storage
-from wotd_env.solver.families import Block, Chunk, check_families, new_block, solve_families
+from wotd_env.solver.families import Chunk, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, Layers, board_of
 from wotd_env.solver.storage import TableError
 from wotd_env.solver.table import Progress, Table, load
 
 TOLERANCE = 5e-7
 """The largest change of a value in the last iteration. The residual is smaller, but includes rounding errors."""
-REACH = DICE + 1
-"""Layers in memory: a turn makes progress of at most five."""
-CHUNK = 1024
-"""Families in one call, which takes some tens of milliseconds."""
+REACH = DICE + 1  # layers in memory: a turn makes progress of at most five
+CHUNK = 1024  # families in one call, which takes some tens of milliseconds
 MOST_THREADS = 1024
 
 
@@ -37,26 +35,19 @@ def solve(
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
     process makes the same table, this one logs that it waits. The values do not depend on the number of threads.
-
-    Args:
-        spaces: plain spaces, 0 to 10.
-        file: the table to make.
-        threads: number of threads.
-        progress: see `Progress`.
+    The board has 0 to 10 plain spaces.
 
     Raises:
         ValueError: for an invalid number of spaces or threads.
         TableError: if the file or its `.part` exists and is not such a table; it is not changed.
         OSError: if writing fails; finished layers are kept.
-        ImportError: if filelock is not installed.
     """
     board, file = board_of(spaces), Path(file)
     threads = check_integer("threads", threads, 1, MOST_THREADS)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with storage.alone(file):
-            # Another process may have made it meanwhile.
-            if not file.exists():
+            if not file.exists():  # another process may have made it meanwhile
                 _make(board, file, threads, progress)
     table = load(file)
     if table.spaces != spaces:
@@ -67,12 +58,10 @@ def solve(
 
 
 def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None) -> float:
-    """Return the residual of a table: the largest Bellman error over all positions.
+    """Return the residual of a table, the largest Bellman error over all positions.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        TableError: if the file is not a table (see `load`), is damaged or compact.
-        ValueError: for an invalid number of threads.
+        TableError: if the file is not a table, is damaged or compact.
     """
     threads = check_integer("threads", threads, 1, MOST_THREADS)
     table = load(file)
@@ -90,13 +79,13 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
     return residual
 
 
-def _new_header(spaces: int) -> dict[str, Any]:
+def _new_header(board: Board) -> dict[str, Any]:
     return {
         "about": "Way of the Dragon: expected result for the player to move, before the first roll of the turn",
-        "rules": storage.rules_of(spaces),
+        "rules": storage.rules_of(board.spaces),
         "rulings": storage.RULINGS,
         "version": __version__,
-        "positions": board_of(spaces).positions,
+        "positions": board.positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # of work, without interruptions
         "cpu_seconds": 0.0,  # of all threads
@@ -118,12 +107,6 @@ def _read_part(part: Path, spaces: int) -> dict[str, Any]:
         )
     if storage.is_compact(header):
         raise TableError(f"{part} was left by `wotd solve --compact`: {storage.cure(part, spaces)}")
-    for name in ("seconds", "cpu_seconds"):
-        if not isinstance(header.get(name), float):
-            raise TableError(
-                f"the header of {part} cannot be read ({name} must be a float, got {header.get(name)!r}): "
-                f"{storage.cure(part, spaces)}"
-            )
     return header
 
 
@@ -131,8 +114,7 @@ class _Team:
     """Threads that share the families of a layer in chunks. Each has a `Block`."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
-        self._pool = pool
-        self._blocks: list[Block] = [new_block() for _ in range(threads)]
+        self._pool, self._blocks = pool, [new_block() for _ in range(threads)]
 
     def run(self, kernel: Callable[..., Any], layers: Layers, total: int, *arguments: Any) -> Iterator[Any]:
         """Call a kernel of `families` on every chunk of a layer; yield the results in order."""
@@ -159,10 +141,10 @@ def _make(board: Board, file: Path, threads: int, progress: Progress) -> None:
     """Solve all missing layers in the unfinished file, then give it its final name."""
     part = file.with_name(file.name + storage.PART)
     part.touch()
-    header = _read_part(part, board.spaces) if part.stat().st_size else None
+    size = part.stat().st_size
+    header = _read_part(part, board.spaces) if size else _new_header(board)
     with part.open("r+b", buffering=0) as stream, ThreadPoolExecutor(threads) as pool:
-        if header is None:
-            header = _new_header(board.spaces)
+        if not size:
             try:
                 storage.write_header(stream, header)
             except BaseException:
@@ -180,8 +162,7 @@ def _solve_layers(
     board: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress
 ) -> None:
     """Solve the missing layers and append each to the file."""
-    layout, last = storage.layout_of(board), len(board.sizes) - 1
-    longest = int(board.sizes.max())
+    layout, last, longest = storage.layout_of(board), len(board.sizes) - 1, int(board.sizes.max())
     values = np.empty(REACH * longest, storage.VALUE)
     base = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest
 
@@ -192,16 +173,11 @@ def _solve_layers(
     for total in range(last, last - header["layers"], -1):
         stream.seek(layout.bytes + layout.base[total] * storage.VALUE.itemsize)
         read = np.fromfile(stream, storage.VALUE, board.sizes[total])
-        whole = len(read) == board.sizes[total]
-        if not (
-            whole
-            and np.array_equal(storage.layer_checksums(layout, total, read), sums[layout.blocks_of(total)])
-        ):
+        intact = np.array_equal(storage.layer_checksums(layout, total, read), sums[layout.blocks_of(total)])
+        if len(read) < board.sizes[total] or not intact:
             storage.LOG.warning(
-                "layer %d of the %d in %s is damaged; it and all later layers are solved again",
-                last - total + 1,
-                header["layers"],
-                stream.name,
+                f"layer {last - total + 1} of the {header['layers']} in {stream.name} is damaged; it and all later "
+                "layers are solved again"
             )
             header["layers"] = last - total
             break

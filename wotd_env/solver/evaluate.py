@@ -32,8 +32,7 @@ ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / 
 """float64 (252,): the probabilities of the rolls of five dice."""
 TOLERANCE = 1e-10
 ROUNDS = 100_000
-ASKED = 256
-"""Positions in one call of the policy."""
+ASKED = 256  # positions in one call of the policy
 
 
 class Evaluation(NamedTuple):
@@ -79,7 +78,6 @@ def evaluate(
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        TypeError: if `table` is not a table.
         ValueError: if the position is impossible.
     """
     check_table(table)
@@ -90,7 +88,7 @@ def evaluate(
     first = int(positions.sort_codes(board, codes))
     start = int(positions.index_of(board, layers.base, np.uint64(first), codes))
     reachable = _reachable(layers, first, start)
-    asker = _Asker(policy, board)
+    asker, reached = _Asker(policy, board), sum(len(layer.indices) for layer in reachable)
 
     # Values for the player to move. The opponents of the policy are perfect play, itself and the best response.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
@@ -106,7 +104,7 @@ def evaluate(
         _iterate(indices, _played(own, after, itself, itself))
         _iterate(indices, _played(own, after, victim, enemy), _played_best(after, enemy, victim))
         done += len(layer.indices)
-        progress(done, sum(len(each.indices) for each in reachable))
+        progress(done, reached)
     return Evaluation(
         begins=float(against[start]),
         follows=-float(oracle[start]),
@@ -138,7 +136,6 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
-        positions.write_layer_codes(board, total, codes)
         ends = np.empty((ENDS, size), np.int64)
         result = np.empty(size)
         write_ends(board, solution.base, np.uint64(total), codes, ends, result)
@@ -154,25 +151,21 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
     return layers
 
 
-def _values_of_ends(
-    after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]
-) -> NDArray[np.float64]:
+_Values = NDArray[np.float64]
+
+
+def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
     """Return the value of each end of the turn to the player to move, (n, ENDS)."""
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
 
 
-_Player = tuple[NDArray[np.float64], Callable[[], NDArray[np.float64]]]
+_Player = tuple[_Values, Callable[[], _Values]]
 """The values of all positions for a player to move, and a function that returns new values for a layer."""
 
 
-def _played(
-    chances: NDArray[np.float64],
-    after: NDArray[np.int64],
-    own: NDArray[np.float64],
-    other: NDArray[np.float64],
-) -> _Player:
+def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
     """Return the player whose turns end with these probabilities, (n, ENDS)."""
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
@@ -180,17 +173,17 @@ def _played(
     # After the ends that make no progress the other player is to move: only a move earns an extra turn (R8).
     stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
 
-    def update() -> NDArray[np.float64]:
-        new: NDArray[np.float64] = fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
+    def update() -> _Values:
+        new: _Values = fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
         return new
 
     return own, update
 
 
-def _played_best(after: NDArray[np.int64], own: NDArray[np.float64], other: NDArray[np.float64]) -> _Player:
+def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
     """Return the player with the best turns."""
 
-    def update() -> NDArray[np.float64]:
+    def update() -> _Values:
         new = np.empty(len(after))
         values = np.nan_to_num(_values_of_ends(after, own, other))
         best_turns(values, new_rows(NUM_KEEPS + ENDS, np.float64), new)
@@ -244,9 +237,7 @@ class _Asker:
         if asked.any():
             extra = ask(self._policy, self._game, moves[0][asked.ravel()], self._rng)
             ends[asked] = np.where(extra == Action.PERFECTION_TURN, turns.perfect(ends[asked]), ends[asked])
-        chances = np.zeros((len(codes), ENDS))
-        add_chances(HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]], ends, chances)
-        return chances
+        return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
         """Return the states after the policy's decisions in all rolls, and the decisions, (n, 252)."""
@@ -258,28 +249,26 @@ class _Asker:
         return state, actions.reshape(len(codes), NUM_ROLLS)
 
 
-def _best_ends(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _best_ends(values: _Values) -> _Values:
     """Return the probabilities of the ends of the best turns, given the values of the ends, (n, ENDS)."""
-    n = len(values)
-    holds = np.empty((2, n, NUM_ROLLS), np.uint16)
-    ends = np.empty((n, NUM_ROLLS), np.int64)
+    holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
+    ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
-    chances = np.zeros((n, ENDS))
-    add_chances(holds[0], holds[1], ends, chances)
-    return chances
+    return chances_of(holds, ends)
 
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Write the indices of the positions after each end, and the results of ended games.
+    """Write all positions of layer `total`, uint64: their codes, the positions after each end, the results.
 
-    `codes`, uint64 (n, 5), are positions of layer `total`, uint64. `after` is int64 (ENDS, n), with -1 for an
-    impossible end. `result` is float64 (n,), with nan for running games.
+    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices, or -1 for an impossible end. `result` is float64
+    (n,), with nan for running games.
     """
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
     over = np.empty(n, np.bool_)
     for i in range(n):
+        positions.write_multiset(board.below, board.progress, total, i, codes[i])
         positions.write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = turns.is_over(board, codes[i])
         result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
@@ -296,32 +285,30 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 
 
 @kernel
-def add_chances(first: Any, second: Any, ends: Any, chances: Any) -> None:
-    """Add up the probabilities of the ends of turns, (n, ENDS).
+def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
+    """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `first` and `second`, (n, 252), are the keeps after the two holds (R2) of each roll, or the roll itself to stop
-    rolling. `ends`, (n, 252), is the end of the turn after each last roll.
+    `holds`, (2, n, 252), are the keeps after the two holds (R2) of each roll, or the roll itself to stop rolling.
+    `ends`, (n, 252), is the end of the turn after each last roll.
     """
-    keeps = np.empty((2, NUM_KEEPS))
-    for i in range(chances.shape[0]):
-        keeps[:] = 0
+    chances = np.zeros((ends.shape[0], ENDS))
+    for i in range(ends.shape[0]):
         stops = np.zeros(NUM_ROLLS)
+        rolls = np.empty(NUM_ROLLS)
+        rolls[:] = ROLL_CHANCES
+        for hold in range(2):
+            keeps = np.zeros(NUM_KEEPS)
+            for roll in range(NUM_ROLLS):
+                keep = holds[hold, i, roll]
+                if keep == roll:
+                    stops[roll] += rolls[roll]
+                else:
+                    keeps[keep] += rolls[roll]
+            roll_keeps(keeps)
+            rolls[:] = keeps[:NUM_ROLLS]
         for roll in range(NUM_ROLLS):
-            keep = first[i, roll]
-            if keep == roll:
-                stops[roll] += ROLL_CHANCES[roll]
-            else:
-                keeps[0, keep] += ROLL_CHANCES[roll]
-        roll_keeps(keeps[0])
-        for roll in range(NUM_ROLLS):
-            keep = second[i, roll]
-            if keep == roll:
-                stops[roll] += keeps[0, roll]
-            else:
-                keeps[1, keep] += keeps[0, roll]
-        roll_keeps(keeps[1])
-        for roll in range(NUM_ROLLS):
-            chances[i, ends[i, roll]] += stops[roll] + keeps[1, roll]
+            chances[i, ends[i, roll]] += stops[roll] + rolls[roll]
+    return chances
 
 
 @kernel

@@ -19,33 +19,22 @@ from wotd_env.solver import turns
 from wotd_env.solver.positions import NONE, Board, Layers, index_of, write_multiset
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
-IMPOSSIBLE = 2 * LANES
-"""Index in `Block.value.ravel()` of the value that stands for an impossible swap."""
-MOST_ROUNDS = 1000
-"""The most iterations of a block. Later changes show in the residual of the table."""
-FIRST_GUESS = 3
-"""The iteration starts with the value of the best move by this number of dice."""
+IMPOSSIBLE = 2 * LANES  # index in `Block.value.ravel()` of the value that stands for an impossible swap
+MOST_ROUNDS = 1000  # the most iterations of a block. Later changes show in the residual of the table.
+FIRST_GUESS = 3  # the iteration starts with the value of the best move by this number of dice
 
 
 class Block(NamedTuple):
     """The memory of one thread: one position in each lane (half 0), and their mirrors (half 1)."""
 
-    rows: NDArray[np.floating[Any]]
-    """(462 + 2 * 37, LANES): the rows of a turn, then the ends of each half"""
-    value: NDArray[np.floating[Any]]
-    """(3, LANES): the values of each half; row 2 stands for impossible positions of the other player"""
-    codes: NDArray[np.uint64]
-    """(2, LANES, 5), ascending"""
-    partner: NDArray[np.uint64]
-    """(LANES, 5): for each code, the index in the mirror of the code of the same path"""
-    swapped: NDArray[np.uint64]
-    """(2, 5, LANES): the index in `value.ravel()` of the position after a swap, as the other player sees it"""
-    over: NDArray[np.bool_]
-    """(2, LANES): whether the game has ended"""
-    twin: NDArray[np.bool_]
-    """(LANES,): whether the position is its own mirror"""
-    indices: NDArray[np.int64]
-    """(PROGRESS, LANES): the indices of the positions after each end, see `write_indices`"""
+    rows: NDArray[np.floating[Any]]  # (462 + 2 * 37, LANES): the rows of a turn, then the ends of each half
+    value: NDArray[np.floating[Any]]  # (3, LANES): the values of each half; row 2: an impossible position
+    codes: NDArray[np.uint64]  # (2, LANES, 5), ascending
+    partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index in the mirror of the same path
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): the index in `value.ravel()` of the mirror after a swap
+    over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
+    twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
+    indices: NDArray[np.int64]  # (PROGRESS, LANES): the positions after each end, see `write_indices`
 
 
 class Chunk(NamedTuple):

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535
-"""Stands for an impossible code: two pieces on one space, or after an illegal move."""
+NONE = 65535  # stands for an impossible code: two pieces on one space, or after an illegal move
 
-Codes = NDArray[np.uint64]
-"""The codes of the five paths, uint64 (5,), ascending."""
+Codes = NDArray[np.uint64]  # the codes of the five paths, uint64 (5,), ascending
 
 
 class Board(NamedTuple):
@@ -36,34 +34,24 @@ class Board(NamedTuple):
     """
 
     spaces: int
-    mine: NDArray[np.int8]
-    """(C,): the space of the piece of the player to move"""
-    theirs: NDArray[np.int8]
-    """(C,): the space of the other player's piece"""
-    progress: NDArray[np.uint16]
-    """(C,): the sum of the two spaces"""
-    code: NDArray[np.uint16]
-    """(S+6, S+6): the code of two spaces, or NONE"""
-    flip: NDArray[np.uint16]
-    """(C,): the code with the players exchanged"""
-    after: NDArray[np.uint16]
-    """(C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)"""
-    swapped: NDArray[np.uint16]
-    """(C,): the code after a swap, or NONE (R6)"""
-    standing: NDArray[np.int16]
-    """(C,): the lead of the player to move, by points, then by pieces on numbered spaces (R10)"""
-    numbered: NDArray[np.uint8]
-    """(C,): bit 0 is set if the piece of the player to move is on a numbered space, bit 1 if the other one is (R9)"""
-    shape_progress: NDArray[np.uint16]
-    """(H,)"""
-    below: NDArray[np.uint32]
-    """(5, T, C + 1), [i, t, c]: the number of multisets of i + 1 codes below c with progress t"""
-    shapes_below: NDArray[np.uint32]
-    """(5, T, H + 1): the same for shapes"""
-    sizes: NDArray[np.int64]
-    """(T,): the number of positions in each layer"""
-    families: NDArray[np.int64]
-    """(T,): the number of families in each layer"""
+    mine: NDArray[np.int8]  # (C,): the space of the piece of the player to move
+    theirs: NDArray[np.int8]  # (C,): the space of the other player's piece
+    progress: NDArray[np.uint16]  # (C,): the sum of the two spaces
+    code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces, or NONE
+    flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
+    after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
+    swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6)
+    standing: NDArray[
+        np.int16
+    ]  # (C,): the lead of the player to move, by points, then by numbered pieces (R10)
+    numbered: NDArray[
+        np.uint8
+    ]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other one (R9)
+    shape_progress: NDArray[np.uint16]  # (H,)
+    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] multisets of i + 1 codes below c with progress t
+    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): the same for shapes
+    sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
+    families: NDArray[np.int64]  # (T,): the number of families in each layer
 
     @property
     def positions(self) -> int:
@@ -76,9 +64,8 @@ def board_of(spaces: int) -> Board:
     """Return the board with 0 to 10 plain spaces; raise ValueError for another number."""
     Rules(spaces=spaces)  # raises
     top = spaces + NUMBERED
-    shapes = sorted(
-        ((high, low) for high in range(top + 1) for low in range(high)), key=lambda s: (sum(s), s)
-    )
+    pairs = [(high, low) for high in range(top + 1) for low in range(high)]
+    shapes = sorted(pairs, key=lambda pair: (sum(pair), pair))
     codes = [(0, 0)] + [pair for high, low in shapes for pair in ((high, low), (low, high))]
     index = {pair: i for i, pair in enumerate(codes)}
 
@@ -187,13 +174,6 @@ def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any)
         rank -= row[low]
         items[PATHS - 1 - i] = low
         left -= progress[low]
-
-
-@kernel
-def write_layer_codes(board: Board, total: Any, codes: Any) -> None:
-    """Write the codes of all positions of a layer in order, uint64 (positions, 5)."""
-    for rank in range(codes.shape[0]):
-        write_multiset(board.below, board.progress, total, rank, codes[rank])
 
 
 @kernel

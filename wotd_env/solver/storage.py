@@ -35,21 +35,17 @@ from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
-RULINGS = 2
-"""Version of the rulings that affect values. 2: only a piece that moves earns perfection (R8)."""
-PART = ".part"
-"""Suffix of an unfinished file."""
+RULINGS = 2  # version of the rulings that affect values. 2: only a piece that moves earns perfection (R8).
+PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
 DIGEST = 65
 """Bytes at the end of the header: the SHA-256 of the bytes before in hexadecimal digits, and a line feed."""
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-UNITS = 32767
-"""Units of a compact table in a value of 1."""
+UNITS = 32767  # units of a compact table in a value of 1
 BLOCK_BITS = 14
-BLOCK = 1 << BLOCK_BITS
-"""Positions in a block."""
+BLOCK = 1 << BLOCK_BITS  # positions in a block
 
 LOG = logging.getLogger("wotd_env")
 
@@ -96,11 +92,7 @@ def is_compact(header: dict[str, Any]) -> bool:
 
 
 def read_header(file: Path) -> dict[str, Any]:
-    """Return a file's header.
-
-    Raises:
-        TableError: if the header is damaged, or has another format, other rulings or other rules.
-    """
+    """Return a file's header; raise TableError if it is damaged, or has another format, other rulings or rules."""
     with file.open("rb") as stream:
         text = stream.read(HEADER)
     if not text.startswith(FORMAT):
@@ -116,12 +108,13 @@ def read_header(file: Path) -> dict[str, Any]:
         check_integer("layers", header["layers"], 0, len(board_of(spaces).sizes))
         if not header.keys() >= {"sha256", "compact_error"}:
             raise ValueError("it has wrong entries")
+        for name in ("seconds", "cpu_seconds"):
+            if not isinstance(header.get(name), float):
+                raise ValueError(f"{name} must be a float, got {header.get(name)!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
     if not known:
-        raise TableError(
-            f"{file} is for other rules, {header['rules']}; only {rules_of(spaces)} are supported"
-        )
+        raise TableError(f"{file} is for other rules, {header['rules']}; only {rules_of(spaces)} are solved")
     if rulings != RULINGS:
         raise TableError(
             f"{file} was solved with other rulings (version {rulings}, not {RULINGS}): {cure(file, spaces)}"
@@ -161,7 +154,7 @@ def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
     """Return the checksums in an open file, uint32 (B,), or fewer if it is truncated."""
     stream.seek(HEADER)
     content = stream.read(layout.blocks * CHECKSUM.itemsize)
-    return np.frombuffer(content[: len(content) // CHECKSUM.itemsize * CHECKSUM.itemsize], CHECKSUM)
+    return np.frombuffer(content, CHECKSUM, len(content) // CHECKSUM.itemsize)
 
 
 def digest(content: bytes | memoryview) -> str:
@@ -171,22 +164,14 @@ def digest(content: bytes | memoryview) -> str:
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """Hold the lock of a table that is being made. If another process holds it, log that and wait.
-
-    Raises:
-        ImportError: if filelock is not installed.
-    """
+    """Hold the lock of a table that is being made. If another process holds it, log that and wait."""
     with needed_for("making a table", "arena"):
         from filelock import FileLock, Timeout
     lock = FileLock(f"{file}.lock")
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        LOG.warning(
-            "another process is making %s and holds the lock %s; waiting",
-            file,
-            lock.lock_file,
-        )
+        LOG.warning(f"another process is making {file} and holds the lock {lock.lock_file}; waiting")
         lock.acquire()
     try:
         yield

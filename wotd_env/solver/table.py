@@ -25,8 +25,7 @@ from wotd_env.solver.storage import TableError
 
 Progress = Callable[[int, int], None]
 """Called during the work with the number of finished positions and the number of all positions."""
-MICROSECONDS = 1.2
-"""Time to solve a position, measured on one core of a server of 2025."""
+MICROSECONDS = 1.2  # time to solve a position, measured on one core of a server of 2025
 
 
 class Table:
@@ -45,12 +44,10 @@ class Table:
     def __init__(
         self, file: Path, header: dict[str, Any], checksums: NDArray[np.uint32], values: NDArray[Any]
     ) -> None:
-        self.file = file
-        self.header = header
+        self.file, self.header = file, header
         self.unit = np.float32(1 / storage.UNITS if storage.is_compact(header) else 1)
         self.board = board_of(header["rules"]["spaces"])
         self.layout = storage.layout_of(self.board)
-        self._values = values
         self._layers = Layers(self.board, self.layout.base, values)
         self._checksums = checksums
         self._checked = np.zeros(len(checksums), np.bool_)
@@ -76,20 +73,17 @@ class Table:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped and checked: float32 (positions,), or int16 if the table is compact.
-
-        Raises:
-            TableError: if values do not match their checksum.
-        """
+        """All values, mapped and checked: float32 (positions,), or int16 if the table is compact."""
         self._check(np.arange(len(self._checked)))
-        return self._values
+        return self._layers.values
 
     def _check(self, blocks: NDArray[np.int64]) -> None:
         """Compare blocks with their checksums, once."""
         if self._checked[blocks].all():
             return
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():
-            if storage.checksums(self._values, self.layout.cuts[block : block + 2]) != self._checksums[block]:
+            cuts = self.layout.cuts[block : block + 2]
+            if storage.checksums(self._layers.values, cuts) != self._checksums[block]:
                 raise TableError(
                     f"values in {self.file} do not match their checksum; it is damaged: {storage.cure(self.file)}"
                 )
@@ -190,7 +184,6 @@ def load(file: str | Path) -> Table:
     """Open a table.
 
     Raises:
-        FileNotFoundError: if there is no such file.
         TableError: if the file is not a table, is unfinished or damaged, or was solved with other rulings.
     """
     file = Path(file)
@@ -220,18 +213,11 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Make and return a table of half the size. Its header has the largest difference as `compact_error`.
-
-    Args:
-        file: a table.
-        out: the file to make.
-        progress: see `Progress`.
+    """Make a table `out` of half the size and return it. Its header has the largest difference as `compact_error`.
 
     Raises:
-        FileNotFoundError: if there is no table `file`.
-        TableError: if `file` is not a table (see `load`) or compact already, or `out` is an unfinished table.
+        TableError: if `file` is not a table or compact already, or `out` is an unfinished table.
         FileExistsError: if `out` exists.
-        OSError: if writing fails.
     """
     table, out = load(file), Path(out)
     if storage.is_compact(table.header):
@@ -277,21 +263,20 @@ def cache_file(spaces: int) -> Path:
 def describe_missing(spaces: int, file: Path) -> str:
     """Return the message for a missing table: how to make it, its size and time."""
     positions = board_of(spaces).positions
-    minutes = positions * MICROSECONDS / 6e7
+    size, minutes = positions * storage.VALUE.itemsize / 1e9, positions * MICROSECONDS / 6e7
     return (
         f"there is no table {file} of the game with {spaces} plain spaces; make it once with: "
-        f"{storage.command(file, spaces)} "
-        f"({positions * storage.VALUE.itemsize / 1e9:.2g} GB, about {max(minutes, 0.1):.2g} minutes of one core)"
+        f"{storage.command(file, spaces)} ({size:.2g} GB, about {max(minutes, 0.1):.2g} minutes of one core)"
     )
 
 
 def check_solvable(rules: Rules) -> None:
     """Raise ValueError unless games with these rules are solved, on any board."""
     for field in ("players", "powers", "dead_pieces", "immunity"):
-        if getattr(rules, field) != getattr(Rules, field):  # the defaults
+        solved, given = getattr(Rules, field), getattr(rules, field)  # `solved` is the default
+        if given != solved:
             raise ValueError(
-                f"only the two-player basic game is solved: {field} must be {getattr(Rules, field)!r}, "
-                f"got {getattr(rules, field)!r}"
+                f"only the two-player basic game is solved: {field} must be {solved!r}, got {given!r}"
             )
 
 

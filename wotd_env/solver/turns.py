@@ -36,20 +36,17 @@ class End(IntEnum):
     """+ path: the pieces of the path are swapped (R6)"""
 
 
-ENDS = End.SWAP_ON + PATHS
-"""The number of ends."""
+ENDS = End.SWAP_ON + PATHS  # the number of ends
 PROGRESS = int(End.PASS)
 """The ends below this number make progress. The others stay in the family of the position."""
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS
 """bool (37,): whether the same player has the next turn (R8)."""
-NEVER = -4.0
-"""The value of an impossible end; other values are in [-1, 1]."""
+NEVER = -4.0  # the value of an impossible end; other values are in [-1, 1]
 
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
 """uint8 (5,): the rolls that offer a swap on the path of the fifth die (R6)."""
-FIVE_DRAGONS = keep_index([DRAGON] * DICE)
-"""The roll that offers a swap on any path but no move (R6)."""
+FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on any path but no move (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
