@@ -13,8 +13,8 @@ from tests.helpers.games import VARIANTS, positions
 from wotd_env import Game, Policy, make_policy
 from wotd_env.core.compilation import kernel
 from wotd_env.core.state import scratch
+from wotd_env.envs.opponents import choose
 from wotd_env.policies import POLICIES, Script, script_of
-from wotd_env.policies.scripts import choose
 
 
 def test_make_policy_accepts_names_import_paths_and_policies():

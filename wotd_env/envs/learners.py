@@ -20,8 +20,6 @@ from wotd_env.core.state import Record, Records
 from wotd_env.envs.opponents import play_scripts
 from wotd_env.envs.starts import next_game
 
-__all__ = ["LEARNER", "Settings", "Step", "advance", "find_illegal", "view_learners"]
-
 LEARNER = np.dtype(
     [
         ("seat", "i1"),

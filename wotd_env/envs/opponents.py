@@ -17,16 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine, stream
-from wotd_env.core.compilation import kernel
+from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
-from wotd_env.policies import Script, make_policy, script_of
-from wotd_env.policies.scripts import choose
+from wotd_env.policies import Script, greedy, make_policy, random, script_of
 from wotd_env.policy import Policy, ask, check_plays
-
-__all__ = ["Opponents", "play_scripts"]
 
 SCRIPT_BITS = (len(Script) - 1).bit_length()
 
@@ -42,10 +39,6 @@ class Opponents:
         policies: those of the relative seats 1 to n - 1.
         scripts: the scripts of these policies for compiled loops, see `script_in`.
         outside: whether some of these policies are not scripts.
-
-    Raises:
-        ValueError: for an unknown policy, a policy of other rules, or a list of another length.
-        FileNotFoundError: for an oracle without a table.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -68,15 +61,12 @@ class Opponents:
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
-        """Play every game, in place, until its learner is to decide or it is over.
+        """Play every game, STATE (N,), in place, until its learner is to decide or it is over.
 
         Args:
-            state: STATE (N,).
+            state: the games.
             learners: the learners' seats, int8 (N,).
             rng: the generator of the policies.
-
-        Raises:
-            ValueError: if a policy plays an illegal action; some games have changed.
         """
         ready = np.empty(len(state), np.bool_)
         while True:
@@ -88,11 +78,14 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Take one decision of the policies that are not scripts, in the games with the given indices."""
+        """Take one decision of the policies that are not scripts, in the games with the given indices.
+
+        Raises:
+            ValueError: if a policy plays an illegal action; some games have changed.
+        """
         rows = state.view(ROW)
-        players = self._player[
-            (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
-        ]
+        relative = (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
+        players = self._player[relative]
         for player, policy in enumerate(self._players):
             chosen = waiting[players == player]
             if chosen.size:
@@ -130,6 +123,17 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
             return False
         engine.step(s, rules, choose(script, s, rules, after, draw(s, s.phase)))
     return True
+
+
+@inlined
+def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> Any:
+    """Return the action of the seat to act by a `Script` that is not OUTSIDE; `after` is working memory.
+
+    Compiled code has no table of functions, so each script has a branch here. `bits` are 64 random bits, uint64.
+    """
+    if script == Script.GREEDY:
+        return greedy.choose(s, rules, after)
+    return random.choose(s, rules, bits)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The bundled policies, one file each, and `make_policy`, which creates a policy by its name.
 
 To add a policy, write its file and its row in `POLICIES`. Policies for compiled loops also have a function over one
-record of `wotd_env.STATE`, see `wotd_env.policies.scripts`.
+record of `wotd_env.STATE`, see `wotd_env.envs.opponents`.
 """
 
 from __future__ import annotations
@@ -107,11 +107,7 @@ _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.valu
 
 
 def full_name(name: str) -> str:
-    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it.
-
-    Raises:
-        ValueError: if the folder contains no policy.
-    """
+    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it."""
     # os.path.isdir returns False if the name is too long to be a path, where Path raises.
     if not name or name in POLICIES or not os.path.isdir(name):
         return name
