@@ -16,8 +16,7 @@ from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_plays
 
-FORFEITED = -1
-"""Action of a game that is forfeited or over."""
+FORFEITED = -1  # action of a game that is forfeited or over
 
 
 class BrokenPolicyError(RuntimeError):
@@ -104,8 +103,7 @@ class Asker:
         return actions, failures
 
 
-_CALLERS = (__file__, ask.__code__.co_filename)
-"""The files between the arena and a policy."""
+_CALLERS = (__file__, ask.__code__.co_filename)  # the files between the arena and a policy
 
 
 def own_traceback(error: Exception | None) -> str:

@@ -42,8 +42,7 @@ class Forfeit(NamedTuple):
         )
 
 
-GameResults = NDArray[np.void]
-"""Results of games: `results_dtype` (G,)."""
+GameResults = NDArray[np.void]  # results of games: `results_dtype` (G,)
 
 
 class PlayedBlock(NamedTuple):

@@ -20,8 +20,7 @@ with needed_for("a tournament", "arena"):
     if find_spec("choix") is None:
         raise ModuleNotFoundError("No module named 'choix'", name="choix")
 
-ELO = 400 / math.log(10)
-"""Rating points for a factor e in the odds of finishing ahead."""
+ELO = 400 / math.log(10)  # rating points for a factor e in the odds of finishing ahead
 
 Floats = NDArray[np.float64]
 

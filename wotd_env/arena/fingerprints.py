@@ -33,10 +33,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return the digest of every policy of a tournament, and of the policy that measures luck.
-
-    `given` are the names of the policies that were not made from their names.
-    """
+    """Return the digests of a tournament's policies and of the policy that measures luck; see `policy_digest`."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
@@ -61,8 +58,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
         elif argument:
             without_encoding = argument.partition(":")[2] or argument  # as in sb3:ENCODING:FILE
             weights = f"{argument}.data"  # an ONNX network may have a second file
-            files = [Path(argument), Path(weights), Path(argument, "value.npz"), Path(without_encoding)]
-            _add_files(digest, files)
+            _add_files(digest, map(Path, (argument, weights, f"{argument}/value.npz", without_encoding)))
         else:
             _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
     else:
@@ -114,15 +110,12 @@ def _reach(module: str, found: dict[str, Path]) -> None:
     if module in found or module.partition(".")[0] == "wotd_env":
         return
     spec = _spec(module)
-    main = _main_file() if module == "__main__" else None
-    if main is not None:
-        source = main
-    elif spec is not None and spec.origin and spec.has_location:
+    source = _main_file() if module == "__main__" else None
+    if source is None and spec is not None and spec.origin and spec.has_location:
         source = Path(spec.origin)
-    else:
-        return
     if (
-        source.is_relative_to(sysconfig.get_path("stdlib"))
+        source is None
+        or source.is_relative_to(sysconfig.get_path("stdlib"))
         or {"site-packages", "dist-packages"} & set(source.parts)
         or not source.is_file()
     ):

@@ -33,7 +33,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Measure the luck in the games of a block by playing them again.
+    """Return the luck of every seat in the games of a block, which are played again.
 
     Args:
         rules: the rules of the games.
@@ -43,14 +43,12 @@ def luck(
         moves: [game, call], the actions taken, -1 if the game had no decision.
 
     Returns:
-        The luck of every seat in every game, float64 `shape`, in shares of the win. Each of the other seats gets the
-        opposite, divided equally.
+        float64 `shape`, in shares of the win. The other seats share the opposite of a seat's luck equally.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # shows every roll
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")
-    # without gaps, and with -1 at the end
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # without gaps
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

@@ -96,7 +96,6 @@ class _MatchupGames:
 
 
 _Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # (policy, seat or None for all)
-_Ahead = dict[Matchup, dict[tuple[str, str], Floats]]  # pairs of policies in order -> `_MatchupGames.ahead`
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
@@ -139,18 +138,20 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        ahead: _Ahead = {}
+        counts: list[dict[tuple[str, str], Floats]] = []  # of each matchup, by pairs of policies in order
         # One matchup after the other: as arrays the results take several times the memory.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)
             seats = (None, *range(tournament.rules.players))
-            parts[matchup] = {
-                (name, seat): arrays.part(name, seat) for name in arrays.names for seat in seats
-            }
-            ahead[matchup] = {pair: arrays.ahead(*pair) for pair in itertools.combinations(arrays.names, 2)}
+            parts[matchup] = {(name, at): arrays.part(name, at) for name in arrays.names for at in seats}
+            counts.append({pair: arrays.ahead(*pair) for pair in itertools.combinations(arrays.names, 2)})
         self.rows = self._rows(parts)
-        self.ahead = self._ahead(ahead)
-        self.ratings = fit_ratings(tournament.policies, ahead.values())
+        self.ahead: dict[tuple[str, str], Estimate] = {}
+        for one, other in itertools.combinations(sorted(tournament.policies), 2):
+            pairs = [of[one, other] for of in counts if (one, other) in of]
+            share = self.ahead[one, other] = pool([mean_of(n[:, 0] / n.sum(1)) for n in pairs]).estimate()
+            self.ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        self.ratings = fit_ratings(tournament.policies, counts)
 
     def _rows(self, parts: _Parts) -> list[Row]:
         rows = []
@@ -161,21 +162,16 @@ class Results:
                 pooled = {name: pool([part.means[name] for part in own.values()]) for name in measures}
                 games = sum(part.games for part in own.values())
                 whole = _Part(games, sum(part.forfeits for part in own.values()), pooled)
-                rows += [_row(policy, matchup, seat, part) for matchup, part in [(None, whole), *own.items()]]
+                for matchup, part in [(None, whole), *own.items()]:
+                    estimates: dict[str, Any] = {name: mean.estimate() for name, mean in part.means.items()}
+                    estimates.setdefault("adjusted", None)
+                    rows.append(Row(policy, matchup, seat, part.games, forfeits=part.forfeits, **estimates))
         total = {row.policy: row.share.value for row in rows if row.matchup is None and row.seat is None}
         best = sorted(total, key=lambda policy: -total[policy])
         return sorted(
             rows,
             key=lambda row: (row.matchup or (), row.seat is not None, best.index(row.policy), row.seat or 0),
         )
-
-    def _ahead(self, counts: _Ahead) -> dict[tuple[str, str], Estimate]:
-        ahead = {}
-        for one, other in itertools.combinations(sorted(self.tournament.policies), 2):
-            pairs = [of[one, other] for of in counts.values() if (one, other) in of]
-            share = ahead[one, other] = pool([mean_of(n[:, 0] / n.sum(1)) for n in pairs]).estimate()
-            ahead[other, one] = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
-        return ahead
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the games in plain types, as for JSON."""
@@ -208,9 +204,3 @@ class Results:
                 line |= zip((name, f"{name}_low", f"{name}_high"), values, strict=True)
             lines.append({**line, "forfeits": row.forfeits})
         return lines
-
-
-def _row(policy: str, matchup: Matchup | None, seat: int | None, part: _Part) -> Row:
-    estimates: dict[str, Any] = {name: mean.estimate() for name, mean in part.means.items()}
-    estimates.setdefault("adjusted", None)
-    return Row(policy, matchup, seat, part.games, forfeits=part.forfeits, **estimates)

@@ -55,8 +55,7 @@ def run(
             file, then after every block.
 
     Raises:
-        ValueError: for an unknown policy or one that does not play these rules, a wrong option, or a damaged or foreign
-            file.
+        ValueError: for an unknown or unsuitable policy, a wrong option, or a damaged or foreign file.
         BrokenPolicyError: if a policy fails in all games of its first call.
         sqlite3.Error: if the file cannot be read or written; written blocks are kept.
     """
@@ -142,9 +141,8 @@ class _Part:
         self.dates: dict[int, str] = {}  # block -> its date, for blocks of earlier runs
         self.done = 0  # games
         self.total = tournament.duplicates * len(matchup)
+        self._tournament, self._stopped = tournament, False
         self._early: dict[int, PlayedBlock] = {}  # blocks that came before an earlier one
-        self._stopped = False
-        self._until, self._luck = tournament.until, tournament.luck is not None
 
     def take_stored(self, store: Store) -> None:
         """Add the needed blocks of a file."""
@@ -158,9 +156,10 @@ class _Part:
         """Add a block. The stopping rule looks at blocks in order, so it does not matter which is ready first."""
         self._early[i] = played
         self.done += len(played.games)
+        until, luck = self._tournament.until, self._tournament.luck is not None
         while not self._stopped and len(self.counted) in self._early:
             self.counted.append(self._early.pop(len(self.counted)))
-            if self._until is not None and share_error(self.matchup, self.games(), self._luck) <= self._until:
+            if until is not None and share_error(self.matchup, self.games(), luck) <= until:
                 self._stopped = True
                 self.total = self.done
                 self.missing.clear()

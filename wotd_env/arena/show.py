@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -96,45 +97,30 @@ def tables(results: Results) -> list[RenderableType]:
     return [*made]
 
 
+FORMATS = (".json", ".csv", ".parquet")  # the endings of files that `write` makes
+
+
 def write(results: Results, file: str | Path) -> None:
     """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows)."""
-    file = Path(file)
-    if file.suffix not in FORMATS:
+    file, rows = Path(file), results.to_rows()
+    if file.suffix == ".json":
+        file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
+    elif file.suffix == ".csv":
+        with file.open("w", newline="") as out:
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    elif file.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    else:
         raise ValueError(f"the file of results must end in {', '.join(FORMATS)}, got {file}")
-    FORMATS[file.suffix](results, file)
-
-
-def _write_json(results: Results, file: Path) -> None:
-    file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
-
-
-def _write_csv(results: Results, file: Path) -> None:
-    rows = results.to_rows()
-    with file.open("w", newline="") as out:
-        writer = csv.DictWriter(out, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _write_parquet(results: Results, file: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.Table.from_pylist(results.to_rows()), file)
-
-
-FORMATS: dict[str, Callable[[Results, Path], None]] = {
-    ".json": _write_json,
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-}
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with their intervals beside the heat map of pairings, in the format of the file's ending.
-
-    Equal results give equal files. The title is a line above the picture.
-    """
+    """Draw the ratings with their intervals beside the heat map of pairings, in the format of the file's ending."""
     from matplotlib.figure import Figure
 
     names = list(results.ratings)
@@ -151,14 +137,12 @@ def draw(results: Results, file: str | Path, title: str = "") -> None:
     left.margins(x=0.15)
 
     cells = np.full((k, k), np.nan)
-    for i, one in enumerate(names):
-        for j, other in enumerate(names):
-            ahead = results.ahead.get((one, other))
-            if ahead is not None:
-                cells[i, j] = ahead.value
-                color = "black" if 0.2 < ahead.value < 0.8 else "white"
-                label = f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}"
-                right.text(j, i, label, ha="center", va="center", color=color, fontsize=8)
+    for i, j in itertools.permutations(range(k), 2):
+        ahead = results.ahead[names[i], names[j]]
+        cells[i, j] = ahead.value
+        color = "black" if 0.2 < ahead.value < 0.8 else "white"
+        label = f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}"
+        right.text(j, i, label, ha="center", va="center", color=color, fontsize=8)
     right.imshow(cells, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
     right.set(title="row finishes ahead of column", xticks=range(k), xticklabels=names, ylim=(k - 0.5, -0.5))
     right.tick_params(axis="x", rotation=30)

@@ -84,21 +84,18 @@ class Store:
         self._tournament, self._file, self._fresh = tournament, file, fresh
         self._replace = fresh  # until the first save
         self._digests = digests or {}
-        self._description = json.dumps(
-            {
-                "rules": asdict(tournament.rules),
-                "seed": tournament.seed,
-                "luck": [tournament.luck, self._digests.get(tournament.luck)] if tournament.luck else None,
-                "version": wotd_env.__version__,
-                "engine": source_digest(Path(blocks.__file__)),
-            }
-        )
+        description = {
+            "rules": asdict(tournament.rules),
+            "seed": tournament.seed,
+            "luck": [tournament.luck, self._digests.get(tournament.luck)] if tournament.luck else None,
+            "version": wotd_env.__version__,
+            "engine": source_digest(Path(blocks.__file__)),
+        }
+        self._description = json.dumps(description)
         if file is not None and not Path(file).parent.is_dir():
             raise FileNotFoundError(f"no folder {Path(file).parent} for the tournament file {file}")
         with self._explained("read"):
-            self._connection = sqlite3.connect(
-                ":memory:" if file is None else file, timeout=60, isolation_level=None
-            )
+            self._connection = sqlite3.connect(file or ":memory:", timeout=60, isolation_level=None)
         self._connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum sees damage
         try:
             with self._explained("read"):
@@ -108,10 +105,8 @@ class Store:
             raise
 
     def _check(self) -> None:
-        """Check that the file is ours.
-
-        The tables come first: another process may create them and their marks in one transaction.
-        """
+        """Check that the file is ours."""
+        # The tables come first: another process may create them and their marks in one transaction.
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()

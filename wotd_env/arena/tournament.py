@@ -28,11 +28,9 @@ BLOCK = 256
 
 MAX_SEED = 2**63 - 1
 
-MAX_GAMES = 20_000_000
-"""Limit of the games of all matchups together, which are held in memory."""
+MAX_GAMES = 20_000_000  # limit of the games of all matchups together, which are held in memory
 
-Matchup = tuple[str, ...]
-"""The policies that meet, sorted."""
+Matchup = tuple[str, ...]  # the policies that meet, sorted
 
 
 class Block(NamedTuple):
@@ -71,7 +69,8 @@ class Tournament:
         names: object = self.policies
         if isinstance(names, str):  # it would become a tuple of letters
             raise ValueError(f"policies must be a tuple of names, got {names!r}: write ({names!r},)")
-        object.__setattr__(self, "policies", tuple(self.policies))
+        set_field = object.__setattr__
+        set_field(self, "policies", tuple(self.policies))
         if not self.policies or not all(isinstance(name, str) and name for name in self.policies):
             raise ValueError(f"policies must be at least one name, got {self.policies!r}")
         if len(set(self.policies)) < len(self.policies):
@@ -79,7 +78,6 @@ class Tournament:
             raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
         k, seats = len(self.policies), self.rules.players
         matchups = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
-        set_field = object.__setattr__
         why = f"with {matchups:,} matchups" if matchups > 1 else ""
         set_field(self, "games", check_integer("games", self.games, 1, MAX_GAMES // matchups, why))
         set_field(self, "seed", check_integer("seed", self.seed, 0, MAX_SEED))
@@ -93,9 +91,8 @@ class Tournament:
         seats = self.rules.players
         if len(names) >= seats:
             return list(combinations(names, seats))
-        return [
-            matchup for matchup in combinations_with_replacement(names, seats) if set(matchup) == set(names)
-        ]
+        fillings = combinations_with_replacement(names, seats)
+        return [matchup for matchup in fillings if set(matchup) == set(names)]
 
     @property
     def duplicates(self) -> int:

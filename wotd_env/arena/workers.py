@@ -78,7 +78,6 @@ class Processes:
     """Plays in several processes.
 
     Args:
-        tournament: the tournament.
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
         policies: policies that are not made from their names. They are pickled; ValueError if that is impossible.
@@ -151,12 +150,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.blocks.play_block`.
-
-        Raises:
-            RuntimeError: if the process cannot start, or keeps dying outside of any policy.
-            Exception: any error in the process that no policy caused.
-        """
+        """Play a block, see `wotd_env.arena.blocks.play_block`. Raise the errors that no policy causes."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
