@@ -27,15 +27,12 @@ from wotd_env.core.arguments import check_integer
 ROOT = Path(__file__).parent.parent
 STORE = ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
-LEARNED = ("td", "ppo")
-"""Policies that play only if the package has a model for the rules."""
+LEARNED = ("td", "ppo")  # they play only if the package has a model for the rules
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
-GAMES = 12_800
-"""Games of a matchup; the error of win shares is then half a point."""
+GAMES = 12_800  # games of a matchup; the error of win shares is then half a point
 
 SEED = 2026
-WHOLE = ("games", "players", "policies")
-"""Options with default values in the published page."""
+WHOLE = ("games", "players", "policies")  # options with default values in the published page
 
 HEAD = """# The ladder
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-Cells = str | Iterable[object]
-"""The cells of a line: a sequence, or text with `|` between the cells."""
+Cells = str | Iterable[object]  # the cells of a line: a sequence, or text with `|` between the cells
 
 
 def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:

@@ -33,8 +33,7 @@ BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table
 GRADED = ("first", "random", "greedy", "planner")
-LEARNED = ("ppo", "td")
-"""Also graded on the board of `Rules()`, for which the package has models."""
+LEARNED = ("ppo", "td")  # also graded on the board of `Rules()`, for which the package has models
 GAMES = 20_000  # for every sampled figure
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
@@ -267,9 +266,8 @@ class Findings:
     def beyond(self) -> str:
         """Return the sizes of games that are not solved here."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
-        games: list[
-            tuple[str, int, int, int]
-        ] = []  # name, positions, values of each, positions of the widest layer
+        # name, positions, values of each, positions of the widest layer
+        games: list[tuple[str, int, int, int]] = []
         for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1):
             board = board_of(spaces)
             games.append((f"{spaces} plain spaces", board.positions, 1, int(board.sizes.max())))

@@ -91,16 +91,12 @@ def parts(encoding: str) -> str:
     layouts = [observation.layout(of_n, encoding) for of_n in rules]
     rows: list[tuple[object, ...]] = []
     for name in layouts[0]:
-        indices = (_indices(of_n[name]) for of_n in layouts)
+        spans = ((of_n[name].start, of_n[name].stop - 1) for of_n in layouts)
+        indices = (f"{first}..{last}" if first < last else f"{first}" for first, last in spans)
         rows.append((f"`{name}`", *indices, _form(rules[0], encoding, name) + MEANINGS[encoding][name]))
     sizes = [list(of_n.values())[-1].stop for of_n in layouts]
     rows.append(("*size*", *sizes, ""))
     return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
-
-
-def _indices(part: slice) -> str:
-    """Return first..last, or the only index."""
-    return f"{part.start}..{part.stop - 1}" if part.stop - part.start > 1 else f"{part.start}"
 
 
 def _form(rules: Rules, encoding: str, name: str) -> str:
@@ -156,9 +152,8 @@ def reward() -> str:
     rows = []
     for n in PLAYERS:
         game = Game(Rules(players=n))
-        states = game.reset(
-            n - 1, seed=0
-        )  # at most n - 1 seats win: the one that ends the game ties with nobody
+        # At most n - 1 seats win: the one that ends the game ties with nobody.
+        states = game.reset(n - 1, seed=0)
         states["phase"] = Phase.OVER
         states["pieces"][:, n - 1] = game.rules.spaces + 1  # five numbered pieces, five points
         for winners, state in enumerate(states, 1):
@@ -171,8 +166,5 @@ def reward() -> str:
 
 def all_tables() -> dict[str, str]:
     """Return the tables of docs/environment.md by name."""
-    encodings = {"observation": "one_hot", "compact": "compact", "tokens": "tokens", "features": "features"}
-    tables = {name: parts(encoding) for name, encoding in encodings.items()}
-    for make in (state, token, action, swap, reward):
-        tables[make.__name__] = make()
-    return tables
+    tables = {make.__name__: make() for make in (state, token, action, swap, reward)}
+    return tables | {name: parts(name) for name in MEANINGS}
