@@ -94,8 +94,7 @@ class Positions(NamedTuple):
     value: th.Tensor  # float32 (M,): the expected reward of the seat to act
 
 
-Shown = Callable[[range], Iterable[int]]
-"""Iterates over numbers, and may show progress."""
+Shown = Callable[[range], Iterable[int]]  # iterates over numbers, and may show progress
 
 
 def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:

@@ -46,8 +46,7 @@ class Settings(td.Settings):
         self.check("ray", self.ray is None, "must not be set for a best response")
 
 
-LEARNERS = {"response": "experiments.response"}
-"""The learner of this command."""
+LEARNERS = {"response": "experiments.response"}  # the learner of this command
 
 PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, preset in td.PRESETS.items()}
 
@@ -95,14 +94,10 @@ def against(
 
 
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
-    """Play one turn of a policy in every game, in place.
+    """Play one turn of a policy in every game, STATE (N,), in place.
 
-    Args:
-        game: the rules.
-        state: STATE (N,), games before the first roll of a turn; afterwards before that of the next turn, or over.
-        value: the value of the afterstates, zero-sum.
-        policy: the policy that plays; an illegal action raises IllegalActionError.
-        rng: source of randomness of the policy.
+    The games are before the first roll of a turn, and then before that of the next turn, or over. The `value` of the
+    afterstates is zero-sum. An illegal action of the policy raises IllegalActionError.
 
     Returns:
         The values of the turns: `after`, and `before` without the luck of the dice.

@@ -36,10 +36,8 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
-NAME = "way_of_the_dragon"
-"""Name of the game in pyspiel."""
-ROLLED_OFF = -1
-"""Value of the parameter `start` for the roll-off of R1."""
+NAME = "way_of_the_dragon"  # name of the game in pyspiel
+ROLLED_OFF = -1  # value of the parameter `start` for the roll-off of R1
 COLORS, START = "colors", "start"
 """Chance events before the first turn. The name of an element stands for the dead pieces on its path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
@@ -83,9 +81,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[
-        tuple[int, float]
-    ]  # outcomes, ascending, with their probabilities; shared, so never change them
+    listed: list[tuple[int, float]]  # ascending, with probabilities; shared, so never change them
     numbers: frozenset[int]  # the outcomes
 
 
@@ -244,7 +240,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         if draw in ELEMENTS:
             placed = sum(bits.bit_count() for bits in self.record["dead"][0].tolist())
             return _dead_pieces(rules.spaces, ELEMENTS.index(draw), rules.dead_pieces - placed)
-        return _equally_likely(rules.players if draw == START else len(_colorings(rules.players)))
+        outcomes = rules.players if draw == START else len(_colorings(rules.players))
+        return _listed(dict.fromkeys(range(outcomes), 1))
 
     def _decide_draw(self, draw: str, outcome: int) -> None:
         record = self.record[0]
@@ -279,11 +276,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return a game, STATE (1,), as a value of the parameter `position`: the notation with `:` for `=` and `-` for `,`.
-
-    Raises:
-        ValueError: unless the record is one valid game of these rules.
-    """
+    """Return a game, STATE (1,), as a value of the parameter `position`: in the notation, with `:-` for `=,`."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -314,8 +307,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 def _rolls(faces: bytes) -> Outcomes:
     """Return the possible rolls after the dice of a record, by number."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
-    first = int(dice.THROW_START[keep])
-    size = int(dice.THROW_SIZE[keep])
+    first, size = int(dice.THROW_START[keep]), int(dice.THROW_SIZE[keep])
     rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
 
@@ -332,17 +324,8 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     beyond = np.ones(1, np.int64)  # [pieces] -> number of layouts of the later paths
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
-    ways = {
-        bits: int(beyond[left - bits.bit_count()])
-        for bits in layouts
-        if 0 <= left - bits.bit_count() < len(beyond)
-    }
-    return _listed(ways)
-
-
-@functools.cache
-def _equally_likely(outcomes: int) -> Outcomes:
-    return _listed(dict.fromkeys(range(outcomes), 1))
+    rest = {bits: left - bits.bit_count() for bits in layouts}
+    return _listed({bits: int(beyond[n]) for bits, n in rest.items() if 0 <= n < len(beyond)})
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:

@@ -35,8 +35,7 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
     """Return a game in which all seats are agents, `"player_0"` and so on.
 
-    Args:
-        env_config: the arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
+    `env_config` are arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
     return PettingZooEnv(_Renamed(aec.env(**env_config, observation_dtype="float32")))
 
@@ -44,10 +43,9 @@ def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
 def single_agent_env(env_config: Mapping[str, Any]) -> Any:
     """Return games in which one seat learns and policies play the others.
 
-    Args:
-        env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-            `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
-            `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
+    `env_config` are arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
+    `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
+    `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}
     if "num_envs" not in env_config:

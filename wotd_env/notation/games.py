@@ -18,8 +18,7 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import word
 
-NOBODY = "?"
-"""Name of an unknown player."""
+NOBODY = "?"  # name of an unknown player
 
 
 class RecordedGame(NamedTuple):
@@ -139,9 +138,7 @@ def _text(recorded: RecordedGame) -> str:
     if seed is not None:
         tags["Seed"] = str(seed)
     tags |= dict(zip(SEATS, players, strict=False)) | outcome(game, states[-1:])
-    lines = [
-        f"[{tag} {json.dumps(value, ensure_ascii=not value.isprintable())}]" for tag, value in tags.items()
-    ]
+    lines = [f"[{tag} {json.dumps(text, ensure_ascii=not text.isprintable())}]" for tag, text in tags.items()]
     turn = -1
     for i, state in enumerate(states):
         if state["phase"] in (Phase.OVER, Phase.CHANCE):

@@ -15,8 +15,7 @@ from wotd_env.extras import needed_for
 with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
 
-KEY = b"wotd_env"
-"""Key of the metadata of a file: JSON."""
+KEY = b"wotd_env"  # key of the metadata of a file: JSON
 
 FORMAT = 1
 
