@@ -224,12 +224,10 @@ class Findings:
         """Return grades on the smallest and the largest board."""
         rows = []
         for table in (self.tables[0], self.largest):
-            drawn = {}
+            drawn, perfect = {}, f"oracle:{table.file}"
             for name in GRADED + (LEARNED if table.spaces == Rules.spaces else ()):
                 print(f"grade {name} on {table.spaces} plain spaces")
-                drawn[name] = graded = analysis.grade(
-                    make_policy(name), table, self.games, opponent=f"oracle:{table.file}"
-                )
+                drawn[name] = graded = analysis.grade(name, table, self.games, opponent=perfect)
                 every = graded.all
                 rows.append(
                     f"{table.spaces} | `{name}` "

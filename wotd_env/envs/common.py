@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -76,14 +76,6 @@ class Format:
         if self.mask_in == "info":
             return observation
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
-
-    def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
-        """Return the observation of each game, from int8 (N, D) and int8 (N, A). The rows are views."""
-        shown = self.show(observation, mask)
-        if self.mask_in == "info":
-            return iter(shown)
-        rows = zip(shown["observation"], shown["action_mask"], strict=True)
-        return ({"observation": row, "action_mask": row_mask} for row, row_mask in rows)
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
         """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""

@@ -74,9 +74,7 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     if given is None:
         return Options(starter)
     if starter is not None:
-        raise ValueError(
-            "options must not have both 'state' and 'starting_player': a state has a seat to act"
-        )
+        raise ValueError("options must not have both 'state' and 'starting_player': a state names its player")
     if not isinstance(given, np.ndarray | np.void) or given.dtype != STATE or given.size != 1:
         raise ValueError(f"options['state'] must be one record of wotd_env.STATE, got {given!r}")
     state = np.array(given, STATE).reshape(1)

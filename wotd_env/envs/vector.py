@@ -271,9 +271,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         games = np.flatnonzero(ended)
         if not games.size:
             return {}
-        rows = self._format.show_rows(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
+        rows = zip(step.final_observation.take(games, 0), step.final_mask.take(games, 0), strict=True)
         final = np.empty(self.num_envs, object)  # all None
-        final[games] = np.fromiter(rows, object, len(games))
+        final[games] = np.fromiter((self._format.show(*row) for row in rows), object, len(games))
         return {
             "final_obs": final,
             "_final_obs": ended,

@@ -58,11 +58,8 @@ def choose(s: Record, rules: Config, after: Record) -> Any:
     if s.phase == Phase.EXTRA:
         if s.perfection:
             return np.int64(Action.PERFECTION_TURN)
-        return np.int64(
-            Action.REBIRTH_TURN
-            if engine.powers_of(s, rules, s.player) >> Power.REBIRTH & 1
-            else Action.END_TURN
-        )
+        rebirth = engine.powers_of(s, rules, s.player) >> Power.REBIRTH & 1
+        return np.int64(Action.REBIRTH_TURN if rebirth else Action.END_TURN)
     return np.int64(0)
 
 

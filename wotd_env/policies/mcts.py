@@ -32,11 +32,7 @@ EXPLORATION = 0.1
 
 
 class Mcts:
-    """Plays the most visited action of a tree search.
-
-    Args:
-        playouts: number of playouts for each decision, 1 to 100,000, also as text.
-    """
+    """Plays the most visited action of a tree search with 1 to 100,000 `playouts` for each decision."""
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
         given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
