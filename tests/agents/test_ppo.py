@@ -203,20 +203,21 @@ def test_an_interrupted_start_can_be_repeated(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_ppo_learns_to_beat_random_play(tmp_path: Path):
+def test_ppo_learns_to_beat_random_and_greedy_play(tmp_path: Path):
     run = trained(
         TINY_PPO,
         tmp_path / "run",
-        rules=Rules(),
-        updates=25,
+        rules=Rules(spaces=2),
+        updates=40,
         milestones=1,
         games=256,
         steps=16,
         batch_size=256,
         width=64,
-        critic_turns=8192,
+        epochs=2,
+        critic_turns=16_384,
         milestone_games=1000,
     )
     random, greedy, _ = (row.wins / row.games for row in run.curve[-3:])
     assert random > 0.95
-    assert greedy > 0.3
+    assert greedy > 0.5

@@ -41,12 +41,8 @@ class Board(NamedTuple):
     flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
     swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6)
-    standing: NDArray[
-        np.int16
-    ]  # (C,): the lead of the player to move, by points, then by numbered pieces (R10)
-    numbered: NDArray[
-        np.uint8
-    ]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other one (R9)
+    standing: NDArray[np.int16]  # (C,): the lead of the player to move, by points and numbered pieces (R10)
+    numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
     shape_progress: NDArray[np.uint16]  # (H,)
     below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] multisets of i + 1 codes below c with progress t
     shapes_below: NDArray[np.uint32]  # (5, T, H + 1): the same for shapes
