@@ -41,7 +41,11 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Raise ValueError, before games are recorded, if they cannot be written as a dataset, see `write`."""
+    """Check, before games are recorded, that they can be written as a dataset, see `write`.
+
+    Raises:
+        ValueError: if they cannot be written.
+    """
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(
@@ -51,7 +55,7 @@ def check(
 
 
 def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
-    """Write all games of a file as a dataset with one policy as the learner; return the number of episodes.
+    """Write all games of a file as a dataset with one policy as the learner.
 
     Args:
         file: a file written by `wotd_env.recording.record`.
@@ -59,7 +63,11 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
         policy: name of the policy.
         encoding: the encoding of the observations.
 
+    Returns:
+        The number of episodes.
+
     Raises:
+        FileNotFoundError: if there is no such file.
         ValueError: if it is not a file of recorded games, the policy does not play in it, or the dataset exists.
     """
     parts = blocks(file)
@@ -86,7 +94,10 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of a policy, one for each of its seats in each game; `decisions` are those of whole games."""
+    """Yield the episodes of a policy, one for each of its seats in each game.
+
+    `decisions` are those of whole games, as from `wotd_env.recording.blocks`.
+    """
     game = Game(decisions.rules, encoding=encoding)
     last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the last row of each game
     final = decisions.state[last].copy()

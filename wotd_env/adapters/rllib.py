@@ -35,7 +35,8 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
     """Return a game in which all seats are agents, `"player_0"` and so on.
 
-    `env_config` are arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
+    Args:
+        env_config: the arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
     return PettingZooEnv(_Renamed(aec.env(**env_config, observation_dtype="float32")))
 
@@ -43,9 +44,10 @@ def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
 def single_agent_env(env_config: Mapping[str, Any]) -> Any:
     """Return games in which one seat learns and policies play the others.
 
-    `env_config` are arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-    `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
-    `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
+    Args:
+        env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
+            `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
+            `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}
     if "num_envs" not in env_config:

@@ -74,6 +74,13 @@ class SB3VecEnv(SharedVecEnv):
     Args:
         num_envs: N.
         **options: the arguments of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
+
+    Attributes:
+        env: the vector environment.
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for an invalid value.
     """
 
     env: WayOfTheDragonVectorEnv
@@ -85,7 +92,11 @@ class SB3VecEnv(SharedVecEnv):
         self._lengths = np.zeros(self.num_envs, np.int64)  # decisions in the running games
 
     def reset(self) -> VecEnvObs:
-        """Start all games again, with the seeds and options given to `seed` and (equal for all) `set_options`."""
+        """Start all games again, with the seeds and options given to `seed` and `set_options` before.
+
+        Raises:
+            ValueError: if the options differ between games.
+        """
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError("options must be the same for all environments")
@@ -128,9 +139,13 @@ class SB3VecEnv(SharedVecEnv):
 
 
 class Learner:
-    """An opponent that samples actions from the current policy of `model`, a MaskablePPO model.
+    """An opponent that samples actions from the current policy of a MaskablePPO model.
 
-    Without a model it plays at random. `encoding` is the encoding of the model's observations.
+    Args:
+        encoding: the encoding of the model's observations.
+
+    Attributes:
+        model: the model. Without one the opponent plays at random.
     """
 
     model: MaskablePPO | None = None

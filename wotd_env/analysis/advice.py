@@ -27,13 +27,21 @@ class Advisor:
 
     Args:
         game: the rules.
-        table: use only this table. ValueError if it is for another game.
+        table: use only this table.
 
     Attributes:
+        game: the rules.
         source: the source of the equities in words.
         exact: whether the equities are exact, which needs the solution and a turn limit that does not matter.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
+
+    Raises:
+        TypeError: if the table is not a Table.
+        ValueError: if the table is for another game.
     """
+
+    source: str
+    exact: bool
 
     def __init__(self, game: Game, table: Table | None = None) -> None:
         self.game = game
@@ -45,12 +53,13 @@ class Advisor:
         else:
             check_table(table)
             table.check_rules(game.rules)
-            self.source, self.exact, self._value = _from_table(game, table)
+            self._use(_from_table(game, table))
 
     def analyze(self, state: States) -> Analysis:
         """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
 
         Raises:
+            ValueError: for a record that is invalid under the rules.
             TableError: if the given table is damaged.
         """
         while True:
@@ -70,15 +79,19 @@ class Advisor:
         """Use the next available source; return False if there is none."""
         for source in self._sources:
             try:
-                self.source, self.exact, self._value = source(self.game)
+                self._use(source(self.game))
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
             else:
                 return True
         return False
 
+    def _use(self, source: Source) -> None:
+        self.source, self.exact, self._value = source
 
-Source = tuple[str, bool, Value]  # description of a source, whether it is exact, and its value function
+
+Source = tuple[str, bool, Value]
+"""Description of a source, whether it is exact, and its value function."""
 
 
 def _solution(game: Game) -> Source:

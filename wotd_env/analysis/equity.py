@@ -44,6 +44,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
     The solution ignores the turn limit, so it is not exact if `max_turns` may end the game soon.
 
     Raises:
+        TypeError: if the table is not a Table.
         ValueError: if the table is for another game.
     """
     check_table(table)
@@ -56,6 +57,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 
     Raises:
         IllegalActionError: if an action is illegal.
+        TypeError, ValueError: see `analyze`.
     """
     game.check(state, actions)
     return regret_of(analyze(game, state, table), np.asarray(actions))

@@ -153,6 +153,7 @@ def grade(
         max_turns: games are truncated after that many turns.
 
     Raises:
+        TypeError: if the table is not a Table.
         ValueError: for an invalid number of games, seed or policy name, or a policy for other rules.
         IllegalActionError: if a policy chooses an illegal action.
     """

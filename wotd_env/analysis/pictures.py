@@ -13,9 +13,14 @@ from wotd_env.files import save_figure
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies, given by name, by kind of decision and by stage of the game.
+    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give equal files.
 
-    The ending of the file sets its format. Equal grades give equal files.
+    Args:
+        grades: name of a policy -> its grades.
+        file: the picture to write, in the format of its ending.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
     """
     with needed_for("a picture", "arena"):
         from matplotlib.figure import Figure
@@ -28,8 +33,11 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
         left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
         right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
     left.set_xticks(np.arange(len(GRADED_KINDS)), GRADED_KINDS)
-    left.set(ylabel="regret per game", title="by kind of decision")
-    right.set(xlabel="progress of the game in %", ylabel="regret per decision", title="by stage of the game")
+    left.set_ylabel("regret per game")
+    left.set_title("by kind of decision")
+    right.set_xlabel("progress of the game in %")
+    right.set_ylabel("regret per decision")
     right.set_ylim(bottom=0)
+    right.set_title("by stage of the game")
     left.legend()
     save_figure(figure, file)

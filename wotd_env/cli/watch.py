@@ -49,7 +49,8 @@ def command(
     if record:
         check_writable(record, ".txt")
     game = Game(game_rules, skip_forced=False)
-    state = game.reset(1, seed=seed) if state is None else state
+    if state is None:
+        state = game.reset(1, seed=seed)
     game.roll(state)
     names = policies * (seats // len(policies))
     steps: list[Step] = []

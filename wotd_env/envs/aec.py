@@ -24,9 +24,12 @@ ILLEGAL_REWARD = -1.0
 
 
 def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped and would make it Any
-    """Return the environment with the wrappers of PettingZoo's classic games. The arguments are those of `raw_env`.
+    """Return the environment with the wrappers of PettingZoo's classic games.
 
     An illegal action ends the game. Its agent gets -1, all others 0: these rewards do not sum to 0.
+
+    Args:
+        **arguments: the arguments of `raw_env`.
     """
     return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments))))
 
@@ -53,6 +56,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     Attributes:
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
         state_space: space of `state()`.
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for an invalid value.
     """
 
     # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are PettingZoo's interface for authors
@@ -146,7 +153,13 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
         All agents are terminated and truncated, as by PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` the
-        agent starts the next game (R1). It gets `reward`, the others 0. Without a running game, raise ResetNeeded.
+        agent starts the next game (R1).
+
+        Args:
+            reward: of the agent. The others get 0.
+
+        Raises:
+            ResetNeeded: if no game is running.
         """
         if self._state is None or not self.agents or any(self.terminations.values()):
             raise ResetNeeded("no game is running: call reset() before forfeit()")

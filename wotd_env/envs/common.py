@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -24,12 +24,16 @@ from wotd_env.core.state import States
 from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
 from wotd_env.rendering import Viewer
 
+OBSERVATION_DTYPES = ("int8", "float32")
+MASK_DTYPES = ("int8", "bool")
+
 
 def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
     """Return the rules of an environment from its other keyword arguments.
 
     Raises:
         TypeError: for a name that is not a field of Rules. TorchRL relies on Python's wording of the message.
+        ValueError: for an invalid value.
     """
     known = [field.name for field in dataclasses.fields(Rules)]
     for name in fields:
@@ -51,8 +55,8 @@ class Format:
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
         self.mask_in: str = check_choice("mask_in", mask_in, ("obs", "info"))
-        self.dtype = check_dtype("observation_dtype", observation_dtype, ("int8", "float32"))
-        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, ("int8", "bool"))
+        self.dtype = check_dtype("observation_dtype", observation_dtype, OBSERVATION_DTYPES)
+        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, MASK_DTYPES)
         self._game = game
 
     def flat_space(self) -> Box:
@@ -76,6 +80,14 @@ class Format:
         if self.mask_in == "info":
             return observation
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
+
+    def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
+        """Return the observation of each game, from int8 (N, D) and int8 (N, A). The rows are views."""
+        shown = self.show(observation, mask)
+        if self.mask_in == "info":
+            return iter(shown)
+        rows = zip(shown["observation"], shown["action_mask"], strict=True)
+        return ({"observation": row, "action_mask": row_mask} for row, row_mask in rows)
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
         """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
@@ -113,9 +125,14 @@ class OneGame:
     def _next_game(
         self, seed: int | None, options: Mapping[str, Any] | None, learner: int, seat: int, lost: bool
     ) -> tuple[States, int]:
-        """Return the next game at its first decision, STATE (1,), and the learner's seat in it; see `next_games`.
+        """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        In the last game the learner had the seat `learner`, and `lost` if it lost by an illegal action.
+        Args:
+            seed: the seed or None.
+            options: the options of the reset.
+            learner: the learner's seat in the last game.
+            seat: the setting of its seat, see `next_games`.
+            lost: whether the learner lost the last game by an illegal action.
         """
         last = None
         if self._state is not None:

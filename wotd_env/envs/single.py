@@ -64,6 +64,10 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     Attributes:
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for an invalid value.
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as Gymnasium has it
@@ -113,6 +117,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
+        Returns:
+            The observation and the info.
+
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
@@ -126,6 +133,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take the learner's action. The others play until its next decision or the end.
+
+        Returns:
+            Observation, reward, terminated, truncated, info.
 
         Raises:
             ResetNeeded: before the first reset and after the end of a game.

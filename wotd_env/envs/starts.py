@@ -19,11 +19,27 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
-ANY_SEAT = -1  # value of the setting `seat`: the learner's seat is drawn for every game
+__all__ = [
+    "LastGames",
+    "Options",
+    "Seeds",
+    "fixed_seat",
+    "next_game",
+    "next_games",
+    "read_options",
+    "read_seeds",
+]
+
+ANY_SEAT = -1
+"""Value of the setting `seat`: the learner's seat is drawn for every game."""
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for an invalid one."""
+    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`.
+
+    Raises:
+        ValueError: for a seat that does not play.
+    """
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
@@ -35,9 +51,18 @@ class Seeds(NamedTuple):
     number: NDArray[np.uint64]  # (N,)
     given: NDArray[np.bool_]  # (N,), False: the environment has no seed
 
+    @property
+    def first(self) -> int | None:
+        """The first seed, or None if there is none."""
+        return int(self.number[self.given.argmax()]) if self.given.any() else None
+
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of all environments: `seed + i`, or one of a list for each environment."""
+    """Return the seeds of all environments: `seed + i`, or one of a list for each environment.
+
+    Raises:
+        ValueError: for an invalid seed or a list of another length.
+    """
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -59,10 +84,15 @@ class Options(NamedTuple):
 
 
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> Options:
-    """Read `reset(options=...)`. Unknown keys get a warning; `more` are keys that the caller reads.
+    """Read `reset(options=...)`. Unknown keys get a warning.
+
+    Args:
+        rules: the rules.
+        options: with the keys `"starting_player"` and `"state"`, a record or a batch of one.
+        *more: keys that the caller reads.
 
     Raises:
-        ValueError: if the state is not a running game of these rules, or if both options are given.
+        ValueError: if the state is not a running game of these rules, or if both keys are given.
     """
     options = options or {}
     known = ("starting_player", "state", *more)
@@ -74,7 +104,9 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     if given is None:
         return Options(starter)
     if starter is not None:
-        raise ValueError("options must not have both 'state' and 'starting_player': a state names its player")
+        raise ValueError(
+            "options must not have both 'state' and 'starting_player': a state knows who is to act"
+        )
     if not isinstance(given, np.ndarray | np.void) or given.dtype != STATE or given.size != 1:
         raise ValueError(f"options['state'] must be one record of wotd_env.STATE, got {given!r}")
     state = np.array(given, STATE).reshape(1)
@@ -87,7 +119,8 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     return Options(state=state)
 
 
-_NO_GAME = np.zeros(1, STATE).view(ROW)  # the record of a game before the first one, see `engine.new_game`
+_NO_GAME = np.zeros(1, STATE).view(ROW)
+"""The record of a game before the first one, see `engine.new_game`."""
 
 
 class LastGames(NamedTuple):
@@ -127,6 +160,9 @@ def next_games(
 
     Returns:
         All games, STATE (N,), and the learners' seats, int8 (N,).
+
+    Raises:
+        ValueError: for an invalid starting player.
     """
     n = len(where)
     seeded = where & seeds.given
@@ -161,8 +197,9 @@ def _start(states: Records, config: Configs, starts: Any, seat: Any, new: Any) -
             s = states[i]
             batch.seed(states[i : i + 1], starts.seeded[i : i + 1], starts.seeds[i])
             if new:
-                starter, learner, lost = starts.starters[i], starts.seats[i], starts.lost[i]
-                starts.seats[i] = next_game(s, rules, starter, learner, seat, lost)
+                starts.seats[i] = next_game(
+                    s, rules, starts.starters[i], starts.seats[i], seat, starts.lost[i]
+                )
             else:
                 starts.seats[i] = choose_seat(s, rules, seat)
                 engine.run(s, rules, engine.shown(s), True)

@@ -22,6 +22,8 @@ from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
+__all__ = ["WayOfTheDragonVectorEnv"]
+
 
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
@@ -50,6 +52,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     Attributes:
         autoreset_mode: the mode, also in `metadata`.
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
+        seat: the learner's seat in every game, int8 (N,).
+        record: a copy of the games, STATE (N,).
+
+    Raises:
+        TypeError: for an unknown argument.
+        ValueError: for an invalid value.
     """
 
     def __init__(
@@ -78,8 +86,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}
-        self.metadata = {**metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {
+            "render_modes": RENDER_MODES,
+            "render_fps": FPS,
+            "autoreset_mode": self.autoreset_mode,
+        }
         self.num_envs = check_integer("num_envs", num_envs, 1)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.single_observation_space = self._format.space()
@@ -120,6 +131,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 continue from its last game; the first game gets a random seed.
             options: those of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
 
+        Returns:
+            The observations and infos of all environments.
+
         Raises:
             ValueError: for an invalid seed or option; the running games continue.
             TypeError: for a `"reset_mask"` of another type.
@@ -130,7 +144,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
         chosen = read_options(self.game.rules, options, "reset_mask")
         self._state, learners["seat"] = next_games(self.game, last, where, self._settings.seat, seeds, chosen)
-        super().reset(seed=int(seeds.number[seeds.given.argmax()]) if seeds.given.any() else None)
+        super().reset(seed=seeds.first)
         for field in ("steps", "ended", "lost"):
             learners[field][where] = 0
         learners["waiting"] = where
@@ -145,6 +159,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Take the learners' actions, integers (N,). The others play until the learner decides or the game ends.
+
+        Returns:
+            Observations, rewards, terminated, truncated, infos.
 
         Raises:
             ResetNeeded: before the first reset, and for an ended environment under `AutoresetMode.DISABLED`.
@@ -271,9 +288,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         games = np.flatnonzero(ended)
         if not games.size:
             return {}
-        rows = zip(step.final_observation.take(games, 0), step.final_mask.take(games, 0), strict=True)
+        rows = self._format.show_rows(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
         final = np.empty(self.num_envs, object)  # all None
-        final[games] = np.fromiter((self._format.show(*row) for row in rows), object, len(games))
+        final[games] = np.fromiter(rows, object, len(games))
         return {
             "final_obs": final,
             "_final_obs": ended,

@@ -18,7 +18,8 @@ from wotd_env.core.state import States
 from wotd_env.notation.games import NOBODY, RecordedGame, outcome, same_but_stream
 from wotd_env.notation.words import parse_action
 
-MOST_TEXT = 10_000_000  # limit of the characters or bytes of a game; the longest game has fewer
+MOST_TEXT = 10_000_000
+"""Limit of the characters or bytes of a game; the longest game has fewer."""
 
 _LONGEST_TAG = 1000  # characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
@@ -27,7 +28,12 @@ _COMMENT = ";"
 
 
 def read_game(file: str | Path) -> RecordedGame:
-    """Return the game in a file. The errors are those of `parse_game`, with the name of the file."""
+    """Return the game in a file.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: see `parse_game`; with the name of the file.
+    """
     with Path(file).open("rb") as stream:
         content = stream.read(MOST_TEXT + 1)
     try:
@@ -42,7 +48,9 @@ def parse_game(text: str) -> RecordedGame:
     """Return the game in a text.
 
     Dice that do not follow from the seed, and a result that does not fit the last position, are errors too.
-    A ValueError names the line, the expected text, and the given text.
+
+    Raises:
+        ValueError: with the line, the expected text, and the given text.
     """
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         got = "more" if isinstance(text, str) else repr(text)

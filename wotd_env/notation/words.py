@@ -28,7 +28,12 @@ FIXED_WORDS: dict[int, str] = {
 
 
 def action_text(game: Game, state: States, action: int) -> str:
-    """Return a legal action of a position, STATE (1,), as a short word, such as `mm`, `m3` or `pass`."""
+    """Return a legal action of a position, STATE (1,), as a short word, such as `mm`, `m3` or `pass`.
+
+    Raises:
+        IllegalActionError: if the action is not legal.
+        ValueError: for a record that is invalid under these rules, or several records.
+    """
     check_one(state)
     after = state.copy()
     game.decide(after, [action])
@@ -39,6 +44,9 @@ def legal_words(game: Game, state: States) -> dict[str, int]:
     """Return the words of all legal actions of a position, STATE (1,), with their numbers, ascending.
 
     The result is empty if the game is over or a roll is due.
+
+    Raises:
+        ValueError: for a record that is invalid under these rules, or several records.
     """
     check_one(state)
     legal = np.flatnonzero(game.legal_actions(state)[0])
@@ -56,7 +64,8 @@ def legal_words(game: Game, state: States) -> dict[str, int]:
 def parse_action(game: Game, state: States, text: str) -> int:
     """Return the number of the action that a word stands for in a position, STATE (1,).
 
-    Other words raise ValueError; the message lists the legal words.
+    Raises:
+        ValueError: if it stands for no legal action; the message lists the legal words.
     """
     words = legal_words(game, state)
     if not words:

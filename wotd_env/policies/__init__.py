@@ -107,7 +107,11 @@ _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.valu
 
 
 def full_name(name: str) -> str:
-    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it."""
+    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it.
+
+    Raises:
+        ValueError: if the folder contains no policy.
+    """
     # os.path.isdir returns False if the name is too long to be a path, where Path raises.
     if not name or name in POLICIES or not os.path.isdir(name):
         return name

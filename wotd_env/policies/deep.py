@@ -36,6 +36,7 @@ class Deep(Planner):
             `module:object`. The default is the bundled learned value for the rules.
 
     Raises:
+        FileNotFoundError: if the file does not exist.
         ValueError: for an unknown policy, one without a value, or a damaged file.
     """
 

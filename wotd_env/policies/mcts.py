@@ -27,12 +27,17 @@ from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000  # the tree then takes several hundred megabytes
+MOST_PLAYOUTS = 100_000
+"""The tree then takes several hundred megabytes."""
 EXPLORATION = 0.1
 
 
 class Mcts:
-    """Plays the most visited action of a tree search with 1 to 100,000 `playouts` for each decision."""
+    """Plays the most visited action of a tree search.
+
+    Args:
+        playouts: number of playouts for each decision, 1 to 100,000, also as text.
+    """
 
     def __init__(self, playouts: int | str = PLAYOUTS) -> None:
         given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts

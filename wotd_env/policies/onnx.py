@@ -22,8 +22,10 @@ from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
-RULES = "wotd_rules"  # the metadata entry of the rules, as JSON
-ENCODING = "wotd_encoding"  # the metadata entry of the encoding
+RULES = "wotd_rules"
+"""The metadata entry of the rules, as JSON."""
+ENCODING = "wotd_encoding"
+"""The metadata entry of the encoding."""
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
@@ -32,9 +34,14 @@ _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np
 
 
 class Onnx:
-    """Plays the legal action with the largest logit of the network in an ONNX file.
+    """Plays the legal action with the largest logit.
+
+    Args:
+        file: the ONNX file.
 
     Raises:
+        ImportError: if onnxruntime is not installed.
+        FileNotFoundError: if there is no such file.
         ValueError: if it contains no network, or one with other inputs.
     """
 

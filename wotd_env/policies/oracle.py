@@ -14,7 +14,8 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing
 
-AT_ONCE = 1  # boards with at most this number of plain spaces are solved at first use, in seconds
+AT_ONCE = 1
+"""Boards with at most this number of plain spaces are solved at first use, in seconds."""
 
 
 class Oracle(Planner):
@@ -23,6 +24,9 @@ class Oracle(Planner):
     Args:
         file: the table; None for the table in the cache folder. Tables for 0 and 1 plain spaces are created there at
             first use; if another process is creating one, this process waits.
+
+    Raises:
+        FileNotFoundError, TableError: if `file` is not a table, see `wotd_env.solver.load`.
     """
 
     def __init__(self, file: str | Path | None = None) -> None:

@@ -14,7 +14,11 @@ from wotd_env.policy import RulesBound
 
 
 class Planner:
-    """Plays the best action of the exact plan of its turn. The default `value` of afterstates is the hand-made one."""
+    """Plays the best action of the exact plan of its turn.
+
+    Args:
+        value: the value of the afterstates, by default the hand-made one.
+    """
 
     def __init__(self, value: Value = hand_made) -> None:
         self.value = value

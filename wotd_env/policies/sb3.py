@@ -104,6 +104,8 @@ def load(file: str | Path, trust: bool = False) -> Trained:
         trust: consent to run code: such a file contains pickled objects.
 
     Raises:
+        ImportError: if sb3-contrib is not installed.
+        FileNotFoundError: if there is no such file.
         ValueError: without `trust`, or if the file contains no model.
     """
     prefix, _, rest = str(file).partition(":")

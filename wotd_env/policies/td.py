@@ -46,6 +46,7 @@ class Td(Planner):
         file: the learned value, or the run folder that contains it; by default the bundled value for the rules.
 
     Raises:
+        FileNotFoundError: if the file does not exist.
         ValueError: if the file is not a learned value or is damaged.
     """
 

@@ -33,6 +33,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
             decisions by default.
 
     Raises:
+        FileNotFoundError: if there is no such file.
         ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
     """
     with _errors_name(file), parquet.ParquetFile(file) as opened:
@@ -65,15 +66,17 @@ def game_of(file: str | Path, number: int) -> RecordedGame:
 def verify(
     file: str | Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[int, int]:
-    """Play all games of a file again and compare every state bit by bit; return the number of games and decisions.
-
-    Equities and regrets are not checked.
+    """Play all games of a file again and compare every state bit by bit. Equities and regrets are not checked.
 
     Args:
         file: a file written by `record`.
         progress: called with the compared decisions and all decisions.
 
+    Returns:
+        The number of games and the number of decisions.
+
     Raises:
+        FileNotFoundError: if there is no such file.
         ValueError: naming the first decision that does not follow from the seed and the actions.
     """
     games = rows = 0

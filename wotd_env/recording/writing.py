@@ -48,7 +48,7 @@ def record(
     trust: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Play games between policies, write every decision that is not forced to a file, and return their number.
+    """Play games between policies and write every decision to a file. Forced decisions are not recorded.
 
     Equal calls write equal games. After an interruption, a kill or a full disk the same call continues.
 
@@ -61,6 +61,9 @@ def record(
         table: the solution of the board, for the equity of every legal action and the regret of every decision.
         trust: see `make_policy`.
         progress: called with the finished games and all games, first and after every block.
+
+    Returns:
+        The number of decisions.
 
     Raises:
         ValueError: for an invalid argument, or policies that do not play these rules.

@@ -59,7 +59,9 @@ RENDER_MODES = list(RENDERERS)
 class Viewer:
     """Renders an environment, and marks the pieces that have moved since the last picture.
 
-    The mode is one of `RENDER_MODES`, or None to render nothing.
+    Args:
+        game: the rules.
+        mode: one of `RENDER_MODES`, or None to render nothing.
     """
 
     def __init__(self, game: Game, mode: str | None) -> None:

@@ -37,9 +37,17 @@ def show(
     theme: str = "auto",
     most: int = 16,
 ) -> Pictures:
-    """Show games in a notebook, side by side. The first `most` games are drawn.
+    """Show games in a notebook, side by side.
 
-    The other arguments and errors are those of `render_svg`, with STATE (N,).
+    Args:
+        game: the rules.
+        states: STATE (N,).
+        before: STATE (N,), earlier positions of the same games. Pieces that have moved since are marked.
+        theme: "light", "dark", or "auto" for the preference of the reader's system.
+        most: maximum number of pictures; the first games are drawn.
+
+    Raises:
+        ValueError: for a record that is invalid under these rules, or an unknown theme.
     """
     parts = [slice(i, i + 1) for i in range(min(len(states), most))]
     pictures = [

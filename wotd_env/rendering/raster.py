@@ -39,10 +39,12 @@ def render_rgb(
 ) -> NDArray[np.uint8]:
     """Return the picture of a position in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
 
-    The arguments and errors are those of `render_svg`. The theme cannot be "auto", which only browsers know.
+    The arguments are those of `render_svg`. The theme cannot be "auto", which only browsers know.
 
     Raises:
         ImportError: if the extra `render` is not installed.
+        ValueError: for a record that is invalid under these rules, an unknown theme, a wrong number of names, or a
+            width below 1.
     """
     if theme == "auto":
         raise ValueError("theme must be 'light' or 'dark' in pixels, got 'auto'")

@@ -79,7 +79,14 @@ class Replay:
         )
 
     def html(self, theme: str = "auto") -> str:
-        """Return a self-contained page to step through the game, in a theme of `render_svg`."""
+        """Return a self-contained page to step through the game.
+
+        Args:
+            theme: "light", "dark", or "auto" for the preference of the reader's system.
+
+        Raises:
+            ValueError: for an unknown theme.
+        """
         data = json.dumps(self._content(theme), separators=(",", ":")).replace("<", "\\u003c")
         page, look, script = (
             (files("wotd_env.rendering") / f"replay.{kind}").read_text("utf-8")

@@ -117,7 +117,9 @@ def scene(
     rounds = roll_off if roll_off is not None and len(roll_off) else None
     both = state if before is None else np.concatenate([state, before])
     scores = game.scores(both)[0].tolist()  # checks the records
-    moved = [] if before is None or before["turn"] > state["turn"] else moved_pieces(before[0], state[0])
+    moved = []
+    if before is not None and before["turn"] <= state["turn"]:
+        moved = moved_pieces(before[0], state[0])
     if any(goal == 0 for *_, goal in moved):
         moved = []  # the positions are of different games
     palette = PALETTES[theme]

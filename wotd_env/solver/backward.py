@@ -35,12 +35,18 @@ def solve(
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
     process makes the same table, this one logs that it waits. The values do not depend on the number of threads.
-    The board has 0 to 10 plain spaces.
+
+    Args:
+        spaces: plain spaces, 0 to 10.
+        file: the table to make.
+        threads: number of threads.
+        progress: see `Progress`.
 
     Raises:
         ValueError: for an invalid number of spaces or threads.
         TableError: if the file or its `.part` exists and is not such a table; it is not changed.
         OSError: if writing fails; finished layers are kept.
+        ImportError: if filelock is not installed.
     """
     board, file = board_of(spaces), Path(file)
     threads = check_integer("threads", threads, 1, MOST_THREADS)
@@ -61,7 +67,9 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
     """Return the residual of a table, the largest Bellman error over all positions.
 
     Raises:
-        TableError: if the file is not a table, is damaged or compact.
+        FileNotFoundError: if there is no such file.
+        TableError: if the file is not a table (see `load`), is damaged or compact.
+        ValueError: for an invalid number of threads.
     """
     threads = check_integer("threads", threads, 1, MOST_THREADS)
     table = load(file)

@@ -73,7 +73,11 @@ class Table:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped and checked: float32 (positions,), or int16 if the table is compact."""
+        """All values, mapped and checked: float32 (positions,), or int16 if the table is compact.
+
+        Raises:
+            TableError: if values do not match their checksum.
+        """
         self._check(np.arange(len(self._checked)))
         return self._layers.values
 
@@ -184,6 +188,7 @@ def load(file: str | Path) -> Table:
     """Open a table.
 
     Raises:
+        FileNotFoundError: if there is no such file.
         TableError: if the file is not a table, is unfinished or damaged, or was solved with other rulings.
     """
     file = Path(file)
@@ -216,8 +221,10 @@ def compact(file: str | Path, out: str | Path, progress: Progress = lambda done,
     """Make a table `out` of half the size and return it. Its header has the largest difference as `compact_error`.
 
     Raises:
-        TableError: if `file` is not a table or compact already, or `out` is an unfinished table.
+        FileNotFoundError: if there is no table `file`.
+        TableError: if `file` is not a table (see `load`) or compact already, or `out` is an unfinished table.
         FileExistsError: if `out` exists.
+        OSError: if writing fails.
     """
     table, out = load(file), Path(out)
     if storage.is_compact(table.header):

@@ -40,7 +40,7 @@ class Played(NamedTuple):
     """A game."""
 
     state: States  # (1,), the first position
-    roll_off: Any  # rounds of the roll for the start, see `review.roll_off_of`; None if there was none
+    roll_off: Any  # rounds of the roll for the start, see `review.roll_off_of`; None without a roll-off
     steps: list[Step]
 
     @property
