@@ -54,6 +54,8 @@ RATIOS = {
     "vector environment against CartPole vector": ("vector-4096", "cartpole-vec-8192"),
     "vector environment, unmasked learner against masked": ("vector-1024-unmasked", "vector-1024-masked"),
     "Game with one game against OpenSpiel maedn": ("game-one", "maedn"),
+    "game in JAX against pgx backgammon, 64 games": ("jax-game-64", "jax-backgammon-64"),
+    "game in JAX against pgx tic_tac_toe, 8192 games": ("jax-game-8192", "jax-tictactoe-8192"),
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
 }

@@ -214,6 +214,50 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
     return chunk
 
 
+def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
+    """Return the loop of a game in JAX, compiled as a whole: choice, step, automatic reset. `game` is one of pgx."""
+    import jax
+    from jax import numpy as jnp
+
+    if game:
+        import pgx as peer
+        from pgx.experimental.wrappers import auto_reset
+
+        env = peer.make(game)
+    else:
+        from wotd_env.jax import WayOfTheDragon, auto_reset
+
+        env = WayOfTheDragon(players=players)
+    step_all = jax.vmap(auto_reset(env.step, env.init))
+    rounds = max(1, CHUNK // batch)
+
+    factors = np.random.default_rng(SEED).integers(1 << 32, size=env.num_actions, dtype=np.uint32) | 1
+
+    def body(state: Any, key: Any) -> tuple[Any, None]:
+        choice, dice = jax.random.split(key)
+        # One random number a game, multiplied by one factor for each action; the legal action with the largest wins.
+        numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
+        numbers = jnp.where(state.legal_action_mask, numbers, 0)
+        actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)
+        return step_all(state, actions, jax.random.split(dice, batch)), None
+
+    @jax.jit
+    def loop(state: Any, key: Any) -> Any:
+        return jax.lax.scan(body, state, jax.random.split(key, rounds))[0]
+
+    key = jax.random.key(SEED)
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(key, batch))
+
+    def chunk() -> tuple[int, float]:
+        nonlocal state, key
+        key = jax.random.fold_in(key, 0)
+        start = perf_counter()
+        state = jax.block_until_ready(loop(state, key))  # type: ignore[no-untyped-call]
+        return rounds * batch, perf_counter() - start
+
+    return chunk
+
+
 def envpool(batch: int, players: int, threads: int) -> Chunk:
     """Return the loop of EnvPool's CartPole."""
     import envpool as peer
@@ -272,6 +316,7 @@ class Case:
 
 BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
 FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
+SCAN = "choice, step and reset in one jitted scan"
 PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
 
 CASES = [
@@ -399,6 +444,24 @@ CASES = [
         "pgx",
         batch=64,
         arguments={"game": "backgammon"},
+    ),
+    Case("jax-game-64", f"wotd_env.jax: {SCAN}", scan, "jax", batch=64),
+    Case("jax-game-8192", f"wotd_env.jax: {SCAN}", scan, "jax", batch=8192),
+    Case(
+        "jax-backgammon-64",
+        f"pgx backgammon: {SCAN}",
+        scan,
+        "pgx",
+        batch=64,
+        arguments={"game": "backgammon"},
+    ),
+    Case(
+        "jax-tictactoe-8192",
+        f"pgx tic_tac_toe: {SCAN}",
+        scan,
+        "pgx",
+        batch=8192,
+        arguments={"game": "tic_tac_toe"},
     ),
     Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", envpool, "envpool", batch=1024),
 ]

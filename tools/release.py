@@ -46,6 +46,7 @@ SMOKE = {
     "minari": "import wotd_env.adapters.minari",
     "render": "from wotd_env import Game\nfrom wotd_env.rendering import render_rgb\n"
     "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",
+    "jax": "import jax\nfrom wotd_env.jax import WayOfTheDragon\nWayOfTheDragon().init(jax.random.key(0))",
     "openspiel": "import pyspiel, wotd_env.adapters.openspiel\n"
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",

@@ -18,7 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 RECIPES = ROOT / "docs" / "recipes.md"
 
-NEEDS = {"openspiel.md": "pyspiel"}
+NEEDS = {"openspiel.md": "pyspiel", "jax.md": "jax"}
 """Pages about optional packages, and the module that each page needs."""
 
 

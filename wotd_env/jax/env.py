@@ -1,0 +1,254 @@
+"""The environment with the interface of pgx: pure functions of a state, an action and a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from wotd_env.core import batch
+from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_names
+from wotd_env.core.dice import (
+    INDEX_PARTS,
+    KEEP_DICE,
+    KEEPS,
+    NUM_KEEPS,
+    NUM_ROLLS,
+    UNROLLED,
+    chance_outcomes,
+    keep_index,
+)
+from wotd_env.core.game import Game, check_seed
+from wotd_env.core.observation import layout
+from wotd_env.core.rules import MAX_PLAYERS, PATHS, Phase, Rules
+from wotd_env.core.state import STATE, States
+from wotd_env.jax import rules as play
+from wotd_env.jax.rules import COLORS, Moves, State
+
+
+def _chance_logits() -> NDArray[np.float32]:
+    """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
+    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
+    for keep, symbols in enumerate(KEEPS.tolist()):
+        kept = [symbol for symbol in symbols if symbol != UNROLLED]
+        outcomes, probabilities = chance_outcomes(len(symbols) - len(kept))
+        for faces, probability in zip(outcomes.tolist(), probabilities, strict=True):
+            chances[keep, keep_index(sorted(kept + faces))] += probability
+    with np.errstate(divide="ignore"):
+        return np.log(chances).astype(np.float32)
+
+
+CHANCE_LOGITS = _chance_logits()
+
+
+class WayOfTheDragon:
+    """Way of the Dragon with the interface of pgx's environments. All methods work under `jax.jit` and `jax.vmap`.
+
+    Moves without an alternative are played at once by `step`, as in `wotd_env.Game`.
+
+    Args:
+        rules: the rules; `start="loser"` is not supported, because a state does not know the previous game.
+        **fields: fields of `Rules` instead of `rules`.
+
+    Raises:
+        ValueError: for an invalid or an unsupported field.
+        TypeError: for an unknown field, or for `rules` together with fields.
+
+    Attributes:
+        num_players: n.
+        num_actions: A.
+        observation_shape: (D,).
+        observation_layout: name -> slice of the observation, in order.
+    """
+
+    id = "way_of_the_dragon"
+    version = "v0"
+
+    def __init__(self, rules: Rules | None = None, **fields_of_rules: Any) -> None:
+        if fields_of_rules:
+            known = (*(field.name for field in fields(Rules)), "rules")
+            check_names("WayOfTheDragon.__init__()", fields_of_rules, known)
+            if rules is not None:
+                raise TypeError(
+                    "WayOfTheDragon() takes rules or fields of Rules, not both: got rules and "
+                    + ", ".join(fields_of_rules)
+                )
+        self.rules = rules = rules or Rules(**fields_of_rules)
+        if rules.start == "loser":
+            raise ValueError("start must be 'dragons' or a seat number in JAX, got 'loser'")
+        self.num_players = rules.players
+        self.num_actions = num_actions(rules.players)
+        self.observation_layout = layout(rules)
+        self.observation_shape = (max(part.stop for part in self.observation_layout.values()),)
+        self._completed = jax.jit(jax.vmap(lambda state: self._complete(state, play.moves_of(rules, state))))
+
+    def init(self, key: Array) -> State:
+        """Return a new game at its first decision (R1, R15).
+
+        The starting player is drawn with equal probabilities, which is the distribution of the roll-off.
+        """
+        state = play.new_game(self.rules, key)
+        return self._complete(state, play.no_moves(self.rules))
+
+    def step(self, state: State, action: Array, key: Array) -> State:
+        """Take an action and roll on to the next decision.
+
+        An illegal action ends the game: its player gets -1, the others share 1. A game that is over stays as it is,
+        with rewards of 0.
+        """
+        bits = jax.random.bits(key, (2,))
+        return self._after(state, action, *play.advance(self.rules, state, action, bits))
+
+    def decide(self, state: State, action: Array) -> State:
+        """Take an action without a roll: the first half of `step`, for search.
+
+        The result may be before a roll (`throw` continues), at another decision or over. Illegal actions end the game
+        as in `step`.
+        """
+        return self._after(state, action, *play.decide(self.rules, state, action))
+
+    def throw(self, state: State, roll: Array) -> State:
+        """Set the dice of a game before a roll: the second half of `step`, which forces no move.
+
+        Args:
+            state: the result of `decide`; without a roll to come, only its rewards change, to 0.
+            roll: one of the 252 outcomes of `chance_logits`.
+        """
+        state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
+        return self._complete(state, play.moves_of(self.rules, state))
+
+    def chance_logits(self, state: State) -> Array:
+        """Return the log-probabilities of the 252 rolls, float32 (252,).
+
+        Row `wotd_env.core.dice.KEEPS[i]` has the faces of roll i. Without a roll to come, the dice on the table have
+        probability 1.
+        """
+        return jnp.asarray(CHANCE_LOGITS)[state._keep]
+
+    def observe(self, state: State, player: Array | int | None = None) -> Array:
+        """Return the game as a seat sees it, int8 (D,): by default as the player to act."""
+        return play.observe(self.rules, state, player)
+
+    def from_records(self, records: States) -> State:
+        """Return games of the engine as states with a batch axis.
+
+        Args:
+            records: STATE (N,), valid for the rules; their random streams are ignored.
+
+        Raises:
+            ValueError: for an invalid record.
+        """
+        game = Game(self.rules)
+        game.check(records)
+        n, player = self.num_players, records["player"].astype(np.int32)
+        seats = (player[:, None] + np.arange(n)) % n
+        order = (records["color"][:, None] == COLORS).all(2).argmax(1)
+        over = records["phase"] == Phase.OVER
+        truncated = records["truncated"] != 0
+        faces = records["dice"] & 7
+        integers = {
+            "current_player": player,
+            "_step_count": np.zeros_like(player),
+            "_pieces": np.take_along_axis(records["pieces"], seats[:, :, None], 1),
+            "_dead": records["dead"],
+            "_colors": order,
+            "_used": records["used"],
+            "_keep": INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
+            "_rolls_left": records["rolls_left"],
+            "_phase": records["phase"],
+            "_turn": records["turn"],
+        }
+        state = State(
+            **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
+            rewards=jnp.asarray(game.rewards(records)),
+            terminated=jnp.asarray(over & ~truncated),
+            truncated=jnp.asarray(truncated),
+            _perfection=jnp.asarray(records["perfection"] != 0),
+            observation=jnp.zeros(len(records)),  # these are made below
+            legal_action_mask=jnp.zeros(len(records)),
+            _legal=jnp.zeros(len(records)),
+        )
+        completed: State = self._completed(state)
+        return completed
+
+    def to_records(self, state: State, seed: int = 0) -> States:
+        """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
+
+        After an illegal action the record has the position before it, because records know no such end.
+
+        Args:
+            state: states of these rules.
+            seed: seed of the random streams, as in `wotd_env.Game.reset`.
+        """
+        state = jax.tree.map(lambda leaf: np.asarray(leaf), state)
+        games, n = state.current_player.size, self.num_players
+        records = np.zeros(games, STATE)
+        batch.seed(records, np.ones(games, bool), check_seed(seed))
+        player = np.asarray(state.current_player).reshape(games)
+        seats = (np.arange(n) - player[:, None]) % n
+        pieces = np.asarray(state._pieces).reshape(games, n, PATHS)
+        records["pieces"][:, :n] = np.take_along_axis(pieces, seats[:, :, None], 1)
+        records["player"] = player
+        records["dead"] = np.asarray(state._dead).reshape(games, PATHS)
+        records["color"] = COLORS[state._colors].reshape(games, MAX_PLAYERS)
+        records["dice"] = KEEP_DICE[state._keep].reshape(games, -1)
+        for name in ("turn", "phase", "rolls_left", "used", "perfection"):
+            records[name] = np.asarray(getattr(state, f"_{name}")).reshape(games)
+        records["truncated"] = np.asarray(state.truncated).reshape(games)
+        return records
+
+    def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
+        """Return the result of an action: `new`, or `state` if the action is illegal or the game over."""
+        over = state.terminated | state.truncated
+        legal = play.is_legal(self.rules, state._legal, action)
+        illegal = ~over & ~legal
+        refused = over | illegal
+        new = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, new)
+        ended = new.terminated & ~over
+        n = self.num_players
+        penalty = jnp.where(np.arange(n) == state.current_player, -1.0, np.float32(1 / (n - 1)))
+        result = jnp.where(ended, play.rewards(self.rules, new), 0.0)
+        new = new.replace(
+            rewards=jnp.where(illegal, penalty, result),
+            terminated=new.terminated | illegal,
+            _step_count=state._step_count + ~over,
+        )
+        return self._complete(new, moves)
+
+    def _complete(self, state: State, moves: Moves) -> State:
+        """Return a state with its observation and its legal actions."""
+        legal = play.legal_actions(self.rules, state, moves)
+        return state.replace(
+            _legal=legal,
+            legal_action_mask=play.mask_of(self.rules, legal),
+            observation=play.observe(self.rules, state),
+        )
+
+
+def auto_reset(
+    step: Callable[[State, Array, Array], State], init: Callable[[Array], State]
+) -> Callable[[State, Array, Array], State]:
+    """Return a step that starts a new game after the end, as pgx's function of this name does.
+
+    The returned state belongs to the new game, except its `rewards`, `terminated` and `truncated`.
+    """
+
+    def stepped(state: State, action: Array, key: Array) -> State:
+        reset = jax.random.fold_in(key, 1)
+        no = jnp.zeros((), bool)
+        state = step(state.replace(terminated=no, truncated=no), action, key)
+        over = state.terminated | state.truncated
+        new = init(reset).replace(
+            rewards=state.rewards, terminated=state.terminated, truncated=state.truncated
+        )
+        chosen: State = jax.tree.map(lambda old, new: jnp.where(over, new, old), state, new)
+        return chosen
+
+    return stepped

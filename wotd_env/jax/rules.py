@@ -1,0 +1,490 @@
+"""The rules as functions of JAX arrays: one game, without loops and branches, to be mapped over games by `jax.vmap`.
+
+Under `vmap` both sides of a branch are computed, so every function computes its change and applies it where a condition
+holds. Seats are relative to the player to act (0 is that player), so no function looks a seat up.
+
+    decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
+
+Action numbers and the tables of the dice are those of `wotd_env.core`. tests/jax compares every state, mask,
+observation and reward with the engine's, for the same dice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
+from wotd_env.core.dice import (
+    COUNTS,
+    EQUILIBRIUM,
+    HOLD_KEEP,
+    LEGAL_HOLDS,
+    MISSING,
+    NUM_HOLDS,
+    NUM_KEEPS,
+    THROW_ROLL,
+    THROW_SIZE,
+    THROW_START,
+)
+from wotd_env.core.observation import DEADLINE
+from wotd_env.core.rules import (
+    DICE,
+    DRAGON,
+    ELEMENTS,
+    MAX_PLAYERS,
+    NUMBERED,
+    PATHS,
+    REROLLS,
+    Phase,
+    Power,
+    Rules,
+)
+
+NUM_MOVES = Action.END_TURN - Action.MOVE_ON
+NOTHING_KEPT = NUM_KEEPS - 1
+ALL_PATHS = np.arange(PATHS, dtype=np.int32)
+
+COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
+"""int32 (120, 5): the colors of the seats in every order, the unused ones last."""
+
+_COUNTS = COUNTS.astype(np.int32)
+_HOLD_KEEP = HOLD_KEEP.astype(np.int32)
+_HOLDS = LEGAL_HOLDS.astype(np.uint32)
+_MISSING = MISSING.astype(np.int32)
+_THROW_START, _THROW_SIZE = THROW_START.astype(np.int32), THROW_SIZE.astype(np.uint32)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class State:
+    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front.
+
+    Attributes:
+        current_player: seat to act, int32.
+        observation: the game as this seat sees it, int8 (D,), the encoding "one_hot".
+        rewards: of the last step, by seat, float32 (n,).
+        terminated: whether the game has ended by R9 or by an illegal action.
+        truncated: whether the game has ended by R16.
+        legal_action_mask: the legal actions, bool (A,); all of them after the end.
+    """
+
+    current_player: Array
+    observation: Array
+    rewards: Array
+    terminated: Array
+    truncated: Array
+    legal_action_mask: Array
+    _step_count: Array
+    _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
+    _dead: Array  # int32 (5,): bit t set: a dead piece on space t of that path
+    _colors: Array  # int32: row of COLORS
+    _used: Array  # int32: bit k set: seat k has used its power
+    _keep: Array  # int32: index of the keep on the table
+    _rolls_left: Array
+    _phase: Array
+    _perfection: Array  # bool
+    _turn: Array
+    _legal: Array  # uint32 (W,): `legal_action_mask` as bits; as a field XLA computes it once, not for every entry
+
+    def replace(self, **changes: Any) -> State:
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)
+
+
+class Moves(NamedTuple):
+    """The moves of a state in phase MOVE; arrays of spaces have the space that each piece reaches, 0 if it cannot."""
+
+    legal: Array  # uint32: bit i set: action MOVE_ON + i is legal, up to NO_MOVE_BY_FEAR
+    swaps: Array  # uint32 (5,): bit i set: the i-th pair can be swapped on that path
+    jumps: Array  # int32 (5,): by the dice of each element, with anxiety
+    ones: Array  # int32 (5,): by one space
+
+
+# ------------------------------------------------------------------------------------------------------------ questions
+
+
+def held(rules: Rules, s: State, power: Power) -> Array:
+    """Return whether the seat to act still holds a power (R11)."""
+    unused = (s._used >> s.current_player & 1) == 0
+    if rules.powers == "none":
+        return jnp.zeros_like(unused)
+    return unused & (colors(rules, s)[0] == power) if rules.powers == "own" else unused
+
+
+def colors(rules: Rules, s: State) -> Array:
+    """Return the color of each relative seat, int32 (n,)."""
+    n = rules.players
+    seats = (np.arange(n)[:, None] + np.arange(n)) % n
+    return jnp.asarray(COLORS[:, seats])[s._colors, s.current_player]
+
+
+def occupied(rules: Rules, s: State) -> Array:
+    """Return the spaces of each path with a piece on them, as bits, int32 (5,); bit 0 has no meaning."""
+    spaces = s._dead
+    for seat in range(rules.players):
+        spaces = spaces | 1 << s._pieces[seat]
+    return spaces
+
+
+def destinations(rules: Rules, s: State, dice: Array | int) -> Array:
+    """Return the space that each piece of the seat to act reaches, 0 if it cannot move by its dice (R3, R4)."""
+    mine = s._pieces[0]
+    goals = mine + dice
+    free = (occupied(rules, s) >> goals & 1) == 0
+    return jnp.where(free & (jnp.asarray(dice) > 0) & (mine <= rules.spaces), goals, 0)
+
+
+def jump_destinations(rules: Rules, s: State, dice: Array | int) -> Array:
+    """Return the next empty space beyond each occupied destination, 0 if there is none (R12, anxiety)."""
+    mine = s._pieces[0]
+    goals = mine + dice
+    blocked = occupied(rules, s) >> goals
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # pieces in a row from the destination on
+    goals = goals + run
+    legal = (run > 0) & (jnp.asarray(dice) > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
+    return jnp.where(legal, goals, 0)
+
+
+def moves_of(rules: Rules, s: State) -> Moves:
+    """Return the moves that the dice allow (R3, R5..R7, R12, R13)."""
+    counts = jnp.asarray(_COUNTS)[s._keep]
+    elements, dragons = counts[:PATHS], counts[DRAGON]
+    equilibrium = s._keep == EQUILIBRIUM
+    free = destinations(rules, s, elements) > 0
+    movable = free.any()
+    none, no_path = jnp.zeros((), bool), jnp.zeros(PATHS, bool)
+    wood, jumping, ones = no_path, no_path, jnp.zeros(PATHS, jnp.int32)
+    jumps, wood_equilibrium, fear = ones, none, none
+    if rules.powers != "none":
+        missing = jnp.asarray(_MISSING)[s._keep]
+        ones = destinations(rules, s, 1)
+        dragon = held(rules, s, Power.DRAGON) & (dragons > 0)
+        wood = dragon & (destinations(rules, s, elements + dragons) > 0) & (missing != ALL_PATHS)
+        wood_equilibrium = dragon & (missing != DRAGON) & (ones > 0).any()
+        jumps = jump_destinations(rules, s, elements)
+        jumping = held(rules, s, Power.ANXIETY) & (jumps > 0)
+        fear = held(rules, s, Power.FEAR) & movable
+    actions = bits(Action.MOVE_ON, free & ~equilibrium)
+    actions |= bits(Action.WOOD_ON, wood) | bits(Action.JUMP_ON, jumping & ~equilibrium)
+    actions |= bits(Action.EQUILIBRIUM, equilibrium & movable) | bits(
+        Action.WOOD_EQUILIBRIUM, wood_equilibrium
+    )
+    actions |= bits(Action.EARTH_EQUILIBRIUM, equilibrium & jumping.any())
+    actions |= bits(Action.PASS, ~movable) | bits(Action.NO_MOVE_BY_FEAR, fear)
+    return Moves(actions, legal_swaps(rules, s, elements, dragons), jumps, ones)
+
+
+def bits(first: int, legal: Array) -> Array:
+    """Return actions from `first` on as bits of a word that begins with MOVE_ON, uint32."""
+    places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
+    return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
+
+
+def no_moves(rules: Rules) -> Moves:
+    """Return the moves of a state in another phase."""
+    none = jnp.zeros(PATHS, jnp.int32)
+    return Moves(jnp.zeros((), jnp.uint32), jnp.zeros(PATHS, jnp.uint32), none, none)
+
+
+def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
+    """Return the legal pairs of each path as bits, uint32 (5,) (R6, R14)."""
+    on_board = s._pieces > 0
+    if rules.immunity:
+        on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
+    paths = (dragons == DICE) | ((dragons == DICE - 1) & (elements > 0))
+    swaps = jnp.zeros(PATHS, jnp.uint32)
+    for pair, (one, other) in enumerate(PAIRS[rules.players, : pairs(rules.players)].tolist()):
+        swaps |= (on_board[one] & on_board[other] & paths).astype(jnp.uint32) << pair
+    return swaps
+
+
+def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
+    """Return the legal actions as bits, 32 to a word, uint32 (W,); none before a roll, all after the end."""
+    none = jnp.zeros((), jnp.uint32)
+    choose = s._phase == Phase.MOVE
+    extra = bits(
+        Action.END_TURN, jnp.stack([jnp.ones((), bool), s._perfection, held(rules, s, Power.REBIRTH)])
+    )
+    words = [none] * num_words(rules)
+    words[0] = jnp.where(s._phase == Phase.KEEP, jnp.asarray(_HOLDS)[s._keep], none)
+    words[1] = jnp.where(choose, moves.legal, jnp.where(s._phase == Phase.EXTRA, extra, none))
+    for path in range(PATHS):
+        swaps = jnp.where(choose, moves.swaps[path], none)
+        word, place = divmod(Action.FIRST_SWAP + path * pairs(rules.players), 32)
+        words[word] |= swaps << place
+        if place + pairs(rules.players) > 32:
+            words[word + 1] |= swaps >> 32 - place
+    return jnp.where(s.terminated | s.truncated, np.uint32(2**32 - 1), jnp.stack(words))
+
+
+def num_words(rules: Rules) -> int:
+    """Return the number of words that hold a bit for each action."""
+    return -(-num_actions(rules.players) // 32)
+
+
+def mask_of(rules: Rules, legal: Array) -> Array:
+    """Return the result of `legal_actions` as a mask, bool (A,)."""
+    mask = legal[:, None] >> np.arange(32, dtype=np.uint32) & 1 != 0
+    return mask.reshape(-1)[: num_actions(rules.players)]
+
+
+def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
+    """Return whether an action, any integer, is legal by the result of `legal_actions`."""
+    known = (action >= 0) & (action < num_actions(rules.players))
+    action = jnp.where(known, action, 0)  # JAX would replace an index out of range silently
+    return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
+
+
+def rewards(rules: Rules, s: State) -> Array:
+    """Return the result of a game that has ended by R9, by seat, float32 (n,) (R10)."""
+    n = rules.players
+    points = jnp.maximum(s._pieces - rules.spaces, 0).sum(1)
+    standing = points * (PATHS + 1) + (s._pieces > rules.spaces).sum(1)
+    won = standing == standing.max()
+    shares = np.array([0.0] + [(n / winners - 1) / (n - 1) for winners in range(1, n + 1)], np.float32)
+    relative = jnp.where(won, jnp.asarray(shares)[won.sum()], np.float32(-1 / (n - 1)))
+    return relative[(np.arange(n) - s.current_player) % n]
+
+
+def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
+    """Return the game as a seat sees it, int8 (D,): by default as the seat to act."""
+    n, spaces = rules.players, rules.spaces
+    ahead = 0 if seat is None else (seat - s.current_player) % n  # of the seat to act
+    pieces, hues, actor = s._pieces, colors(rules, s), jnp.asarray(-ahead % n)
+    seats = (s.current_player + ahead + np.arange(n)) % n
+    if seat is not None:
+        order = (np.arange(n) + ahead) % n
+        pieces, hues = pieces[order], hues[order]
+    unused = (s._used >> seats & 1) == 0
+    given: dict[str, Any] = {
+        "none": np.zeros(PATHS, bool),
+        "own": hues[:, None] == ALL_PATHS,
+        "any": np.ones(PATHS, bool),
+    }
+    powers = unused[:, None] & given[rules.powers]
+
+    def one_hot(numbers: Array, size: int) -> Array:
+        return (numbers[..., None] == np.arange(size)).reshape(-1)
+
+    bits = jnp.concatenate(
+        [
+            one_hot(pieces, spaces + NUMBERED + 1),
+            (s._dead[:, None] >> np.arange(1, spaces + 1) & 1 != 0).reshape(-1),
+            one_hot(jnp.asarray(_COUNTS)[s._keep], DICE + 1),
+            one_hot(s._rolls_left, REROLLS + 1),
+            one_hot(s._phase, len(Phase)),
+            one_hot(actor, n),
+            powers.reshape(-1),
+            s._perfection[None],
+            one_hot(hues, MAX_PLAYERS),
+        ]
+    )
+    deadline = jnp.maximum(0, DEADLINE - (rules.max_turns - s._turn))
+    return jnp.concatenate([bits.astype(jnp.int8), deadline[None].astype(jnp.int8)])
+
+
+# -------------------------------------------------------------------------------------------------------------- changes
+
+
+def new_game(rules: Rules, key: Array) -> State:
+    """Return a game at its first decision; its observation and mask are empty (R1, R2, R15)."""
+    starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,))
+    n = rules.players
+    fixed = tuple(ELEMENTS.index(name) for name in rules.colors) if isinstance(rules.colors, tuple) else ()
+    rest = tuple(color for color in range(MAX_PLAYERS) if color not in fixed)
+    order = list(permutations(range(MAX_PLAYERS))).index((*fixed, *rest))
+    # The seats of a roll-off are equally likely to win it, so one draw replaces the rolls (R1).
+    starter = rules.start if isinstance(rules.start, int) else starter_bits % n
+    drawn = rules.colors == "random"
+    zero, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    return State(
+        current_player=jnp.asarray(starter, jnp.int32),
+        observation=jnp.zeros(0, jnp.int8),
+        rewards=jnp.zeros(n, jnp.float32),
+        terminated=no,
+        truncated=no,
+        legal_action_mask=jnp.zeros(0, bool),
+        _step_count=zero,
+        # Without the barrier XLA folds the observation into a constant, and copies it for every game of every step.
+        _pieces=jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
+            jnp.zeros((n, PATHS), jnp.int32)
+        ),
+        _dead=dead_pieces(rules, jax.random.fold_in(key, 1)),
+        _colors=jnp.asarray(color_bits % len(COLORS) if drawn else order, jnp.int32),
+        _used=zero,
+        _keep=thrown(zero + NOTHING_KEPT, dice_bits),
+        _rolls_left=zero + REROLLS,
+        _phase=zero + Phase.KEEP,
+        _perfection=no,
+        _turn=zero,
+        _legal=jnp.zeros(num_words(rules), jnp.uint32),
+    )
+
+
+def dead_pieces(rules: Rules, key: Array) -> Array:
+    """Return the dead pieces of each path, as bits; five in a row are drawn again (R15)."""
+    if rules.dead_pieces == 0:
+        return jnp.zeros(PATHS, jnp.int32)
+    room = PATHS * rules.spaces
+
+    def draw(key: Array) -> Array:
+        chosen = jax.random.permutation(key, room)[: rules.dead_pieces]
+        taken = jnp.zeros(room, jnp.int32).at[chosen].set(1).reshape(PATHS, rules.spaces)
+        return (taken << np.arange(1, rules.spaces + 1)).sum(1)
+
+    def blocked(carry: tuple[Array, Array]) -> Array:
+        dead = carry[1]
+        return (dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4 != 0).any()
+
+    def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        key = jax.random.fold_in(carry[0], 0)
+        return key, draw(key)
+
+    return jax.lax.while_loop(blocked, again, (key, draw(key)))[1]
+
+
+def thrown(keep: Array, bits: Array) -> Array:
+    """Return the roll that random bits, uint32, make of a keep.
+
+    The probabilities differ from those of fair dice by less than 2e-6 of them, because 6 ** 5 does not divide 2 ** 32.
+    """
+    throw = (bits % jnp.asarray(_THROW_SIZE)[keep]).astype(jnp.int32)
+    return jnp.asarray(THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
+
+
+def throw(rules: Rules, s: State, roll: Array) -> State:
+    """Set the dice of a game in phase CHANCE to a roll; other games stay as they are (R2, R12)."""
+    chance = s._phase == Phase.CHANCE
+    phase = jnp.where((s._rolls_left > 0) | held(rules, s, Power.TIGER), Phase.KEEP, Phase.MOVE)
+    return s.replace(_keep=jnp.where(chance, roll, s._keep), _phase=jnp.where(chance, phase, s._phase))
+
+
+def hold(rules: Rules, s: State, action: Array) -> State:
+    """Take an action of phase KEEP; other games stay as they are (R2, R12)."""
+    keeping = s._phase == Phase.KEEP
+    stop = keeping & (action == Action.STOP_ROLLING)
+    again = keeping & ~stop
+    tiger = again & (s._rolls_left == 0)
+    kept = jnp.asarray(_HOLD_KEEP)[s._keep, action % NUM_HOLDS]
+    return use_power(s, tiger).replace(
+        _keep=jnp.where(again, kept, s._keep),
+        _rolls_left=jnp.where(stop, 0, s._rolls_left - (again & ~tiger)),
+        _phase=jnp.where(stop, Phase.MOVE, jnp.where(again, Phase.CHANCE, s._phase)),
+    )
+
+
+def use_power(s: State, where: Array) -> State:
+    """Mark the power of the seat to act as used (R11)."""
+    return s.replace(_used=s._used | where.astype(jnp.int32) << s.current_player)
+
+
+def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> tuple[State, Array]:
+    """Take an action of phase MOVE; return also whether the turn has ended (R3..R9, R12, R13)."""
+    counts = jnp.asarray(_COUNTS)[s._keep]
+    elements, dragons = counts[:PATHS], counts[DRAGON]
+    mine = s._pieces[0]
+    plain = action == Action.MOVE_ON + ALL_PATHS
+    wood = action == Action.WOOD_ON + ALL_PATHS
+    jump = action == Action.JUMP_ON + ALL_PATHS
+    dice = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
+    advance = destinations(rules, s, elements)  # in an equilibrium by one die each
+    goals = jnp.where(plain | wood, mine + dice, mine)
+    goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
+    used = jnp.zeros((), bool)
+    if rules.powers != "none":
+        goals = jnp.where(jump, moves.jumps, goals)
+        goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
+        earth = jnp.maximum(advance, moves.jumps)  # one of them is 0
+        goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
+        used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
+        used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)
+        used = used | (action == Action.NO_MOVE_BY_FEAR)
+    pieces = swap(rules, [goals, *s._pieces[1:]], action)
+    pieces = jnp.where(where, pieces, s._pieces)
+    perfection = (dice == DICE).any()  # R8
+    finished = (pieces > rules.spaces).all(1).any()  # R9
+    s = use_power(s, where & used)
+    extra = ~finished & (perfection | held(rules, s, Power.REBIRTH))
+    phase = jnp.where(finished, Phase.OVER, jnp.where(extra, Phase.EXTRA, s._phase))
+    s = s.replace(
+        _pieces=pieces,
+        _perfection=jnp.where(where, perfection, s._perfection),
+        _phase=jnp.where(where, phase, s._phase),
+        terminated=s.terminated | where & finished,
+    )
+    return s, where & ~finished & ~extra
+
+
+def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
+    """Return the pieces after an action, which swaps two of them or none, int32 (n, 5) (R6)."""
+    number = pairs(rules.players)
+    before = list(pieces)
+    for pair, (one, other) in enumerate(PAIRS[rules.players, :number].tolist()):
+        chosen = action == Action.FIRST_SWAP + pair + number * ALL_PATHS
+        gain = jnp.where(chosen, before[other] - before[one], 0)
+        pieces[one], pieces[other] = pieces[one] + gain, pieces[other] - gain
+    return jnp.stack(pieces)
+
+
+def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
+    """Finish the turn of a game where it has `ended`; the same seat plays `again` or the next one does (R8, R16)."""
+    turn = s._turn + ended
+    over = ended & (turn >= rules.max_turns)
+    begins = ended & ~over
+    following = begins & ~again
+    return s.replace(
+        current_player=jnp.where(following, (s.current_player + 1) % rules.players, s.current_player),
+        truncated=s.truncated | over,
+        _turn=turn,
+        _pieces=jnp.where(following, jnp.roll(s._pieces, -1, 0), s._pieces),
+        _keep=jnp.where(begins, NOTHING_KEPT, s._keep),
+        _rolls_left=jnp.where(begins, REROLLS, s._rolls_left),
+        _phase=jnp.where(begins, Phase.CHANCE, jnp.where(over, Phase.OVER, s._phase)),
+        _perfection=s._perfection & ~begins,
+    )
+
+
+def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
+    """Take a move `where` one is due, or an action of phase EXTRA where `extra` holds (R8, R12)."""
+    s = use_power(s, extra & (action == Action.REBIRTH_TURN))
+    s, ended = move(rules, s, moves, action, where)
+    return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))
+
+
+def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
+    """Take an action without a roll; return also the moves of the new state."""
+    choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
+    s = hold(rules, s, action)
+    moves = moves_of(rules, s)
+    return finish(rules, s, moves, action, choosing, extra), moves
+
+
+def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
+    """Take an action, roll, and take a forced move; return also the moves of the new state.
+
+    Args:
+        rules: the rules of the game.
+        s: a game at a decision.
+        action: a legal action, int32.
+        bits: random bits for the rolls, uint32 (2,): after a hold, and at the beginning of the next turn.
+    """
+    choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
+    s = hold(rules, s, action)
+    s = throw(rules, s, thrown(s._keep, bits[0]))
+    moves = moves_of(rules, s)
+    forced = (
+        (s._phase == Phase.MOVE)
+        & ~choosing
+        & (moves.legal & (moves.legal - 1) == 0)
+        & ~(moves.swaps > 0).any()
+    )
+    only = Action.MOVE_ON + jax.lax.population_count(moves.legal - 1).astype(jnp.int32)
+    s = finish(rules, s, moves, jnp.where(forced, only, action), choosing | forced, extra)
+    return throw(rules, s, thrown(jnp.full((), NOTHING_KEPT), bits[1])), moves
