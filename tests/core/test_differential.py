@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,25 +17,10 @@ from numpy.typing import NDArray
 
 from tests import reference as ref
 from tests.helpers.positions import differences, from_record, reference_rules, to_records
+from tests.helpers.variants import KINDS, all_variants, scatter, variants
 from wotd_env import Game, Phase, Rules, describe_action
 
 GAMES = 32
-
-KINDS = {
-    **dict.fromkeys(range(31), "hold"),
-    ref.STOP_ROLLING: "stop",
-    **dict.fromkeys(range(ref.MOVE_ON, ref.MOVE_ON + 5), "move"),
-    **dict.fromkeys(range(ref.WOOD_ON, ref.WOOD_ON + 5), "wood"),
-    **dict.fromkeys(range(ref.JUMP_ON, ref.JUMP_ON + 5), "jump"),
-    ref.EQUILIBRIUM: "equilibrium",
-    ref.WOOD_EQUILIBRIUM: "wood equilibrium",
-    ref.EARTH_EQUILIBRIUM: "earth equilibrium",
-    ref.PASS: "pass",
-    ref.NO_MOVE_BY_FEAR: "fear",
-    ref.END_TURN: "end",
-    ref.PERFECTION_TURN: "perfection turn",
-    ref.REBIRTH_TURN: "rebirth turn",
-}
 
 EVERYTHING = set(KINDS.values()) | {
     "tiger", "swap", "swap of two others", "wood perfection",
@@ -61,48 +45,6 @@ def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) ->
         yield "game truncated" if after.truncated else won
         if action >= ref.FIRST_SWAP:
             yield "game won by a swap"
-
-
-def variants(players: int) -> Iterator[Rules]:
-    """Yield rules with each setting of powers on each board size; the other fields alternate."""
-    for i, (powers, spaces, half) in enumerate(product(["none", "own", "any"], [0, 1, 7, 10], range(2))):
-        yield Rules(
-            players=players,
-            spaces=spaces,
-            powers=powers,
-            immunity=i % 4 in (0, 3),
-            dead_pieces=min(5 * (5 - players), 3 * spaces) if half else 0,
-            colors="random" if i % 4 in (0, 1) else None,
-            max_turns=60 if i % 3 else 1000,
-        )
-
-
-def all_variants(players: int) -> Iterator[Rules]:
-    """Yield every combination of typical values of the fields."""
-    boards = {
-        (spaces, min(dead, 5 * (5 - players), 3 * spaces))
-        for spaces in (0, 1, 2, 7, 10)
-        for dead in (0, 1, 15)
-    }
-    for (spaces, dead), powers, immunity, colors, max_turns in product(
-        sorted(boards), ["none", "own", "any"], [False, True], ["random", None], [60, 1000]
-    ):
-        yield Rules(players, spaces, powers, immunity, dead, colors, max_turns=max_turns)
-
-
-def scatter(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> None:
-    """Put the pieces of every game on random empty spaces, with no seat complete on numbered spaces."""
-    for game in state:
-        for path in range(5):
-            empty = [t for t in range(1, rules.spaces + 6) if not game["dead"][path] >> t & 1]
-            spaces = rng.permutation(empty)[: rules.players]
-            on_board = rng.random(rules.players) < 0.9
-            game["pieces"][: rules.players, path] = np.where(on_board, spaces, 0)
-        for seat in game["pieces"][: rules.players]:
-            if (seat > rules.spaces).all():
-                seat[rng.integers(5)] = 0
-        game["used"] = rng.integers(1 << rules.players) & rng.integers(1 << rules.players)
-        game["turn"] = rng.integers(rules.max_turns)
 
 
 def new_games(game: Game, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.core.test_differential import KINDS, all_variants, scatter, variants
+from tests.helpers.variants import KINDS, all_variants, scatter, variants
 from wotd_env import Game, Phase, Rules
 from wotd_env.core.actions import PAIRS, Action, pairs
 from wotd_env.core.dice import (

@@ -1,0 +1,131 @@
+"""Tree search in JAX: stochastic MuZero of mctx on the exact rules and the exact dice, without learning.
+
+It teaches how to connect `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits`
+are its 252 rolls, and `throw` leads to the next decision. A heuristic stands for the networks; two players.
+
+Gumbel MuZero (`mctx.gumbel_muzero_policy`) is the wrong algorithm here. It stores one sampled roll for each action that
+it tries, and returns to the actions whose stored roll was lucky.
+
+    pip install mctx
+    python examples/jax_search.py --simulations 64
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+from jax import Array
+
+from wotd_env import Game, make_policy
+from wotd_env.core.dice import COUNTS, HOLD_KEEP
+from wotd_env.jax import State, WayOfTheDragon
+
+env = WayOfTheDragon()
+game = Game(env.rules)
+layout = env.observation_layout
+
+
+class Node(NamedTuple):
+    """A node of the tree: a state, or an afterstate before the dice."""
+
+    state: State
+    mover: Array  # seat of the last decision
+
+
+def value(state: State, seat: Array) -> Array:
+    """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed."""
+    pieces = env.observe(state, seat)[layout["pieces"]].reshape(2, 5, -1).argmax(2)
+    points = jnp.maximum(pieces - env.rules.spaces, 0)
+    worth = (jnp.minimum(pieces, env.rules.spaces - 1) + 1.25 * points).sum(1)
+    turn = jnp.where(state.current_player == seat, 1.4, -1.4)
+    return jnp.tanh((worth[0] - worth[1] + turn) / 10)
+
+
+def action_logits(state: State) -> Array:
+    """Return heuristic logits: holds of many equal dice, and moves that gain."""
+    counts = state.observation[layout["dice"]].reshape(6, 6).argmax(1)
+    roll = (jnp.asarray(COUNTS[:252]) == counts).all(1).argmax()
+    kept = jnp.asarray(COUNTS)[jnp.asarray(HOLD_KEEP)[roll]][:, :5].astype(jnp.float32)
+    holds = 2 * kept.max(1) - kept.sum(1)
+    after = jax.vmap(env.decide, (None, 0))(state, jnp.arange(32, env.num_actions))
+    moves = 10 * jax.vmap(value, (0, None))(after, state.current_player)
+    return jnp.where(state.legal_action_mask, jnp.concatenate([holds, moves]), -jnp.inf)
+
+
+def decision(params: None, key: Array, action: Array, node: Node) -> tuple[Any, Node]:
+    """Take the actions of a batch of nodes up to the dice."""
+    mover = node.state.current_player
+    after = jax.vmap(env.decide)(node.state, action)
+    output = mctx.DecisionRecurrentFnOutput(
+        chance_logits=jax.vmap(env.chance_logits)(after), afterstate_value=jax.vmap(value)(after, mover)
+    )
+    return output, Node(after, mover)
+
+
+def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node]:
+    """Throw the dice of a batch of afterstates. The value changes its sign when the other seat is to act."""
+    state = jax.vmap(env.throw)(node.state, roll)
+    over = state.terminated | state.truncated
+    same = state.current_player == node.mover
+    output = mctx.ChanceRecurrentFnOutput(
+        action_logits=jnp.where(over[:, None], 0.0, jax.vmap(action_logits)(state)),
+        value=jax.vmap(value)(state, state.current_player),
+        reward=jax.vmap(lambda rewards, seat: rewards[seat])(node.state.rewards, node.mover),
+        discount=jnp.where(over, 0.0, jnp.where(same, 1.0, -1.0)),
+    )
+    return output, Node(state, node.mover)
+
+
+def search(state: State, key: Array, simulations: int) -> Array:
+    """Return the action of each state of a batch."""
+    root = mctx.RootFnOutput(
+        prior_logits=jax.vmap(action_logits)(state),
+        value=jax.vmap(value)(state, state.current_player),
+        embedding=Node(state, state.current_player),
+    )
+    chosen: Array = mctx.stochastic_muzero_policy(
+        None,
+        key,
+        root,
+        decision,
+        chance,
+        simulations,
+        invalid_actions=~state.legal_action_mask,
+        dirichlet_fraction=0.0,
+        temperature=0.0,
+    ).action
+    return chosen
+
+
+def win_rate(opponent: str, games: int, simulations: int, seed: int) -> float:
+    """Return the share of games that the search wins against a named policy."""
+    policy, rng = make_policy(opponent), np.random.default_rng(seed)
+    choose = jax.jit(lambda state, key: search(state, key, simulations))
+    records, seat, key = game.reset(games, seed=seed), np.arange(games) % 2, jax.random.key(seed)
+    while not game.is_over(records).all():
+        key, sub = jax.random.split(key)
+        searched = np.asarray(choose(env.from_records(records), sub))
+        actions = np.where(records["player"] == seat, searched, policy.act(game, records, rng))
+        game.step(records, actions)
+    return float((game.rewards(records)[np.arange(games), seat] == 1).mean())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Measure the search against greedy and random.")
+    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=0)
+    options = vars(parser.parse_args())
+    for opponent in ("greedy", "random"):
+        started = time.process_time()
+        rate = win_rate(opponent, **options)
+        print(
+            f"{rate:.1%} against {opponent}, {time.process_time() - started:.0f} s of processor time",
+            flush=True,
+        )
