@@ -174,7 +174,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
         return by_games
     from wotd_env import analysis, solver
 
-    file = solver.cache_file(rules.spaces)
+    file = solver.cache_file(rules)
     if not file.is_file() and rules.spaces > SMALL:
         return by_games
     with tempfile.TemporaryDirectory() as folder:

@@ -242,7 +242,7 @@ class Findings:
             "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision "
             "| errors | blunders"
         )
-        kinds = "".join(f" | {kind}, regret a game" for kind in analysis.GRADED_KINDS)
+        kinds = "".join(f" | {kind}, regret a game" for kind in analysis.kinds_of(Rules()))
         return f"Graded on {date.today()}.\n\n{pages.table(head + kinds, rows)}"
 
     def exact(self) -> str:

@@ -25,7 +25,9 @@ QUICK = comparison.QUICK
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for the page and for cached tables."""
     shutil.copy(comparison.ROOT / "docs" / comparison.PAGE, tmp_path)
-    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    monkeypatch.setattr(
+        "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
+    )
     return tmp_path
 
 

@@ -275,7 +275,7 @@ def test_an_unusable_table_does_not_fail_a_finished_run(
 ):
     table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
     damage(table)
-    monkeypatch.setattr(solver, "cache_file", lambda spaces: table)
+    monkeypatch.setattr(solver, "cache_file", lambda rules: table)
     assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--updates", "1"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert "of 100 games against planner" in shown[-1]
@@ -288,7 +288,7 @@ def test_an_unusable_table_does_not_fail_a_finished_run(
 def test_the_last_line_shows_the_win_rate_against_perfect_play(
     tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ):
-    monkeypatch.setattr(solver, "cache_file", lambda spaces: solved if cached else tmp_path / "missing")
+    monkeypatch.setattr(solver, "cache_file", lambda rules: solved if cached else tmp_path / "missing")
     monkeypatch.setattr(evaluate, "SMALL", 0)
     rules = Rules(spaces=0)
     value = some_value(rules)

@@ -21,7 +21,7 @@ def solved(tmp_path_factory):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "wotd_env.analysis.advice.cache_file", lambda spaces: tmp_path / f"perfect-{spaces}.wotd"
+        "wotd_env.analysis.advice.cache_file", lambda rules: tmp_path / f"perfect-{rules.spaces}.wotd"
     )
     return tmp_path
 

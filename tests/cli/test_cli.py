@@ -426,7 +426,9 @@ def test_analyze_refuses_unsupported_rules_before_grading(table, more):
 
 
 def test_arena_reports_a_missing_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    monkeypatch.setattr(
+        "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
+    )
     result = wotd("arena", "oracle", "greedy", "--spaces", 3, "--games", 100, "--quiet")
     assert result.exit_code == WRONG_USE
     assert "wotd solve --spaces 3" in result.output

@@ -103,7 +103,9 @@ def test_a_misspelled_option_suggests_the_nearest_one(make, name, hint):
 
 @pytest.mark.parametrize("make", [WayOfTheDragonEnv, WayOfTheDragonVectorEnv])
 def test_an_oracle_without_a_table_is_rejected_at_construction(make, tmp_path, monkeypatch):
-    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    monkeypatch.setattr(
+        "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
+    )
     with pytest.raises(FileNotFoundError, match="wotd solve"):
         make(opponents="oracle")
 

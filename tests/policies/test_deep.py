@@ -164,7 +164,7 @@ def test_strongest_names_the_best_policy(rules: Rules, best: str):
 
 
 def test_oracle_is_the_strongest_if_its_table_exists(table: solver.Table, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(solver, "cache_file", lambda spaces: table.file)
+    monkeypatch.setattr(solver, "cache_file", lambda rules: table.file)
     assert strongest(Rules(spaces=0)) == "oracle"
     assert strongest(Rules(players=3)) == "deep"
 

@@ -100,10 +100,10 @@ def test_empty_and_overlong_unfinished_files_are_accepted(whole, half, tmp_path,
         (lambda half: flipped(half, 300), "header of .* is damaged: remove it"),
         (lambda half: half.replace(b"values 2", b"values 1", 1), "format of another version .*: remove it"),
         (lambda half: with_header(half, rulings=1), "other rulings .* remove it"),
-        (lambda half: with_header(half, rules=OTHER_RULES), "other rules"),
+        (lambda half: with_header(half, rules=OTHER_RULES), "cannot be solved"),
         (
             lambda half: with_header(half, rules=OTHER_RULES | {"spaces": 1, "powers": "none"}),
-            "1 spaces.* remove it",
+            "1 plain spaces.* remove it",
         ),
         (lambda half: with_header(half, compact_error=0.1), "left by `wotd solve --compact`: remove it"),
         (lambda half: with_header(half, layers=1.5), "layers must be an integer .* got 1.5.*: remove it"),
@@ -233,7 +233,7 @@ def test_four_concurrent_oracles_make_one_table(whole, tmp_path):
     program = (
         "from pathlib import Path\n"
         "from wotd_env.policies import oracle\n"
-        "oracle.cache_file = lambda spaces: Path(sys.argv[1]) / f'{spaces}.wotd'\n"
+        "oracle.cache_file = lambda rules: Path(sys.argv[1]) / f'{rules.spaces}.wotd'\n"
         "game = Game(Rules(spaces=0))\n"
         "state = game.reset(100, seed=1)\n"
         "print(make_policy('oracle').act(game, state, None).tolist())\n"

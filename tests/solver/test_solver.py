@@ -108,11 +108,11 @@ def test_verifying_measures_the_residual_and_writes_nothing(whole):
 
 def test_a_wrong_value_shows_in_the_residual(whole, tmp_path):
     values = whole.values.copy()
-    values[1000] += 0.01
+    values[0, 1000] += 0.01
     file = tmp_path / "wrong.wotd"
     with file.open("w+b", buffering=0) as stream:
         for total, size in enumerate(whole.board.sizes):
-            write_layer(stream, whole.layout, total, values[whole.layout.base[total] :][:size])
+            write_layer(stream, whole.layout, total, values[0, whole.layout.base[total] :][:size])
         finish(stream, whole.layout, whole.header)
     assert solver.verify(file) > 0.001
 
@@ -208,7 +208,9 @@ def test_oracle_scores_at_least_the_start_value(table, opponent):
 
 
 def test_oracle_solves_small_boards_on_demand(tmp_path, monkeypatch):
-    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda spaces: tmp_path / f"{spaces}.wotd")
+    monkeypatch.setattr(
+        "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
+    )
     oracle = make_policy("oracle")
     game = Game(Rules(spaces=0))
     play(game, [oracle, make_policy("random")], 3, seed=1)

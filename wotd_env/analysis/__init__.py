@@ -11,13 +11,13 @@ from wotd_env.analysis.advice import Advisor
 from wotd_env.analysis.equity import (
     BLUNDER,
     ERROR,
-    GRADED_KINDS,
     KINDS,
     Analysis,
     analyze,
     classify,
     define_errors,
     kinds,
+    kinds_of,
     regret,
 )
 from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
@@ -27,7 +27,6 @@ from wotd_env.analysis.recorded import Note, Review, SeatReview, review
 __all__ = [
     "BLUNDER",
     "ERROR",
-    "GRADED_KINDS",
     "KINDS",
     "STAGES",
     "WORST",
@@ -44,6 +43,7 @@ __all__ = [
     "define_errors",
     "grade",
     "kinds",
+    "kinds_of",
     "picture",
     "regret",
     "review",

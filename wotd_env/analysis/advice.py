@@ -96,9 +96,9 @@ Source = tuple[str, bool, Value]
 
 def _solution(game: Game) -> Source:
     check_solvable(game.rules)
-    file = cache_file(game.rules.spaces)
+    file = cache_file(game.rules)
     if not file.exists():
-        raise FileNotFoundError(describe_missing(game.rules.spaces, file))
+        raise FileNotFoundError(describe_missing(game.rules, file))
     return _from_table(game, load(file))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
-from wotd_env.core.rules import REROLLS, Phase
+from wotd_env.core.rules import ELEMENTS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import States
 from wotd_env.planning.planner import plan
 from wotd_env.solver import Table
@@ -18,9 +18,6 @@ from wotd_env.solver.table import check_table
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """Kinds of decisions. `"swap"` is a move where calling the dragon is possible; `"tiger hold"` is the hold after the
 second re-roll, in which the tiger may be used."""
-GRADED_KINDS = KINDS[:-1]
-"""The kinds of the basic game, which has no tiger."""
-
 ERROR = 0.01
 """Least regret of an error, in equity; 0.5 % of games won with two players."""
 BLUNDER = 0.05
@@ -39,7 +36,7 @@ class Analysis(NamedTuple):
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
-    """Return the exact equities of states, STATE (N,), in any phase, of the two-player basic game.
+    """Return the exact equities of states, STATE (N,), in any phase, of a solved game.
 
     The solution ignores the turn limit, so it is not exact if `max_turns` may end the game soon.
 
@@ -84,6 +81,13 @@ def define_errors(players: int) -> str:
         f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
         f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."
     )
+
+
+def kinds_of(rules: Rules) -> tuple[str, ...]:
+    """Return the kinds of decisions of games with these rules: without the tiger there is no third hold."""
+    colors = rules.colors or ELEMENTS[: rules.players]
+    holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
+    return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]
 
 
 def kinds(game: Game, state: States) -> NDArray[np.int64]:

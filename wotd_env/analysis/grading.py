@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis.equity import BLUNDER, ERROR, GRADED_KINDS, Analysis, analyze, kinds, regret_of
+from wotd_env.analysis.equity import BLUNDER, ERROR, Analysis, analyze, kinds, kinds_of, regret_of
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
@@ -161,7 +161,7 @@ def grade(
     players = [make_policy(player) for player in (policy, opponent) if player is not None]
     games = check_integer("games", games, 1, MOST_GAMES)
     seed = check_integer("seed", seed, 0, 2**64 - games)
-    game = Game(Rules(spaces=table.spaces, start=0, max_turns=max_turns))
+    game = Game(replace(table.rules, start=0, max_turns=max_turns))
     for player in players:
         check_plays(player, game.rules)
     tally = _Tally(game, games, seed, seats=3 - len(players))
@@ -207,13 +207,14 @@ class _Tally:
     """Sums by game and kind of decision; `seed` is that of game 0, `seats` the graded seats in each game."""
 
     def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
-        shape = (games, len(GRADED_KINDS))
+        self.kinds = kinds_of(game.rules)
+        shape = (games, len(self.kinds))
         self.game, self.seed, self.seats = game, seed, seats
         self.results = np.zeros(games)
         self.decisions = np.zeros(shape)
         self.regret = np.zeros(shape)
-        self.errors = np.zeros(len(GRADED_KINDS))
-        self.blunders = np.zeros(len(GRADED_KINDS))
+        self.errors = np.zeros(len(self.kinds))
+        self.blunders = np.zeros(len(self.kinds))
         self.stage_decisions = np.zeros(STAGES)
         self.stage_regret = np.zeros(STAGES)
         self.worst: list[Blunder] = []
@@ -231,8 +232,8 @@ class _Tally:
         kind = kinds(self.game, state)
         np.add.at(self.decisions, (games, kind), 1)
         np.add.at(self.regret, (games, kind), regret)
-        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(GRADED_KINDS))
-        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(GRADED_KINDS))
+        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(self.kinds))
+        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(self.kinds))
         rules = self.game.rules
         progress = state["pieces"].sum(axis=(1, 2), dtype=np.int64)
         most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
@@ -248,8 +249,8 @@ class _Tally:
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
     def grades(self) -> Grades:
-        columns = [[k] for k in range(len(GRADED_KINDS))] + [list(range(len(GRADED_KINDS)))]
-        names = (*GRADED_KINDS, "all decisions")
+        columns = [[k] for k in range(len(self.kinds))] + [list(range(len(self.kinds)))]
+        names = (*self.kinds, "all decisions")
         with np.errstate(invalid="ignore"):
             stages = self.stage_regret / self.stage_decisions
         return Grades(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from wotd_env.analysis.equity import GRADED_KINDS
 from wotd_env.analysis.grading import STAGES, Grades
 from wotd_env.extras import needed_for
 from wotd_env.files import save_figure
@@ -27,12 +26,13 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     width = 0.8 / max(len(grades), 1)
+    names = [grade.kind for of in list(grades.values())[:1] for grade in of.kinds[:-1]]
     for i, (name, of) in enumerate(grades.items()):
-        at = np.arange(len(GRADED_KINDS)) + (i - (len(grades) - 1) / 2) * width
-        each = of.kinds[: len(GRADED_KINDS)]
+        at = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width
+        each = of.kinds[:-1]
         left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
         right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
-    left.set_xticks(np.arange(len(GRADED_KINDS)), GRADED_KINDS)
+    left.set_xticks(np.arange(len(names)), names)
     left.set_ylabel("regret per game")
     left.set_title("by kind of decision")
     right.set_xlabel("progress of the game in %")

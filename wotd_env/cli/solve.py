@@ -1,14 +1,14 @@
-"""`wotd solve`: solve the two-player basic game exactly."""
+"""`wotd solve`: solve a game of two players exactly."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from wotd_env.cli.common import FAILED, cores, explained, fail
-from wotd_env.cli.options import Quiet, option
+from wotd_env.cli.options import Quiet, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
@@ -16,10 +16,9 @@ _RESIDUAL = 1e-6
 """Upper bound of the Bellman error of a correct table."""
 
 
+@rules_options("spaces", "powers", "colors", spaces="solves nothing")
 def command(
-    spaces: Annotated[
-        int | None, option("Solve the board with this number of plain spaces on each path, 0 to 10.")
-    ] = None,
+    rules: dict[str, Any],
     out: Annotated[
         Path | None, option("The table to write.", "in the cache folder, where `oracle` finds it")
     ] = None,
@@ -32,14 +31,16 @@ def command(
     threads: Annotated[int | None, option("Number of threads.", "one per core")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Solve the two-player basic game exactly, or verify or compress a solution.
+    """Solve a game of two players exactly, or verify or compress a solution.
 
-    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. Each
-    layer is saved when it is solved; after an interruption run the same command again to continue. The command waits
-    while another process writes the same table.
+    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. With own
+    powers each color has its own value. Each layer is saved when it is solved; after an interruption run the same
+    command again to continue. The command waits while another process writes the same table.
     """
     from wotd_env import solver
+    from wotd_env.solver.table import describe_needs
 
+    spaces = rules.get("spaces")
     with explained("" if spaces is None else "Finished layers are saved; run the same command to continue."):
         if [spaces, verify, compact].count(None) != 2:
             raise ValueError(
@@ -47,8 +48,7 @@ def command(
             )
         if verify and out:
             raise ValueError("--verify writes nothing: leave out --out")
-        if spaces is not None:
-            Rules(spaces=spaces)
+        wanted = solver.as_rules(Rules(**rules)) if spaces is not None else None
         threads = cores() if threads is None else threads
         with progress_bar("positions", quiet) as progress:
             if verify:
@@ -59,10 +59,13 @@ def command(
                     raise ValueError("--compact needs --out, the table to write")
                 table = solver.compact(compact, out, progress)
             else:
-                assert spaces is not None
-                out = out or solver.cache_file(spaces)
-                table = solver.solve(spaces, out, threads, progress)
-        typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {table.start:.7f}")
+                assert wanted is not None
+                out = out or solver.cache_file(wanted)
+                if not quiet and not out.exists():
+                    typer.echo(f"{out} needs {describe_needs(wanted)}", err=True)
+                table = solver.solve(wanted, out, threads, progress)
+        starts = ", ".join(f"{value:.7f}{name and f' ({name})'}" for name, value in table.starts.items())
+        typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {starts}")
         if compact:
             typer.echo(f"largest difference from {compact}: {table.header['compact_error']:.2g}")
         if verify:

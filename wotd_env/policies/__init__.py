@@ -134,7 +134,7 @@ def strongest(rules: Rules) -> str:
     for name in STRONGEST:
         try:
             check_plays(make_policy(name), rules)
-            if name != "oracle" or cache_file(rules.spaces).exists():
+            if name != "oracle" or cache_file(rules).exists():
                 return name
         except (ValueError, OSError, ImportError):  # not for these rules, no table, or an extra is missing
             pass

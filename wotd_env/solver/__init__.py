@@ -1,17 +1,18 @@
-"""The exact solution of the two-player basic game: solve it once, then look values up."""
+"""The exact solution of games of two players: solve them once, then look values up."""
 
 from __future__ import annotations
 
 from wotd_env.solver.backward import solve, verify
 from wotd_env.solver.evaluate import Evaluation, evaluate
 from wotd_env.solver.storage import TableError
-from wotd_env.solver.table import Progress, Table, cache_file, compact, load
+from wotd_env.solver.table import Progress, Table, as_rules, cache_file, compact, load
 
 __all__ = [
     "Evaluation",
     "Progress",
     "Table",
     "TableError",
+    "as_rules",
     "cache_file",
     "compact",
     "evaluate",

@@ -1,4 +1,4 @@
-"""Solve the two-player basic game backwards, layer by layer, into a file."""
+"""Solve a game of two players backwards, section by section and layer by layer, into a file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ from numpy.typing import NDArray
 
 from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import DICE
+from wotd_env.core.rules import Rules
 from wotd_env.solver import storage
 from wotd_env.solver.families import Chunk, check_families, new_block, solve_families
 from wotd_env.solver.positions import Board, Layers, board_of
-from wotd_env.solver.storage import TableError
-from wotd_env.solver.table import Progress, Table, load
+from wotd_env.solver.powers import (
+    Group,
+    Sources,
+    check_power_families,
+    new_power_block,
+    solve_power_families,
+)
+from wotd_env.solver.storage import REACH, Section, TableError
+from wotd_env.solver.table import Progress, Table, as_rules, load
 
 TOLERANCE = 5e-7
 """The largest change of a value in the last iteration. The residual is smaller, but includes rounding errors."""
-REACH = DICE + 1  # layers in memory: a turn makes progress of at most five
 CHUNK = 1024  # families in one call, which takes some tens of milliseconds
 MOST_THREADS = 1024
 
 
 def solve(
-    spaces: int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
+    rules: Rules | int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
 ) -> Table:
     """Compute the value of every position and write the table. An existing table is only opened.
 
@@ -37,28 +43,29 @@ def solve(
     process makes the same table, this one logs that it waits. The values do not depend on the number of threads.
 
     Args:
-        spaces: plain spaces, 0 to 10.
+        rules: a game of two players, with or without powers; a number stands for the basic game with this number of
+            plain spaces.
         file: the table to make.
         threads: number of threads.
         progress: see `Progress`.
 
     Raises:
-        ValueError: for an invalid number of spaces or threads.
+        ValueError: for rules that cannot be solved, or an invalid number of threads.
         TableError: if the file or its `.part` exists and is not such a table; it is not changed.
         OSError: if writing fails; finished layers are kept.
         ImportError: if filelock is not installed.
     """
-    board, file = board_of(spaces), Path(file)
+    rules, file = as_rules(rules), Path(file)
     threads = check_integer("threads", threads, 1, MOST_THREADS)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with storage.alone(file):
             if not file.exists():  # another process may have made it meanwhile
-                _make(board, file, threads, progress)
+                _make(rules, file, threads, progress)
     table = load(file)
-    if table.spaces != spaces:
+    if (given := table.header["rules"]) != storage.facts_of(rules):
         raise TableError(
-            f"{file} is a table for {table.spaces} spaces and is not changed; choose another name"
+            f"{file} is a table for {storage.in_words(given)} and is not changed; choose another name"
         )
     return table
 
@@ -75,25 +82,46 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
     table = load(file)
     if storage.is_compact(table.header):
         raise TableError(f"{file} is compact; verify the original table")
-    board, layers = table.board, Layers(table.board, table.layout.base, table.values)
+    board, sections = table.board, dict(zip(table.sections, table.values, strict=True))
     residual, done = 0.0, 0
     with ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
-        for total in reversed(range(len(board.sizes))):
-            errors = team.run(check_families, layers, total)
-            residual = max([residual, *errors])
-            done += int(board.sizes[total])
-            progress(done, board.positions)
+        for pair in storage.sections_of(table.rules):
+            values = [sections[section] for section in pair]
+            for total in reversed(range(len(board.sizes))):
+                if pair == BASIC:
+                    layers = Layers(board, table.layout.base, values[0])
+                    errors = team.run(check_families, layers, total)
+                else:
+                    errors = team.run(
+                        check_power_families, _group(table.layout, board, pair, sections), total
+                    )
+                residual = max([residual, *errors])
+                done += int(board.sizes[total]) * len(pair)
+                progress(done, board.positions * len(sections))
     return residual
 
 
-def _new_header(board: Board) -> dict[str, Any]:
+BASIC = [(0, 0)]  # the group of the section without powers
+
+
+def _group(layout: storage.Layout, board: Board, pair: list[Section], sections: dict[Section, Any]) -> Group:
+    """Return the sections of a group and their sources, from all sections up to this group."""
+    sources = []
+    for mine, theirs in pair:
+        used = (sections[theirs, 0], sections[0, theirs]) if mine else (sections[0, 0], sections[0, 0])
+        sources.append(Sources(mine, sections[theirs, mine], sections[mine, theirs], *used))
+    values = [sections[section] for section in pair]
+    return Group(board, layout.base, (sources[0], sources[-1]), (values[0], values[-1]), len(pair))
+
+
+def _new_header(rules: Rules) -> dict[str, Any]:
     return {
         "about": "Way of the Dragon: expected result for the player to move, before the first roll of the turn",
-        "rules": storage.rules_of(board.spaces),
+        "rules": storage.facts_of(rules),
         "rulings": storage.RULINGS,
         "version": __version__,
-        "positions": board.positions,
+        "positions": board_of(rules.spaces).positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # of work, without interruptions
         "cpu_seconds": 0.0,  # of all threads
@@ -105,36 +133,41 @@ def _new_header(board: Board) -> dict[str, Any]:
     }
 
 
-def _read_part(part: Path, spaces: int) -> dict[str, Any]:
+def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
     """Return the header of an unfinished file."""
     header = storage.read_header(part)
-    if header["rules"]["spaces"] != spaces:
+    if header["rules"] != storage.facts_of(rules):
         raise TableError(
-            f"{part} is an unfinished table for {header['rules']['spaces']} spaces and is not changed; remove it or "
+            f"{part} is an unfinished table for {storage.in_words(header['rules'])} and is not changed; remove it or "
             "choose another name"
         )
     if storage.is_compact(header):
-        raise TableError(f"{part} was left by `wotd solve --compact`: {storage.cure(part, spaces)}")
+        raise TableError(f"{part} was left by `wotd solve --compact`: {storage.cure(part, rules)}")
     return header
 
 
 class _Team:
-    """Threads that share the families of a layer in chunks. Each has a `Block`."""
+    """Threads that share the families of a layer in chunks. Each has its own memory, a block."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
-        self._pool, self._blocks = pool, [new_block() for _ in range(threads)]
+        self._pool = pool
+        self._basic = [new_block() for _ in range(threads)]
+        self._power = [new_power_block() for _ in range(threads)]
 
-    def run(self, kernel: Callable[..., Any], layers: Layers, total: int, *arguments: Any) -> Iterator[Any]:
-        """Call a kernel of `families` on every chunk of a layer; yield the results in order."""
+    def run(
+        self, kernel: Callable[..., Any], layers: Layers | Group, total: int, *arguments: Any
+    ) -> Iterator[Any]:
+        """Call a kernel of `families` or `powers` on every chunk of a layer; yield the results in order."""
         families = int(layers.board.families[total])
+        blocks: list[Any] = self._power if isinstance(layers, Group) else self._basic
 
         def work(first: int) -> Any:
-            block = self._blocks.pop()
+            block = blocks.pop()
             try:
                 chunk = Chunk(total, first, min(first + CHUNK, families))
                 return kernel(layers, block, chunk, *arguments)
             finally:
-                self._blocks.append(block)
+                blocks.append(block)
 
         jobs = [self._pool.submit(work, first) for first in range(0, families, CHUNK)]
         try:
@@ -145,12 +178,14 @@ class _Team:
                 job.cancel()
 
 
-def _make(board: Board, file: Path, threads: int, progress: Progress) -> None:
+def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
     """Solve all missing layers in the unfinished file, then give it its final name."""
+    board, groups = board_of(rules.spaces), storage.sections_of(rules)
+    layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
     part.touch()
     size = part.stat().st_size
-    header = _read_part(part, board.spaces) if size else _new_header(board)
+    header = _read_part(part, rules) if size else _new_header(rules)
     with part.open("r+b", buffering=0) as stream, ThreadPoolExecutor(threads) as pool:
         if not size:
             try:
@@ -158,54 +193,98 @@ def _make(board: Board, file: Path, threads: int, progress: Progress) -> None:
             except BaseException:
                 stream.truncate(0)
                 raise
-        _solve_layers(board, stream, header, _Team(pool, threads), progress)
-        layout = storage.layout_of(board)
-        stream.truncate(layout.bytes + board.positions * storage.VALUE.itemsize)
+        maker = _Maker(board, layout, stream, header, _Team(pool, threads))
+        maker.steps = len(groups) * len(board.sizes)
+        for pair in groups:
+            maker.solve(pair, progress)
+        stream.truncate(layout.offset(layout.sections, storage.VALUE.itemsize))
         header["date"] = datetime.now(UTC).isoformat(timespec="seconds")
         storage.finish(stream, layout, header)
     part.replace(file)
 
 
-def _solve_layers(
-    board: Board, stream: BinaryIO, header: dict[str, Any], team: _Team, progress: Progress
-) -> None:
-    """Solve the missing layers and append each to the file."""
-    layout, last, longest = storage.layout_of(board), len(board.sizes) - 1, int(board.sizes.max())
-    values = np.empty(REACH * longest, storage.VALUE)
-    base = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest
+class _Maker:
+    """Solves groups of sections one after the other into an unfinished file."""
 
-    def layer(total: int) -> NDArray[np.float32]:
-        return values[base[total] : base[total] + board.sizes[total]]
+    def __init__(
+        self, board: Board, layout: storage.Layout, stream: BinaryIO, header: dict[str, Any], team: _Team
+    ) -> None:
+        self._board, self._layout, self._stream = board, layout, stream
+        self._header, self._team = header, team
+        self._sums = storage.read_checksums(stream, layout)
+        self._sections: dict[Section, Any] = {}  # the finished ones, mapped from the file
+        self._step = 0  # finished layers of all groups
+        self.steps = 0  # layers of all groups
 
-    sums = storage.read_checksums(stream, layout)
-    for total in range(last, last - header["layers"], -1):
-        stream.seek(layout.bytes + layout.base[total] * storage.VALUE.itemsize)
-        read = np.fromfile(stream, storage.VALUE, board.sizes[total])
-        intact = np.array_equal(storage.layer_checksums(layout, total, read), sums[layout.blocks_of(total)])
-        if len(read) < board.sizes[total] or not intact:
-            storage.LOG.warning(
-                f"layer {last - total + 1} of the {header['layers']} in {stream.name} is damaged; it and all later "
-                "layers are solved again"
-            )
-            header["layers"] = last - total
-            break
-        layer(total)[:] = read
-    for total in range(last - header["layers"], -1, -1):
-        began, cpu_began = time.perf_counter(), time.process_time()
-        done, chunks = int(layout.base[total]), -(-int(board.families[total]) // CHUNK)
-        solved = team.run(solve_families, Layers(board, base, values), total, np.float32(TOLERANCE))
-        for chunk, _ in enumerate(solved, 1):
-            progress(done + int(board.sizes[total]) * chunk // chunks, board.positions)
+    def solve(self, pair: list[Section], progress: Progress) -> None:
+        """Read the layers of a group that are in the file, and solve the others."""
+        board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
+        # Only the basic game is read in the order of its layers; the layers of other groups are read again and again.
+        base = layout.base
+        if pair == BASIC:
+            base = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest
+        size = REACH * longest if pair == BASIC else board.positions
+        values = [np.empty(size, storage.VALUE) for _ in pair]
+        first = len(self._sections)
+        if pair == BASIC:
+            layers: Layers | Group = Layers(board, base, values[0])
+            kernel: Callable[..., Any] = solve_families
+        else:
+            known = {**self._sections, **dict(zip(pair, values, strict=True))}
+            layers, kernel = _group(layout, board, pair, known), solve_power_families
+        last = len(board.sizes) - 1
+        for total in range(last, -1, -1):
+            parts = [part[base[total] : base[total] + board.sizes[total]] for part in values]
+            if self._step < self._header["layers"] and self._read(first, total, parts):
+                self._step += 1
+                continue
+            began, cpu_began = time.perf_counter(), time.process_time()
+            done = int(layout.base[total]) * len(pair) + first * board.positions
+            chunks = -(-int(board.families[total]) // CHUNK)
+            solved = self._team.run(kernel, layers, total, np.float32(TOLERANCE))
+            for chunk, _ in enumerate(solved, 1):
+                more = int(board.sizes[total]) * len(pair) * chunk // chunks
+                progress(done + more, layout.sections * board.positions)
+            self._write(first, total, parts, began, cpu_began)
+        self._header["start"] = float(values[0][base[0] + board.sizes[0] - 1])
+        for section, name in enumerate(pair, first):
+            self._sections[name] = np.memmap(
+                self._stream.name, storage.VALUE, "r", layout.offset(section, 4), (board.positions,)
+            ).view(np.ndarray)
+
+    def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
+        """Read a finished layer of a group whose sections begin with `first`; return whether it is intact."""
+        layout, stream = self._layout, self._stream
+        for section, part in enumerate(parts, first):
+            stream.seek(layout.offset(section, storage.VALUE.itemsize, total))
+            read = np.fromfile(stream, storage.VALUE, len(part))
+            blocks = layout.blocks_of(total)
+            sums = self._sums[section * layout.blocks + blocks.start : section * layout.blocks + blocks.stop]
+            if len(read) < len(part) or not np.array_equal(
+                storage.layer_checksums(layout, total, read), sums
+            ):
+                storage.LOG.warning(
+                    f"layer {self._step + 1} of the {self._header['layers']} in {stream.name} is damaged; it and all "
+                    "later layers are solved again"
+                )
+                self._header["layers"] = self._step
+                return False
+            part[:] = read
+        return True
+
+    def _write(
+        self, first: int, total: int, parts: list[NDArray[np.float32]], began: float, cpu_began: float
+    ) -> None:
+        """Save a solved layer of a group: first the values, then the header that counts it."""
+        header = self._header
         try:
-            # First the layer, then the header that counts it.
-            storage.write_layer(stream, layout, total, layer(total))
-            header["layers"] += 1
+            for section, part in enumerate(parts, first):
+                storage.write_layer(self._stream, self._layout, total, part, section)
+            self._step += 1
+            header["layers"] = self._step
             header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
             header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
-            storage.write_header(stream, header)
+            storage.write_header(self._stream, header)
         except OSError as error:
-            what = (
-                f"{error.strerror}; {last - total} of {last + 1} layers are kept; the same command continues"
-            )
-            raise OSError(error.errno, what, stream.name) from error
-    header["start"] = float(layer(0)[-1])
+            what = f"{error.strerror}; {header['layers']} of {self.steps} layers are kept; the same command continues"
+            raise OSError(error.errno, what, self._stream.name) from error

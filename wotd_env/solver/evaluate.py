@@ -78,10 +78,14 @@ def evaluate(
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        ValueError: if the position is impossible.
+        ValueError: if the position is impossible, or the game has powers.
     """
     check_table(table)
-    board, layers = table.board, Layers(table.board, table.layout.base, table.values)
+    if table.rules.powers != "none":
+        raise ValueError(
+            f"policies are evaluated exactly in the basic game only, got a table for {table.rules}"
+        )
+    board, layers = table.board, Layers(table.board, table.layout.base, table.values[0])
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it is impossible
     codes = board.code[mine, theirs].astype(np.uint64)

@@ -40,6 +40,9 @@ class Board(NamedTuple):
     code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces, or NONE
     flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
+    jumped: NDArray[
+        np.uint16
+    ]  # (C, 6): the code after a jump by 1 to 5 spaces over the other piece, or NONE (R12)
     swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6)
     standing: NDArray[np.int16]  # (C,): the lead of the player to move, by points and numbered pieces (R10)
     numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
@@ -83,6 +86,16 @@ def board_of(spaces: int) -> Board:
         flip=np.array([code(t, m) for m, t in codes], np.uint16),
         after=np.array(
             [[code(m + dice, t, m <= spaces or not dice) for dice in range(DICE + 1)] for m, t in codes],
+            np.uint16,
+        ),
+        jumped=np.array(
+            [
+                [
+                    code(t + 1, t, dice > 0 and m + dice == t and m <= spaces and t < top)
+                    for dice in range(DICE + 1)
+                ]
+                for m, t in codes
+            ],
             np.uint16,
         ),
         swapped=np.array([code(t, m, m > 0 and t > 0) for m, t in codes], np.uint16),

@@ -4,9 +4,8 @@
   contains the SHA-256 of the checksums.
 - The checksums are the CRC-32 of blocks of 16,384 values, little-endian uint32, padded to a multiple of 4096 bytes. The
   last block of each layer is shorter.
-- The values follow layer by layer (see `positions`) from the most progress to the least. So solving appends to the
-  file, and the last value is the value of the start. They are little-endian float32, or int16 in units of 1/32767 in a
-  compact table.
+- The values follow section by section (see `sections_of`), and in each section layer by layer (see `positions`), from
+  the most progress to the least. They are little-endian float32, or int16 in units of 1/32767 in a compact table.
 
 A file with its final name is finished and is never written again. FILE.part is the unfinished file. Its maker holds the
 lock FILE.lock, which the system releases when the process ends.
@@ -29,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import Rules
+from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules
 from wotd_env.extras import needed_for
 from wotd_env.solver.positions import Board, board_of
 
@@ -43,6 +42,7 @@ DIGEST = 65
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
+REACH = DICE + 1  # layers in memory while the basic game is solved: a turn makes progress of at most five
 UNITS = 32767  # units of a compact table in a value of 1
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # positions in a block
@@ -54,36 +54,68 @@ class TableError(ValueError):
     """A file is not a complete and intact table."""
 
 
-class Layout(NamedTuple):
-    """The offsets of T layers and B blocks in a file."""
+ALL_POWERS = (1 << len(Power)) - 1
+Section = tuple[int, int]
+"""The powers that the player to move and the other player still hold, as bits."""
 
-    base: NDArray[np.int64]  # (T,): the number of values before each layer
+
+def sections_of(rules: Rules) -> list[list[Section]]:
+    """Return the sections of a table in groups. Each group is solved together, and needs only the groups before it."""
+    none = 0
+    if rules.powers == "none":
+        return [[(none, none)]]
+    if rules.powers == "any":
+        return [[(none, none)], [(ALL_POWERS, none), (none, ALL_POWERS)], [(ALL_POWERS, ALL_POWERS)]]
+    first, second = (1 << color for color in colors_of(rules))
+    return [[(none, none)]] + [[(a, b), (b, a)] for a, b in ((first, none), (second, none), (first, second))]
+
+
+def colors_of(rules: Rules) -> list[int]:
+    """Return the colors of the two seats in ascending order; ValueError if they are random."""
+    if rules.colors == "random":
+        raise ValueError("colors must be the same in every game to be solved with own powers, got 'random'")
+    return sorted(map(ELEMENTS.index, rules.colors or ELEMENTS[: rules.players]))
+
+
+class Layout(NamedTuple):
+    """The offsets in a file. All sections have the same T layers and B blocks."""
+
+    sections: int
+    positions: int
+    base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer
-    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all values
+    cuts: NDArray[
+        np.int64
+    ]  # (B + 1,): the number of values before each block, then of all values of a section
 
     @property
     def blocks(self) -> int:
-        """The number of blocks."""
+        """The number of blocks of a section."""
         return len(self.cuts) - 1
 
     @property
     def bytes(self) -> int:
         """The number of bytes before the values."""
-        return HEADER + -(-self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
+        return HEADER + -(-self.sections * self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
+
+    def offset(self, section: int, itemsize: int, total: int | None = None) -> int:
+        """Return the offset of the values of a section, or of one of its layers."""
+        within = 0 if total is None else int(self.base[total])
+        return self.bytes + (section * self.positions + within) * itemsize
 
     def blocks_of(self, total: int) -> slice:
         """Return the blocks of a layer."""
         return slice(self.block[total], self.block[total - 1] if total else self.blocks)
 
 
-def layout_of(board: Board) -> Layout:
-    """Return the offsets of the layers of a board."""
+def layout_of(board: Board, sections: int = 1) -> Layout:
+    """Return the offsets of the layers of a board in a file with this number of sections."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
     cuts.append(np.array([board.positions]))
     cut = np.concatenate(cuts)
-    return Layout(base, np.searchsorted(cut, base), cut)
+    return Layout(sections, board.positions, base, np.searchsorted(cut, base), cut)
 
 
 def is_compact(header: dict[str, Any]) -> bool:
@@ -103,9 +135,11 @@ def read_header(file: Path) -> dict[str, Any]:
         raise TableError(f"the header of {file} is damaged: {cure(file)}")
     try:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
-        rulings, spaces = header["rulings"], header["rules"]["spaces"]
-        known = header["rules"] == rules_of(spaces)
-        check_integer("layers", header["layers"], 0, len(board_of(spaces).sizes))
+        rulings, rules = header["rulings"], rules_in(header)
+        known = header["rules"] == facts_of(rules)
+        check_integer(
+            "layers", header["layers"], 0, len(board_of(rules.spaces).sizes) * len(sections_of(rules))
+        )
         if not header.keys() >= {"sha256", "compact_error"}:
             raise ValueError("it has wrong entries")
         for name in ("seconds", "cpu_seconds"):
@@ -114,29 +148,53 @@ def read_header(file: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
     if not known:
-        raise TableError(f"{file} is for other rules, {header['rules']}; only {rules_of(spaces)} are solved")
+        raise TableError(f"{file} is for rules that cannot be solved, {header['rules']}")
     if rulings != RULINGS:
         raise TableError(
-            f"{file} was solved with other rulings (version {rulings}, not {RULINGS}): {cure(file, spaces)}"
+            f"{file} was solved with other rulings (version {rulings}, not {RULINGS}): {cure(file, rules)}"
         )
     return header
 
 
-def cure(file: Path, spaces: int | str = "S") -> str:
+def cure(file: Path, rules: Rules | None = None) -> str:
     """Return how to replace an invalid table."""
-    return f"remove it and solve again: {command(file, spaces)}"
+    return f"remove it and solve again: {command(file, rules)}"
 
 
-def command(file: Path, spaces: int | str) -> str:
-    """Return the command that makes a table, or continues an unfinished one."""
+def command(file: Path, rules: Rules | None = None) -> str:
+    """Return the command that makes a table, or continues an unfinished one; without rules, of any board."""
     whole = file.with_suffix("") if file.suffix == PART else file
-    return f"wotd solve --spaces {spaces} --out {whole}"
+    if rules is None:
+        return f"wotd solve --spaces S --out {whole}"
+    powers = "" if rules.powers == "none" else f" --powers {rules.powers}"
+    if rules.powers == "own":
+        powers += " --colors " + ",".join(ELEMENTS[color] for color in colors_of(rules))
+    return f"wotd solve --spaces {rules.spaces}{powers} --out {whole}"
 
 
-def rules_of(spaces: int) -> dict[str, Any]:
-    """Return the rules that affect values; raise ValueError for an invalid number of spaces."""
-    rules = Rules(spaces=spaces)
-    return {name: getattr(rules, name) for name in ("players", "spaces", "powers", "immunity", "dead_pieces")}
+def facts_of(rules: Rules) -> dict[str, Any]:
+    """Return the rules that affect values. Colors do only if they have powers, and in any order."""
+    names = ("players", "spaces", "powers", "immunity", "dead_pieces")
+    facts = {name: getattr(rules, name) for name in names}
+    if rules.powers == "own":
+        facts["colors"] = [ELEMENTS[color] for color in colors_of(rules)]
+    return facts
+
+
+def in_words(facts: dict[str, Any]) -> str:
+    """Return the rules in a header in words."""
+    powers = (
+        ""
+        if facts["powers"] == "none"
+        else f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
+    )
+    return f"{facts['spaces']} plain spaces{powers}"
+
+
+def rules_in(header: dict[str, Any]) -> Rules:
+    """Return the rules of a table; the first seat has the first of its colors."""
+    facts = header["rules"]
+    return Rules(spaces=facts["spaces"], powers=facts["powers"], colors=facts.get("colors"))
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -151,9 +209,9 @@ def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray
 
 
 def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
-    """Return the checksums in an open file, uint32 (B,), or fewer if it is truncated."""
+    """Return the checksums in an open file, uint32 (sections * B,), or fewer if it is truncated."""
     stream.seek(HEADER)
-    content = stream.read(layout.blocks * CHECKSUM.itemsize)
+    content = stream.read(layout.sections * layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content, CHECKSUM, len(content) // CHECKSUM.itemsize)
 
 
@@ -185,11 +243,12 @@ def write_header(stream: BinaryIO, header: dict[str, Any]) -> None:
     write(stream, 0, text + f"{digest(text)}\n".encode())
 
 
-def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[Any]) -> None:
+def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[Any], section: int = 0) -> None:
     """Write the values of a layer and their checksums to an open file, and flush them to the disk."""
-    write(stream, layout.bytes + int(layout.base[total]) * values.itemsize, values.data)
+    write(stream, layout.offset(section, values.itemsize, total), values.data)
     sums = layer_checksums(layout, total, values)
-    write(stream, HEADER + int(layout.block[total]) * CHECKSUM.itemsize, sums.data)
+    block = section * layout.blocks + int(layout.block[total])
+    write(stream, HEADER + block * CHECKSUM.itemsize, sums.data)
     os.fsync(stream.fileno())
 
 

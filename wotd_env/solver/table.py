@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import PATHS, Rules
-from wotd_env.core.state import STATE, Records
+from wotd_env.core.rules import ELEMENTS, PATHS, Rules
+from wotd_env.core.state import STATE, Records, States
 from wotd_env.extras import needed_for
 from wotd_env.solver import storage
-from wotd_env.solver.positions import NONE, Layers, board_of, index_of, sort_codes
-from wotd_env.solver.storage import TableError
+from wotd_env.solver.positions import NONE, Board, board_of, index_of, sort_codes
+from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]
 """Called during the work with the number of finished positions and the number of all positions."""
@@ -29,14 +29,17 @@ MICROSECONDS = 1.2  # time to solve a position, measured on one core of a server
 
 
 class Table:
-    """The value of every position of the two-player basic game on one board.
+    """The value of every position of a game of two players on one board.
 
     A value is the expected reward of the player to move, before the first roll of the turn, if both play perfectly.
 
     Attributes:
         file: the file of the table.
         header: the header of the file.
+        rules: the rules of the game; the first seat has the first color.
         board: the positions and their indices.
+        sections: the powers that the player to move and the other player hold, as bits, for each row of `values`; only
+            (0, 0) in the basic game.
         layout: the offsets of the layers.
         unit: the value of a 1 in `values`.
     """
@@ -46,9 +49,11 @@ class Table:
     ) -> None:
         self.file, self.header = file, header
         self.unit = np.float32(1 / storage.UNITS if storage.is_compact(header) else 1)
-        self.board = board_of(header["rules"]["spaces"])
-        self.layout = storage.layout_of(self.board)
-        self._layers = Layers(self.board, self.layout.base, values)
+        self.rules = storage.rules_in(header)
+        self.board = board_of(self.rules.spaces)
+        self.sections = [section for group in storage.sections_of(self.rules) for section in group]
+        self.layout = storage.layout_of(self.board, len(self.sections))
+        self._values = values
         self._checksums = checksums
         self._checked = np.zeros(len(checksums), np.bool_)
 
@@ -68,41 +73,58 @@ class Table:
 
     @property
     def start(self) -> float:
-        """The value of the game for the starting player."""
+        """The value of the game for the starting player; with own powers, the player with the first color."""
         return float(self.value([[0] * PATHS], [[0] * PATHS])[0])
 
     @property
+    def starts(self) -> dict[str, float]:
+        """The value of the game for the starting player, by its color; the name is empty if colors do not matter."""
+        start = [[0] * PATHS]
+        if self.rules.powers != "own":
+            return {"": self.start}
+        pair = storage.sections_of(self.rules)[-1]
+        colors = map(ELEMENTS.__getitem__, storage.colors_of(self.rules))
+        values = [float(self.value(start, start, section)[0]) for section in pair]
+        return dict(zip(colors, values, strict=True))
+
+    @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped and checked: float32 (positions,), or int16 if the table is compact.
+        """All values, mapped and checked: float32 (sections, positions), or int16 if the table is compact.
 
         Raises:
             TableError: if values do not match their checksum.
         """
         self._check(np.arange(len(self._checked)))
-        return self._layers.values
+        return self._values
 
     def _check(self, blocks: NDArray[np.int64]) -> None:
         """Compare blocks with their checksums, once."""
         if self._checked[blocks].all():
             return
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():
-            cuts = self.layout.cuts[block : block + 2]
-            if storage.checksums(self._layers.values, cuts) != self._checksums[block]:
+            section, within = divmod(block, self.layout.blocks)
+            cuts = self.layout.cuts[within : within + 2]
+            if storage.checksums(self._values[section], cuts) != self._checksums[block]:
                 raise TableError(
                     f"values in {self.file} do not match their checksum; it is damaged: {storage.cure(self.file)}"
                 )
             self._checked[block] = True
 
-    def value(self, mine: ArrayLike, theirs: ArrayLike) -> NDArray[np.float32]:
+    def value(self, mine: ArrayLike, theirs: ArrayLike, powers: Section | None = None) -> NDArray[np.float32]:
         """Return the values of positions, float32 (N,), for the player to move.
 
         Args:
             mine: integers (N, 5), the spaces of the pieces of the player to move.
             theirs: integers (N, 5), the spaces of the other player's pieces.
+            powers: one of `sections`; by default nobody has used a power, and the player to move has the first color.
 
         Raises:
-            ValueError: for a wrong shape or dtype, a space that does not exist, or two pieces on one space.
+            ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
+                are not among the sections.
         """
+        last = storage.sections_of(self.rules)[-1][0]
+        if powers is not None and powers not in self.sections:
+            raise ValueError(f"powers must be one of {self.sections}, got {powers!r}")
         alike = np.shape(mine) == np.shape(theirs)
         pieces: Any = np.stack([np.asarray(mine), np.asarray(theirs)]) if alike else np.empty(0)
         if pieces.ndim != 3 or pieces.shape[2] != PATHS or pieces.dtype.kind not in "iu":
@@ -120,17 +142,38 @@ class Table:
         state = np.zeros(pieces.shape[1], STATE)
         state["pieces"][:, :2] = pieces.transpose(1, 0, 2)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
-        look_up(self._layers, self.layout.block, state, out, blocks)
+        sections = np.full(len(state), self.sections.index(powers or last))
+        look_up(self._sections, sections, state, out, blocks)
         self._check(blocks)
         return np.ascontiguousarray(out[:, 0]) * self.unit
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError unless the table is for games with these rules."""
         check_solvable(rules)
-        if rules.spaces != self.spaces:
+        wanted, known = storage.facts_of(rules), self.header["rules"]
+        if wanted != known:
             raise ValueError(
-                f"the table {self.file} is for {self.spaces} plain spaces, the game has {rules.spaces}"
+                f"the table {self.file} is for {storage.in_words(known)}, the game has {storage.in_words(wanted)}"
             )
+
+    @property
+    def _sections(self) -> _Sections:
+        return _Sections(self.board, self.layout.base, self.layout.block, self.layout.blocks, self._values)
+
+    def _sections_of(self, state: States) -> NDArray[np.int64]:
+        """Return the section of each state, int64 (N,)."""
+        if len(self.sections) == 1:
+            return np.zeros(len(state), np.int64)
+        held = np.where(state["used"][:, None] >> np.arange(2) & 1, 0, storage.ALL_POWERS)
+        if self.rules.powers == "own":
+            held &= 1 << state["color"][:, :2].astype(np.int64)
+        mover = np.clip(state["player"], 0, 1)
+        games = np.arange(len(state))
+        mine, theirs = held[games, mover], held[games, 1 - mover]
+        sections = np.full(len(state), -1)
+        for i, section in enumerate(self.sections):
+            sections[(mine == section[0]) & (theirs == section[1])] = i
+        return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
         """Return the values of states for both seats, as if a turn started there, float32 (N, 2).
@@ -143,8 +186,8 @@ class Table:
         self.check_rules(game.rules)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
 
-        def look_up_part(states: Records, config: Configs, out: Any, blocks: Any) -> None:
-            look_up(self._layers, self.layout.block, states, out, blocks)
+        def look_up_part(states: Any, config: Configs, out: Any, blocks: Any) -> None:
+            look_up(self._sections, self._sections_of(states), states, out, blocks)
 
         game.apply(look_up_part, state, out, blocks, validate=False)
         if (blocks < 0).any():
@@ -158,19 +201,29 @@ class Table:
         return out * self.unit
 
 
+class _Sections(NamedTuple):
+    """A table for kernels."""
+
+    board: Board
+    base: NDArray[np.int64]  # as in `storage.Layout`
+    first_block: NDArray[np.int64]
+    blocks: int  # of a section
+    values: NDArray[Any]  # (sections, positions)
+
+
 @kernel
-def look_up(layers: Layers, first_block: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states for both seats, (N, 2), and the blocks of the values, (N,).
+def look_up(table: _Sections, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
+    """Write the values of states in their sections (N,) for both seats, (N, 2), and the blocks of the values, (N,).
 
     The blocks of the first invalid state and of all states after it are -1.
     """
-    board = layers.board
+    board = table.board
     codes = np.empty(PATHS, np.uint64)
     top = board.code.shape[0] - 1
     blocks[:] = -1
     for i in range(states.shape[0]):
         s = states[i]
-        if s.player < 0 or s.player > 1:
+        if s.player < 0 or s.player > 1 or sections[i] < 0:
             return
         for path in range(PATHS):
             mine, theirs = s.pieces[s.player, path], s.pieces[1 - s.player, path]
@@ -178,10 +231,11 @@ def look_up(layers: Layers, first_block: NDArray[np.int64], states: Records, out
                 return
             codes[path] = board.code[mine, theirs]
         total = sort_codes(board, codes)
-        index = index_of(board, layers.base, total, codes)
-        out[i, s.player] = layers.values[index]
-        out[i, 1 - s.player] = -layers.values[index]
-        blocks[i] = first_block[total] + ((index - layers.base[total]) >> storage.BLOCK_BITS)
+        index = index_of(board, table.base, total, codes)
+        value = table.values[sections[i], index]
+        out[i, s.player], out[i, 1 - s.player] = value, -value
+        block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
+        blocks[i] = sections[i] * table.blocks + block
 
 
 def load(file: str | Path) -> Table:
@@ -197,24 +251,26 @@ def load(file: str | Path) -> Table:
             f"there is no table {file}: it is a folder; name a table in it, such as {file / 'table.wotd'}"
         )
     if not file.is_file():
-        raise FileNotFoundError(f"there is no table {file}; make one with: {storage.command(file, 'S')}")
+        raise FileNotFoundError(f"there is no table {file}; make one with: {storage.command(file)}")
     header = storage.read_header(file)
-    board = board_of(header["rules"]["spaces"])
-    layout, cure = storage.layout_of(board), storage.cure(file, board.spaces)
+    rules = storage.rules_in(header)
+    board, groups = board_of(rules.spaces), storage.sections_of(rules)
+    layout, cure = storage.layout_of(board, sum(map(len, groups))), storage.cure(file, rules)
     if header["sha256"] is None:
         if file.suffix == storage.PART:
-            cure = f"continue with: {storage.command(file, board.spaces)}"
-        raise TableError(f"{file} is unfinished ({header['layers']} of {len(board.sizes)} layers); {cure}")
+            cure = f"continue with: {storage.command(file, rules)}"
+        layers = len(groups) * len(board.sizes)
+        raise TableError(f"{file} is unfinished ({header['layers']} of {layers} layers); {cure}")
     dtype = storage.COMPACT if storage.is_compact(header) else storage.VALUE
-    size = layout.bytes + board.positions * dtype.itemsize
+    size = layout.offset(layout.sections, dtype.itemsize)
     if file.stat().st_size != size:
         raise TableError(f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure}")
     with file.open("rb") as stream:
         sums = storage.read_checksums(stream, layout)
     if storage.digest(sums.data) != header["sha256"]:
         raise TableError(f"the checksums in {file} are damaged: {cure}")
-    values = np.memmap(file, dtype, "r", layout.bytes, (board.positions,)).view(np.ndarray)
-    return Table(file, header, sums, values)
+    values = np.memmap(file, dtype, "r", layout.bytes, (layout.sections, board.positions))
+    return Table(file, header, sums, values.view(np.ndarray))
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
@@ -250,41 +306,70 @@ def compact(file: str | Path, out: str | Path, progress: Progress = lambda done,
 def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
     layout, values, error = table.layout, table.values, 0.0
     storage.write_header(stream, table.header | {"sha256": None, "compact_error": error})
-    for total in reversed(range(len(layout.base))):
-        done = int(layout.base[total] + table.board.sizes[total])
-        exact = values[layout.base[total] : done]
-        rounded = np.rint(exact * np.float32(storage.UNITS)).astype(storage.COMPACT)
-        error = max(error, float(np.abs(rounded * np.float32(1 / storage.UNITS) - exact).max()))
-        storage.write_layer(stream, layout, total, rounded)
-        progress(done, table.board.positions)
+    for section, of_section in enumerate(values):
+        for total in reversed(range(len(layout.base))):
+            done = int(layout.base[total] + table.board.sizes[total])
+            exact = of_section[layout.base[total] : done]
+            rounded = np.rint(exact * np.float32(storage.UNITS)).astype(storage.COMPACT)
+            error = max(error, float(np.abs(rounded * np.float32(1 / storage.UNITS) - exact).max()))
+            storage.write_layer(stream, layout, total, rounded, section)
+            progress(section * layout.positions + done, layout.sections * layout.positions)
     storage.finish(stream, layout, table.header | {"compact_error": error})
 
 
-def cache_file(spaces: int) -> Path:
-    """Return the default file of a board's table, in the cache folder of the platform."""
+def as_rules(rules: Rules | int) -> Rules:
+    """Return rules that can be solved; a number stands for the basic game with this number of plain spaces.
+
+    Raises:
+        ValueError: for rules that cannot be solved.
+    """
+    if not isinstance(rules, Rules):
+        return Rules(spaces=rules)
+    check_solvable(rules)
+    return rules
+
+
+def cache_file(rules: Rules | int) -> Path:
+    """Return the default file of the table for rules (see `solve`), in the cache folder of the platform."""
+    rules = as_rules(rules)
     with needed_for("the folder of tables", "arena"):
         from platformdirs import user_cache_path
-    return user_cache_path("wotd-env") / f"perfect-{spaces}.wotd"
+    facts = storage.facts_of(rules)
+    powers = [] if rules.powers == "none" else [rules.powers, *facts.get("colors", [])]
+    return user_cache_path("wotd-env") / f"perfect-{'-'.join([str(rules.spaces), *powers])}.wotd"
 
 
-def describe_missing(spaces: int, file: Path) -> str:
+def describe_missing(rules: Rules, file: Path) -> str:
     """Return the message for a missing table: how to make it, its size and time."""
-    positions = board_of(spaces).positions
-    size, minutes = positions * storage.VALUE.itemsize / 1e9, positions * MICROSECONDS / 6e7
+    needs = f"{storage.command(file, rules)} ({describe_needs(rules)})"
     return (
-        f"there is no table {file} of the game with {spaces} plain spaces; make it once with: "
-        f"{storage.command(file, spaces)} ({size:.2g} GB, about {max(minutes, 0.1):.2g} minutes of one core)"
+        f"there is no table {file} of the game with {rules.spaces} plain spaces; make it once with: {needs}"
+    )
+
+
+def describe_needs(rules: Rules) -> str:
+    """Return the size of a table in words, and the time and memory to make it."""
+    board, groups = board_of(rules.spaces), storage.sections_of(rules)
+    positions, itemsize = board.positions * sum(map(len, groups)), storage.VALUE.itemsize
+    minutes = max(positions * MICROSECONDS / 6e7, 0.1)
+    longest = int(board.sizes.max()) * REACH
+    memory = longest if len(groups) == 1 else board.positions * max(map(len, groups))
+    return (
+        f"{positions:,} positions, {positions * itemsize / 1e9:.2g} GB of disk, {memory * itemsize / 1e9:.2g} GB of "
+        f"memory, about {minutes:.2g} minutes of one core"
     )
 
 
 def check_solvable(rules: Rules) -> None:
     """Raise ValueError unless games with these rules are solved, on any board."""
-    for field in ("players", "powers", "dead_pieces", "immunity"):
+    for field in ("players", "dead_pieces", "immunity"):
         solved, given = getattr(Rules, field), getattr(rules, field)  # `solved` is the default
         if given != solved:
             raise ValueError(
-                f"only the two-player basic game is solved: {field} must be {solved!r}, got {given!r}"
+                f"only games of two players without immunity and dead pieces are solved: {field} must be {solved!r}, "
+                f"got {given!r}"
             )
+    storage.sections_of(rules)  # raises for random colors with own powers
 
 
 def check_table(table: object) -> None:

@@ -1,0 +1,368 @@
+"""Solve whole families of positions of the game with powers (R11 to R13).
+
+A position is that of the basic game and the powers that both players still hold. A *section* has the values of all
+positions for one pair of held powers: of the player to move, and of the other player. A used power never returns, so
+the sections with fewer powers are solved first. If the players hold different powers, the sections of both orders are
+solved together, because passes and swaps lead from one to the other; the *owner* tells which player is to move.
+
+As in `families`, moves make progress and are looked up once, passes and swaps are iterated. Every turn has three kinds
+of ends: without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from wotd_env.core.compilation import kernel
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM, MISSING, NUM_KEEPS, NUM_ROLLS
+from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS, Power
+from wotd_env.planning.turn import LANES, NOTHING, Rows, expect, largest, new_rows, reroll, row_operation
+from wotd_env.solver import turns
+from wotd_env.solver.families import FIRST_GUESS, MOST_ROUNDS, Block, Chunk, Work, fill_lanes, new_block
+from wotd_env.solver.positions import NONE, Board, index_of, rank_with, sort_codes
+from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER, NUM_MOVES, PROGRESS, End
+
+USED, JUMPED = ENDS, 2 * ENDS  # the first rows of these kinds of ends after the first row of KEPT
+STRIDE = 2 * ENDS + PROGRESS  # rows of ends of one owner and half
+TIGER = NUM_KEEPS  # the first of 252 rows: the value of each roll after the re-roll of the tiger
+IMPOSSIBLE = TIGER + NUM_ROLLS  # a row of impossible values
+FIRST_END = IMPOSSIBLE + 1
+STAYS = ENDS - PROGRESS  # a pass, and a swap on each path
+
+
+class Sources(NamedTuple):
+    """The values that a player to move reads, float (positions,) each, by the player who moves next."""
+
+    powers: int  # the powers that the player holds, as bits
+    kept_other: NDArray[np.floating[Any]]  # the section after a turn without a power; the other player moves
+    kept_again: NDArray[np.floating[Any]]  # the same player moves
+    used_other: NDArray[np.floating[Any]]  # after the power was used
+    used_again: NDArray[np.floating[Any]]
+
+
+class PowerBlock(NamedTuple):
+    """The memory of one thread; arrays with two entries in front have them by owner."""
+
+    lanes: Block  # the positions of the lanes
+    rows: NDArray[np.floating[Any]]  # the rows of a turn, of the tiger, then the ends of each owner and half
+    value: NDArray[np.floating[Any]]  # (2, 3, LANES): as `Block.value`
+    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): values of rebirth after passes and swaps
+    other: NDArray[
+        np.int64
+    ]  # (ENDS, LANES): index after each end as the other player sees it, -1 if impossible
+    again: NDArray[np.int64]  # (ENDS, LANES): as the player to move sees it
+    jump_other: NDArray[np.int64]  # (PROGRESS, LANES): the same after jumps
+    jump_again: NDArray[np.int64]  # (PROGRESS, LANES)
+
+
+def new_power_block(dtype: Any = np.float32) -> PowerBlock:
+    """Return the memory of one thread; values are computed in `dtype`."""
+    rows = new_rows(FIRST_END + 4 * STRIDE, dtype)
+    rows[IMPOSSIBLE:] = NEVER
+    indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, ENDS, PROGRESS, PROGRESS)]
+    value = np.full((2, 3, LANES), -NEVER, dtype)
+    return PowerBlock(new_block(dtype), rows, value, np.full((2, 2, STAYS, LANES), NEVER, dtype), *indices)
+
+
+def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the ends of each roll by the dragon (R13) and by anxiety (R12): (252, 12) and their counts, twice."""
+    table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
+    for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
+        dragons = counts[DRAGON]
+        wood = {path: counts[path] + dragons for path in range(PATHS) if dragons and path != MISSING[roll]}
+        jump = {path: counts[path] for path in range(PATHS) if counts[path] and roll != EQUILIBRIUM}
+        for kind, moves in enumerate((wood, jump)):
+            ends = [End.MOVE_ON + DICE * path + dice - 1 for path, dice in moves.items()]
+            ends += [End.PERFECTION_ON + path for path, dice in moves.items() if dice == DICE]
+            if MISSING[roll] != DRAGON if kind == 0 else roll == EQUILIBRIUM:
+                ends.append(End.EQUILIBRIUM)
+            table[kind, roll, : len(ends)] = ends
+            size[kind, roll] = len(ends)
+    return table[0], size[0], table[1], size[1]
+
+
+WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
+
+
+@kernel
+def write_all_indices(
+    board: Board, base: Any, total: Any, positions: turns.Positions, block: PowerBlock
+) -> None:
+    """Write the indices of the positions after all ends: `PowerBlock.other`, `again`, `jump_other`, `jump_again`."""
+    changed = np.empty(
+        (4, PATHS), np.uint64
+    )  # codes after an equilibrium: other, again, jump_other, jump_again
+    for indices in (block.other, block.again, block.jump_other, block.jump_again):
+        indices[:] = -1
+    for i in range(positions.over.size):
+        if positions.over[i]:
+            continue
+        position, mirror = positions.codes[i], positions.mirrors[i]
+        jumps = False
+        for path in range(PATHS):
+            own, partner, at = position[path], positions.partners[i, path], np.uint64(path)
+            for dice in range(1, DICE + 1):
+                end, layer = np.uint64(End.MOVE_ON + DICE * path + dice - 1), total + np.uint64(dice)
+                code = np.uint64(board.after[own, dice])  # R3
+                if code != NONE:
+                    flipped = np.uint64(board.flip[code])
+                    block.other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    block.again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
+                code = np.uint64(board.jumped[own, dice])  # R12
+                if code != NONE:
+                    layer = total + np.uint64(board.progress[code]) - np.uint64(board.progress[own])
+                    flipped = np.uint64(board.flip[code])
+                    block.jump_other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    block.jump_again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
+            last = np.uint64(End.MOVE_ON + DICE * path + DICE - 1)
+            perfection = np.uint64(End.PERFECTION_ON + path)  # R8
+            block.other[perfection, i] = block.again[last, i]
+            block.jump_other[perfection, i] = block.jump_again[last, i]
+            code = np.uint64(board.swapped[own])  # R6
+            if code != NONE:
+                swap, flipped = np.uint64(End.SWAP_ON + path), np.uint64(board.flip[code])
+                block.other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
+                block.again[swap, i] = base[total] + rank_with(board, total, position, at, code)
+            step, leap = np.uint64(board.after[own, 1]), np.uint64(board.jumped[own, 1])  # R7
+            jumps |= leap != NONE
+            if step == NONE:
+                step = own
+            else:
+                leap = step
+            leap = own if leap == NONE else leap
+            changed[0, path], changed[1, path] = board.flip[step], step
+            changed[2, path], changed[3, path] = board.flip[leap], leap
+        everyone = np.uint64(End.EQUILIBRIUM)
+        layer = sort_codes(board, changed[0])
+        if layer != total:
+            block.other[everyone, i] = index_of(board, base, layer, changed[0])
+            sort_codes(board, changed[1])
+            block.again[everyone, i] = index_of(board, base, layer, changed[1])
+        if jumps:
+            layer = sort_codes(board, changed[2])
+            block.jump_other[everyone, i] = index_of(board, base, layer, changed[2])
+        block.other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
+        block.again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
+
+
+@kernel
+def first_end(owner: Any, half: Any) -> Any:
+    """Return the first row of the ends of an owner and half, uint64."""
+    return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)
+
+
+@kernel
+def fill_power_ends(block: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any) -> None:
+    """Fill the rows of the ends of an owner and half with values of solved positions, except passes and swaps KEPT."""
+    rows = block.rows
+    first = first_end(owner, half)
+    rebirth = source.powers >> Power.REBIRTH & 1
+    for end in range(PROGRESS):
+        row, to_again = first + np.uint64(end), turns.AGAIN[end]
+        kept = source.kept_again if to_again else source.kept_other
+        used = source.used_again if to_again else source.used_other
+        for lane in range(lanes):
+            index = block.other[end, lane]
+            value = rows[IMPOSSIBLE, 0]
+            if index >= 0:
+                value = kept[index] if to_again else -kept[index]
+                if rebirth and not to_again:
+                    value = max(value, source.used_again[block.again[end, lane]])
+            rows[row, lane] = value
+            if source.powers:
+                value = rows[IMPOSSIBLE, 0]
+                if index >= 0:
+                    value = used[index] if to_again else -used[index]
+                rows[row + np.uint64(USED), lane] = value
+                index = block.jump_other[end, lane]
+                value = rows[IMPOSSIBLE, 0]
+                if index >= 0:
+                    value = used[index] if to_again else -used[index]
+                rows[row + np.uint64(JUMPED), lane] = value
+    if source.powers:
+        for stay in range(STAYS):
+            end = PROGRESS + stay
+            for lane in range(lanes):
+                index = block.other[end, lane]
+                value, reborn = rows[IMPOSSIBLE, 0], rows[IMPOSSIBLE, 0]
+                if index >= 0:
+                    value = -source.used_other[index]
+                    if rebirth:
+                        reborn = source.used_again[block.again[end, lane]]
+                rows[first + np.uint64(USED + end), lane] = value
+                block.stays[owner, half, stay, lane] = reborn
+
+
+def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
+    """Return the largest of the moves and fear; where all moves are impossible, return the pass (R5, R12)."""
+    stay, fear, *moves = rows
+    while len(moves) > 1:
+        a, b = moves.pop(0), moves.pop(0)
+        moves.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
+    possible = builder.fcmp_ordered(">", moves[0], ir.Constant(moves[0].type, [NEVER / 2] * LANES))
+    chosen = builder.select(builder.fcmp_ordered(">", moves[0], fear), moves[0], fear)
+    return builder.select(possible, chosen, stay)
+
+
+move_or_stay = row_operation(_emit_move_or_stay)
+
+
+@kernel
+def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
+    """Write the value of every roll if the rolling stops, with the powers held (R5, R6, R12, R13)."""
+    stay = first + np.uint64(End.PASS)
+    fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
+    for roll in range(NUM_ROLLS):
+        moves = MOVES[roll]
+        a, b = first + moves[0], first + moves[1]
+        if NUM_MOVES[roll] == 0:
+            largest(rows, roll, (stay,))
+        elif NUM_MOVES[roll] == 1:
+            move_or_stay(rows, roll, (stay, fear, a))
+        elif NUM_MOVES[roll] == 2:
+            move_or_stay(rows, roll, (stay, fear, a, b))
+        elif NUM_MOVES[roll] == 3:
+            move_or_stay(rows, roll, (stay, fear, a, b, first + moves[2]))
+        else:
+            move_or_stay(rows, roll, (stay, fear, a, b, first + moves[2], first + moves[3]))
+        if powers >> Power.DRAGON & 1:
+            for i in range(NUM_WOOD[roll]):
+                largest(rows, roll, (np.uint64(roll), first + np.uint64(USED + WOOD[roll, i])))
+        if powers >> Power.ANXIETY & 1:
+            for i in range(NUM_JUMPS[roll]):
+                largest(rows, roll, (np.uint64(roll), first + np.uint64(JUMPED + JUMPS[roll, i])))
+    for path in range(PATHS):
+        swap = first + np.uint64(End.SWAP_ON + path)
+        largest(rows, FOUR_DRAGONS[path], (np.uint64(FOUR_DRAGONS[path]), swap))
+        largest(rows, FIVE_DRAGONS, (np.uint64(FIVE_DRAGONS), swap))
+
+
+@kernel
+def value_power_half(block: PowerBlock, source: Sources, owner: Any, other: Any, half: Any) -> None:
+    """Write the values of turns to row NOTHING, with the current values of the other owner after passes and swaps."""
+    rows, stays, swapped = block.rows, block.stays, block.lanes.swapped
+    first = first_end(owner, half)
+    everyone = block.value[other].ravel()
+    for lane in range(LANES):  # R5
+        value = -block.value[other, 1 - half, lane]
+        rows[first + np.uint64(End.PASS), lane] = max(value, stays[owner, half, 0, lane])
+    for path in range(PATHS):  # R6
+        for lane in range(LANES):
+            value = -everyone[swapped[half, path, lane]]
+            rows[first + np.uint64(End.SWAP_ON + path), lane] = max(value, stays[owner, half, path + 1, lane])
+    tiger = source.powers >> Power.TIGER & 1
+    if tiger:  # the last re-roll, after which the power is used (R12)
+        value_power_rolls(rows, first + np.uint64(USED), 0)
+        reroll(rows)
+        for roll in range(NUM_ROLLS):
+            largest(rows, TIGER + roll, (np.uint64(roll),))
+    value_power_rolls(rows, first, source.powers)
+    if tiger:
+        for roll in range(NUM_ROLLS):
+            largest(rows, roll, (np.uint64(roll), np.uint64(TIGER + roll)))
+    for _ in range(REROLLS):  # R2
+        reroll(rows)
+    expect(rows)
+
+
+class Group(NamedTuple):
+    """Sections that are solved together. With one owner, both entries are the same."""
+
+    board: Board
+    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
+    sources: tuple[Sources, Sources]  # by owner
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # the sections, (positions,) each
+    owners: int  # 1 or 2
+
+
+@kernel
+def fill_group(group: Group, block: PowerBlock, total: Any, lanes: Any) -> None:
+    """Fill the rows of all ends from solved positions."""
+    for half in range(2):
+        positions = turns.Positions(
+            block.lanes.codes[half, :lanes],
+            block.lanes.codes[1 - half, :lanes],
+            block.lanes.partner[:lanes],
+            block.lanes.over[half, :lanes],
+        )
+        write_all_indices(group.board, group.base, np.uint64(total), positions, block)
+        for owner in range(group.owners):
+            fill_power_ends(block, group.sources[owner], owner, half, lanes)
+
+
+@kernel
+def solve_power_families(group: Group, block: PowerBlock, chunk: Chunk, tolerance: Any) -> Work:
+    """Solve families of a layer in all sections of a group, as `families.solve_families` does."""
+    rows, value, over = block.rows, block.value, block.lanes.over
+    family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
+    while family < chunk.last:
+        family, lanes = fill_lanes(group.board, block.lanes, chunk.total, family, chunk.last)
+        fill_group(group, block, chunk.total, lanes)
+        for owner in range(group.owners):
+            for half in range(2):
+                for lane in range(lanes):
+                    if over[half, lane]:
+                        result = turns.final_result(group.board, block.lanes.codes[half, lane])
+                        value[owner, half, lane] = result
+                    else:
+                        guess = value.dtype.type(-1)
+                        for path in range(PATHS):
+                            end = first_end(owner, half) + np.uint64(DICE * path + FIRST_GUESS - 1)
+                            guess = max(guess, rows[end, lane])
+                        value[owner, half, lane] = guess
+        count = 0
+        change = tolerance + 1
+        while change > tolerance and count < MOST_ROUNDS:
+            change = tolerance * 0
+            for owner in range(group.owners):
+                for half in range(2):
+                    value_power_half(block, group.sources[owner], owner, group.owners - 1 - owner, half)
+                    for lane in range(lanes):
+                        if not over[half, lane]:
+                            new = rows[NOTHING, lane]
+                            change = max(change, abs(new - value[owner, half, lane]))
+                            value[owner, half, lane] = new
+            count += 1
+        blocks += 1
+        rounds += count
+        most = max(most, count)
+        # A position that is its own mirror gets the value of half 0, written last.
+        for owner in range(group.owners):
+            for half in range(1, -1, -1):
+                for lane in range(lanes):
+                    if half == 0 or not block.lanes.twin[lane]:
+                        codes = block.lanes.codes[half, lane]
+                        index = index_of(group.board, group.base, np.uint64(chunk.total), codes)
+                        group.values[owner][index] = value[owner, half, lane]
+    return Work(blocks, rounds, most)
+
+
+@kernel
+def check_power_families(group: Group, block: PowerBlock, chunk: Chunk) -> Any:
+    """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
+    rows, value, over = block.rows, block.value, block.lanes.over
+    residual = 0.0
+    family = np.int64(chunk.first)
+    while family < chunk.last:
+        family, lanes = fill_lanes(group.board, block.lanes, chunk.total, family, chunk.last)
+        fill_group(group, block, chunk.total, lanes)
+        for owner in range(group.owners):
+            for half in range(2):
+                for lane in range(lanes):
+                    codes = block.lanes.codes[half, lane]
+                    index = index_of(group.board, group.base, np.uint64(chunk.total), codes)
+                    value[owner, half, lane] = group.values[owner][index]
+        for owner in range(group.owners):
+            for half in range(2):
+                value_power_half(block, group.sources[owner], owner, group.owners - 1 - owner, half)
+                for lane in range(lanes):
+                    new = np.float64(rows[NOTHING, lane])
+                    if over[half, lane]:
+                        new = np.float64(turns.final_result(group.board, block.lanes.codes[half, lane]))
+                    error = abs(new - value[owner, half, lane])
+                    residual = max(residual, error if error == error else np.inf)
+    return residual
