@@ -22,12 +22,11 @@ import numpy as np
 from wotd_env.core import batch, dice, engine
 from wotd_env.core import position as notation
 from wotd_env.core.actions import Action
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.game import Game, IllegalActionError, final_rewards
 from wotd_env.core.observation import DEADLINE, ENCODINGS
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, show_dice
-from wotd_env.envs.common import final_rewards
 from wotd_env.extras import needed_for
 
 with needed_for("the game in OpenSpiel", "openspiel"):
@@ -184,7 +183,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     def returns(self) -> list[float]:
         """Return every seat's reward: 0 until the end, then R10."""
-        return final_rewards(self.game, self.record)
+        return final_rewards(self.game, self.record)[0].tolist()  # type: ignore[no-any-return]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """Return the outcomes of this chance node and their probabilities; raise ValueError for other nodes."""

@@ -64,7 +64,7 @@ def _games() -> None:
 
 def _environments() -> None:
     from wotd_env import way_of_the_dragon_v0
-    from wotd_env.envs.common import final_rewards
+    from wotd_env.core.game import final_rewards
     from wotd_env.envs.single import WayOfTheDragonEnv
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 

@@ -547,6 +547,13 @@ def check_seed(seed: Any) -> np.uint64:
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
+def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
+    """Return every seat's reward as `Game.rewards` does, but in double precision, float64 (N, n)."""
+    rewards = np.empty((len(state), game.rules.players))
+    batch.rewards(state, game.config, rewards)
+    return rewards
+
+
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
     """Return the array `out` after checking it; for None a new array, which is empty if `optional`."""
     if out is None:

@@ -13,10 +13,10 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.game import Game, IllegalActionError, final_rewards
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
-from wotd_env.envs.common import Format, OneGame, as_integer, final_rewards, rules_for, take_action
+from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 ILLEGAL_REWARD = -1.0
@@ -178,7 +178,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             state = self._started("step")
             truncated = bool(state["truncated"][0])
             self.truncations = dict.fromkeys(self.agents, truncated)
-            rewards = final_rewards(self.game, state)
+            (rewards,) = final_rewards(self.game, state).tolist()
             self._end(dict.fromkeys(self.agents, not truncated), dict(zip(self.agents, rewards, strict=True)))
         self._render_for_human()
 

@@ -173,13 +173,6 @@ def as_integer(action: Any) -> int:
     raise TypeError(f"action must be an integer, got {action!r}")
 
 
-def final_rewards(game: Game, state: States) -> list[float]:
-    """Return every seat's reward of a finished game, STATE (1,), in double precision (R10)."""
-    rewards = np.empty((1, game.rules.players))
-    batch.rewards(state, game.config, rewards)
-    return rewards[0].tolist()  # type: ignore[no-any-return]
-
-
 def warn_of_illegal(explanation: str) -> None:
     """Warn of the first illegal action in an environment."""
     gymnasium.logger.warn(

@@ -13,18 +13,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
-from wotd_env.envs.common import (
-    Format,
-    OneGame,
-    as_integer,
-    final_rewards,
-    rules_for,
-    take_action,
-    warn_of_illegal,
-)
+from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action, warn_of_illegal
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
@@ -158,7 +150,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         elif player != self._seat:
             self._let_others_play(state)
             if state["phase"][0] == _OVER:
-                reward = final_rewards(self.game, state)[self._seat]
+                reward = float(final_rewards(self.game, state)[0, self._seat])
                 truncated = bool(state["truncated"][0])
                 terminated = not truncated
         self._ended = terminated or truncated

@@ -10,8 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wotd_env.analysis.equity import analyze, regret_of
-from wotd_env.core import batch
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.state import ROW, STATE, States
 from wotd_env.policy import Policy, ask, play_out
 from wotd_env.recording.columns import schema, seating
@@ -79,13 +78,6 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
         if not isinstance(each, pa.Array):
             columns[name] = pa.array(np.ascontiguousarray(each)).cast(kinds.field(name).type)
     return pa.Table.from_pydict(columns, schema=kinds)
-
-
-def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
-    """Return every seat's reward in double precision, as the environments give it, (N, n)."""
-    rewards = np.empty((len(state), game.rules.players))
-    batch.rewards(state, game.config, rewards)
-    return rewards
 
 
 def _take(state: States, rows: NDArray[np.int64]) -> States:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import ROW, STATE
 from wotd_env.extras import needed_for
 from wotd_env.notation import RecordedGame, record_game
 from wotd_env.recording.columns import FORMAT, KEY, Decisions, as_decisions, schema, seating
-from wotd_env.recording.playing import final_rewards
 
 with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
