@@ -74,9 +74,6 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
         "equity": equity,
         "regret": regret,
     }
-    for name, each in columns.items():
-        if not isinstance(each, pa.Array):
-            columns[name] = pa.array(np.ascontiguousarray(each)).cast(kinds.field(name).type)
     return pa.Table.from_pydict(columns, schema=kinds)
 
 
