@@ -19,17 +19,6 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
-__all__ = [
-    "LastGames",
-    "Options",
-    "Seeds",
-    "fixed_seat",
-    "next_game",
-    "next_games",
-    "read_options",
-    "read_seeds",
-]
-
 ANY_SEAT = -1
 """Value of the setting `seat`: the learner's seat is drawn for every game."""
 

@@ -22,8 +22,6 @@ from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-__all__ = ["WayOfTheDragonVectorEnv"]
-
 
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
