@@ -44,8 +44,9 @@ def play_slices(
     )
     for part, (after, _) in zip(games, played, strict=True):
         state[part] = after
-    columns = zip(*(samples for _, samples in played), strict=True)
-    return [_side_by_side(column, len(at_random)) for column in columns]
+    # The samples are in the order of a single process: turn by turn, and in each turn game by game.
+    by_turn = [[part.reshape(len(at_random), -1, part.shape[1]) for part in samples] for _, samples in played]
+    return [th.from_numpy(np.concatenate(column, 1)).flatten(0, 1) for column in zip(*by_turn, strict=True)]
 
 
 def _play_slice(
@@ -60,9 +61,3 @@ def _play_slice(
     state = state.copy()  # Ray's arrays are read-only
     samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
     return state, tuple(column.numpy() for column in samples)
-
-
-def _side_by_side(parts: tuple[NDArray[np.generic], ...], turns: int) -> th.Tensor:
-    """Return one column of the samples of all games: turn by turn, and in each turn slice by slice."""
-    rows = [part.reshape(turns, -1, part.shape[1]) for part in parts]
-    return th.from_numpy(np.concatenate(rows, 1)).flatten(0, 1)
