@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import functools
 import importlib
 import inspect
 import shlex
@@ -101,11 +102,12 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
 
 def work(run: Run, console: Console) -> int:
     """Train, show the next commands and the strength; return the exit code."""
-    console.print(f"Run folder {run.folder}", soft_wrap=True, markup=False)
+    say = functools.partial(console.print, soft_wrap=True, markup=False)
+    say(f"Run folder {run.folder}")
     try:
         results = train(run, console)
     except (Stopped, KeyboardInterrupt):
-        console.print(f"Interrupted. Resume with: {resume_command(run)}", soft_wrap=True, markup=False)
+        say(f"Interrupted. Resume with: {resume_command(run)}")
         return 130
     except OSError as error:
         full = error.errno in NO_ROOM
@@ -116,15 +118,11 @@ def work(run: Run, console: Console) -> int:
         )
         return 1 if full else 2
     rules = run.settings.rules
-    console.print(
-        f"Replay of a game by the trained policy: {run.folder / REPLAY}", soft_wrap=True, markup=False
-    )
-    console.print(
-        "Next commands:", *next_commands(run.folder, rules), sep="\n  ", soft_wrap=True, markup=False
-    )
+    say(f"Replay of a game by the trained policy: {run.folder / REPLAY}")
+    say("Next commands:", *next_commands(run.folder, rules), sep="\n  ")
     with console.status("comparing with perfect play"):
         strength = evaluate.strength(policy_name(run.folder), rules, results)
-    console.print(strength, soft_wrap=True, markup=False)
+    say(strength)
     return 0
 
 

@@ -41,14 +41,11 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     def __init__(self, game: Game, opponents: Sequence[Policy], seed: int = 0) -> None:
         n = len(opponents)
-        self.env = self
-        self.game = game
-        self.state = np.zeros(n, STATE)
-        self.seat = np.zeros(n, np.int8)
+        self.env, self.game = self, game
+        self.state, self.seat = np.zeros(n, STATE), np.zeros(n, np.int8)
         self.opponents = opponents
-        super().__init__(
-            n, spaces.Box(0, 127, (game.observation_size,), np.int8), spaces.Discrete(game.num_actions)
-        )
+        observations = spaces.Box(0, 127, (game.observation_size,), np.int8)
+        super().__init__(n, observations, spaces.Discrete(game.num_actions))
         self.seed(seed)
         self.reset()
 
@@ -100,10 +97,9 @@ class SelfPlayVecEnv(SharedVecEnv):
                 # If few turns are allowed, a second game may end before the learner acts; the first one counts.
                 first = np.flatnonzero(over & ~done)
                 rewards[first] = self.game.rewards(self.state[first])[np.arange(len(first)), self.seat[first]]
-                for game, last in zip(
-                    first, self.game.observe(self.state[first], self.seat[first]), strict=True
-                ):
-                    infos[game]["terminal_observation"] = last
+                last = self.game.observe(self.state[first], self.seat[first])
+                for game, observation in zip(first, last, strict=True):
+                    infos[game]["terminal_observation"] = observation
                 done |= over
                 self.game.reset(self.state, where=over)
                 self.seat[over] = self.rng.integers(self.game.rules.players, size=over.sum())
