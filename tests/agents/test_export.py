@@ -1,4 +1,4 @@
-"""The export of networks as ONNX files. An export takes seconds, so the tests share one."""
+"""The export of networks as ONNX files. An export takes seconds, so the tests of a run share one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from agents import command, export
 from agents.export import load
-from agents.ppo import Run
+from agents.player import to_onnx
+from agents.ppo import Network, Run
 from tests.helpers import ROOT
 from tests.helpers.training import TINY_PPO
 from wotd_env import Game, Rules, make_policy
@@ -40,16 +41,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
-    file, network = exported / "model.onnx", load(exported).network
-    assert network.planned is not None
-    weights = sum(4 * tensor.numel() for tensor in network.parameters())
-    assert file.stat().st_size < weights + 100_000
-    assert b"forward" not in file.read_bytes()
-    assert str(ROOT).encode() not in file.read_bytes()
-
+def check_onnx(model: bytes, network: Network, overhead: int) -> None:
+    """Check that an ONNX file has at most `overhead` bytes more than its weights, and computes the same scores."""
+    assert len(model) < sum(4 * tensor.numel() for tensor in network.parameters()) + overhead
     game, rng = Game(network.rules), np.random.default_rng(0)
-    session, state = onnxruntime.InferenceSession(file), game.reset(200, seed=9)
+    session, state = onnxruntime.InferenceSession(model), game.reset(200, seed=9)
     for _ in range(12):
         observation, mask = game.observe(state), game.legal_actions(state)
         (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
@@ -57,6 +53,19 @@ def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
             expected = network(th.from_numpy(observation).float())[0].numpy()
         np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-4)
         game.step(state, RANDOM.act(game, state, rng))
+
+
+def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
+    model, network = (exported / "model.onnx").read_bytes(), load(exported).network
+    assert network.planned is not None
+    check_onnx(model, network, overhead=100_000)
+    assert b"forward" not in model
+    assert str(ROOT).encode() not in model
+
+
+def test_an_exported_network_with_powers_computes_the_same_scores():
+    network = Network(Rules(spaces=2, powers="any"), 16, planned=True)
+    check_onnx(to_onnx(network), network, overhead=130_000)
 
 
 def test_a_finished_run_plays_with_the_printed_commands(

@@ -1,4 +1,4 @@
-"""The policy network and its ONNX export."""
+"""The policy network."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import onnxruntime
 import pytest
 import torch as th
 from sb3_contrib import MaskablePPO
 
 from agents.layers import KeptDice, sorted_faces
-from agents.player import to_onnx
 from agents.ppo import Network
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_index
@@ -182,24 +180,6 @@ def test_moves_by_five_dice_have_the_value_of_an_extra_turn():
     assert changed[legal & perfect].all()
     assert (legal & perfect).any(0).sum() == 2
     assert not changed[legal & ~perfect].any()
-
-
-def test_an_exported_network_with_powers_computes_the_same_scores(tmp_path: Path):
-    rules = Rules(spaces=2, powers="any")
-    network = Network(rules, 16, planned=True)
-    file = tmp_path / "model.onnx"
-    file.write_bytes(to_onnx(network))
-    assert file.stat().st_size < sum(4 * tensor.numel() for tensor in network.parameters()) + 130_000
-
-    game, rng = Game(rules), np.random.default_rng(0)
-    session, state = onnxruntime.InferenceSession(file), game.reset(200, seed=9)
-    for _ in range(12):
-        observation, mask = game.observe(state), game.legal_actions(state)
-        (logits,) = session.run(["logits"], {"observation": observation, "action_mask": mask})
-        with th.no_grad():
-            expected = network(th.from_numpy(observation).float())[0].numpy()
-        np.testing.assert_allclose(logits[mask == 1], expected[mask == 1], atol=1e-4)
-        game.step(state, RANDOM.act(game, state, rng))
 
 
 @pytest.mark.parametrize(("network", "mask_in"), [("MlpPolicy", "info"), ("MultiInputPolicy", "obs")])
