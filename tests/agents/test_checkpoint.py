@@ -33,9 +33,7 @@ from tests.helpers.training import (
     same,
     trained,
 )
-from wotd_env import files, make_policy
-
-GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
+from wotd_env import files
 
 
 @pytest.fixture(scope="module")

@@ -9,27 +9,19 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from agents import command, evaluate, runs
+from agents import command, evaluate, ppo, runs, td
 from agents.export import load
 from agents.player import NetworkPolicy
-from agents.ppo import Settings
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
-from tests.helpers.training import (
-    TINY_PPO,
-    arguments,
-    contents,
-)
-from wotd_env import Game, Rules, make_policy
+from tests.helpers.training import TINY_PPO, arguments, contents, rejected
+from wotd_env import Game, Rules
 from wotd_env.planning import learned
 from wotd_env.policies import full_name
-
-GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
 
 
 def test_train_writes_a_complete_run_folder_and_prints_milestones(
@@ -101,53 +93,60 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (["--players", "7"], "players must be an integer from 2 to 5, got 7"),
-        (["sb3", "--past", "0.25", "--greedy", "0.9"], "greedy must be at most 1 - past = 0.75, got 0.9"),
-        (["--critic", "greedy"], "critic must be learn, or a policy that plans turns, such as td"),
+        ("--players 7", "players must be an integer from 2 to 5, got 7"),
+        ("sb3 --past 0.25 --greedy 0.9", "greedy must be at most 1 - past = 0.75, got 0.9"),
+        ("--critic greedy", "critic must be learn, or a policy that plans turns, such as td"),
+        ("sb3 --device gpu", "device must be cpu or another device of torch, got 'gpu': Expected one of"),
+        ("sb3 --device meta", "device must be cpu or another device of torch, got 'meta'"),
+        ("--critic td:nowhere.npz", "critic must name a policy for the rules at hand: no file nowhere.npz"),
+        ("--critic td --spaces 6", "critic must name a policy for the rules at hand: no trained"),
+        ("--learning-rate -1", "learning_rate must be a positive number, got -1.0"),
+        ("--learning-rate inf", "learning_rate must be a positive number, got inf"),
+        ("--entropy inf", "entropy must be a positive number, got inf"),
+        ("--penalty -1", "penalty must be a number that is not negative, got -1.0"),
+        ("--steps 0", "steps must be an integer of at least 1, got 0"),
         (
-            ["sb3", "--device", "gpu"],
-            "device must be cpu or another device of torch, got 'gpu': Expected one of",
-        ),
-        (["sb3", "--device", "meta"], "device must be cpu or another device of torch, got 'meta'"),
-        (
-            ["--critic", "td:nowhere.npz"],
-            "critic must name a policy for the rules at hand: no file nowhere.npz",
-        ),
-        (["--critic", "td", "--spaces", "6"], "critic must name a policy for the rules at hand: no trained"),
-        (["--learning-rate", "-1"], "learning_rate must be a positive number, got -1.0"),
-        (["--learning-rate", "inf"], "learning_rate must be a positive number, got inf"),
-        (["--entropy", "inf"], "entropy must be a positive number, got inf"),
-        (["--penalty", "-1"], "penalty must be a number that is not negative, got -1.0"),
-        (["--steps", "0"], "steps must be an integer of at least 1, got 0"),
-        (
-            ["--milestone-games", "1"],
+            "--milestone-games 1",
             "milestone_games must be an integer of at least 2 (the number of players), got 1",
         ),
-        (["sb3", "--batch-size", "1000"], "batch_size must divide games * steps = 16384, got 1000"),
-        (["--start", "2"], "start must be an integer from 0 to 1 as a seat, got 2"),
-        (["--preset", "slow"], "slow"),
-        (["--no-such-thing"], "--no-such-thing"),
+        ("sb3 --batch-size 1000", "batch_size must divide games * steps = 16384, got 1000"),
+        ("--start 2", "start must be an integer from 0 to 1 as a seat, got 2"),
+        ("--preset slow", "slow"),
+        ("--no-such-thing", "--no-such-thing"),
+        ("td --explore 2", "explore must be from 0 to 1, got 2"),
+        ("td --width 33", "width must be a multiple of 32, got 33"),
+        ("td --learning-rate 0", "learning_rate must be a positive number"),
+        ("td --updates 0", "updates must be an integer of at least 1, got 0"),
+        ("td --init nobody", "init must name a policy for the rules at hand: policy must be one of"),
+        ("td --init planner", "init must be a policy with a learned value"),
+        ("td --init td --spaces 3", "no trained model of td"),
+        ("td --init td --width 96", "width must be 64, as in init = td, got 96"),
+        ("td --init td:nowhere.npz", "init must name a policy for the rules at hand: no file nowhere.npz"),
+        ("td --preset full", "full"),
+        ("td --decisions 9", "--decisions"),
     ],
 )
-def test_wrong_settings_are_reported(wrong: list[str], words: str, capsys: pytest.CaptureFixture[str]):
-    try:
-        code: Any = command.main(wrong)
-    except SystemExit as stop:  # raised by the parser
-        code = stop.code
-    assert code == 2
-    output = capsys.readouterr()
-    assert words in " ".join((output.out + output.err).replace("│", "").split())
+def test_wrong_settings_are_reported(wrong: str, words: str, capsys: pytest.CaptureFixture[str]):
+    assert words in rejected(wrong.split(), capsys)
 
 
-def test_help_lists_and_explains_every_setting(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "learner", "settings"), [([], "ppo", ppo.Settings), (["td"], "td", td.Settings)]
+)
+def test_help_names_the_learners_and_explains_every_setting(
+    words: list[str],
+    learner: str,
+    settings: type,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as stop:
-        command.main(["--help"])
+        command.main([*words, "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    for options in (Settings, Rules):
+    assert f"Learners: ppo, td, sb3; this is {learner}" in text
+    for options in (settings, Rules):
         for name in [f.name for f in dataclasses.fields(options) if f.name != "rules"]:
             _, found, rest = text.partition(f"--{name.replace('_', '-')}")
             assert found, name

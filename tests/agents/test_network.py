@@ -13,20 +13,13 @@ from sb3_contrib import MaskablePPO
 
 from agents.layers import KeptDice, sorted_faces
 from agents.ppo import Network
+from tests.helpers.training import VARIANTS
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_index
 from wotd_env.core.state import States
 from wotd_env.planning.planner import plan
 
-GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
-
-
-VARIANTS = [
-    Rules(spaces=3),
-    Rules(players=3, spaces=3, powers="any"),
-    Rules(players=5, spaces=3, powers="own", immunity=True, colors="random"),
-    Rules(players=4, spaces=3, dead_pieces=5, start="loser"),
-]
+RANDOM = make_policy("random")
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)

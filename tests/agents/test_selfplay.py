@@ -13,18 +13,11 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.evaluate import Counts, measure
 from agents.selfplay import SelfPlayVecEnv
+from tests.helpers.training import VARIANTS
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.policies import Policy
 
 GREEDY, RANDOM, FIRST = (make_policy(name) for name in ("greedy", "random", "first"))
-
-
-VARIANTS = [
-    Rules(spaces=3),
-    Rules(players=3, spaces=3, powers="any"),
-    Rules(players=5, spaces=3, powers="own", immunity=True, colors="random"),
-    Rules(players=4, spaces=3, dead_pieces=5, start="loser"),
-]
 
 
 def learner_actions(mask: np.ndarray, step: int) -> np.ndarray:

@@ -1,11 +1,3 @@
-"""Shared by the tests of the learners."""
+"""Shared by the tests of the experiments."""
 
-import pytest
-
-from agents import evaluate
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boards are not solved at the end of a training run, because that takes seconds."""
-    monkeypatch.setattr(evaluate, "SMALL", -1)
+from tests.agents.conftest import skip_solving as skip_solving

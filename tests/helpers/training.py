@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,20 +59,23 @@ TINY_TD = td.Settings(
     threads=1,
 )
 
+VARIANTS = [
+    Rules(spaces=3),
+    Rules(players=3, spaces=3, powers="any"),
+    Rules(players=5, spaces=3, powers="own", immunity=True, colors="random"),
+    Rules(players=4, spaces=3, dead_pieces=5, start="loser"),
+]
+"""Rules of all kinds."""
 
-def learner_of(settings: Any) -> tuple[str, Any]:
-    """Return the name and the module of the learner with these settings."""
-    return next(
-        (name, importlib.import_module(path))
-        for name, path in LEARNERS.items()
-        if path == type(settings).__module__
-    )
+
+def kind_of_run(settings: Any) -> Any:
+    """Return the class of the training runs with these settings."""
+    return sys.modules[type(settings).__module__].Run
 
 
 def trained(settings: Any, folder: Path, **changes: Any) -> Any:
     """Train a run to its end without measurements; return it."""
-    _, module = learner_of(settings)
-    run = module.Run(dataclasses.replace(settings, folder=folder, **changes)).begin()
+    run = kind_of_run(settings)(dataclasses.replace(settings, folder=folder, **changes)).begin()
     run.train(lambda run: None)
     return run
 
@@ -84,8 +87,7 @@ def resumed(run: Any, **changes: Any) -> Any:
 
 def arguments(settings: Any, folder: Path) -> list[str]:
     """Return the command line for settings whose rules differ from the default only in the number of spaces."""
-    name, _ = learner_of(settings)
-    words = [name, "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
+    words = [kind_of_run(settings).learner, "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if value != field.default and field.name not in ("rules", "folder", "resume"):
@@ -124,6 +126,19 @@ def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
     assert str(folder) in message
     assert contents(folder) | {".lock": b""} == before | {".lock": b""}
     return message
+
+
+def rejected(
+    words: list[str], capsys: pytest.CaptureFixture[str], learners: dict[str, str] = LEARNERS
+) -> str:
+    """Run `train.py`, which must exit with 2, and return its output in one line."""
+    try:
+        code: Any = command.main(words, learners)
+    except SystemExit as stop:  # raised by the parser
+        code = stop.code
+    assert code == 2
+    output = capsys.readouterr()
+    return " ".join((output.out + output.err).replace("│", "").split())
 
 
 def flip(path: Path) -> None:
