@@ -52,21 +52,6 @@ class PerfectGames(NamedTuple):
     actions: Any
 
 
-def play_perfectly(table: solver.Table, games: int) -> PerfectGames:
-    """Return games of the perfect player against itself."""
-    game = Game(Rules(spaces=table.spaces, start=0))
-    state = game.reset(games, seed=0)
-    oracle, rng = make_policy(f"oracle:{table.file}"), np.random.default_rng(0)
-    states, actions = [], []
-    same = np.zeros((games, 2), np.int64)
-    for taken in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
-        live = taken >= 0
-        states.append(state[live])
-        actions.append(taken[live])
-    result = game.rewards(state)[:, 0]
-    return PerfectGames(result, state["turn"], np.concatenate(states), np.concatenate(actions))
-
-
 class Findings:
     """The measured tables: from the solved tables in `folder`, or the cache folder, and `games` games on each board."""
 
@@ -83,9 +68,19 @@ class Findings:
 
     @functools.cache  # noqa: B019  # one object, which lives as long as the program
     def perfect_games(self, spaces: int) -> PerfectGames:
-        """Return games of perfect play on a board."""
+        """Return games of the perfect player against itself on a board."""
         print(f"perfect play on {spaces} plain spaces")
-        return play_perfectly(self.tables[spaces], self.games)
+        game = Game(Rules(spaces=spaces, start=0))
+        state = game.reset(self.games, seed=0)
+        oracle, rng = make_policy(f"oracle:{self.tables[spaces].file}"), np.random.default_rng(0)
+        states, actions = [], []
+        same = np.zeros((self.games, 2), np.int64)
+        for taken in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
+            live = taken >= 0
+            states.append(state[live])
+            actions.append(taken[live])
+        result = game.rewards(state)[:, 0]
+        return PerfectGames(result, state["turn"], np.concatenate(states), np.concatenate(actions))
 
     def when(self) -> str:
         """Return the date, the machine and the boards of the measurements."""
