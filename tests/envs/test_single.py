@@ -456,17 +456,11 @@ def test_an_action_must_be_an_integer(action):
     env.step(31)
 
 
-@pytest.mark.parametrize("call", ["step", "action_masks", "record", "render", "seat"])
-def test_every_call_needs_a_reset(call):
+def test_every_call_needs_a_reset():
     env = WayOfTheDragonEnv(render_mode="ansi")
-    with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
-        {
-            "step": lambda: env.step(31),
-            "action_masks": env.action_masks,
-            "record": lambda: env.record,
-            "render": env.render,
-            "seat": lambda: env.seat,
-        }[call]()
+    for call in (lambda: env.step(31), env.action_masks, lambda: env.record, env.render, lambda: env.seat):
+        with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
+            call()
 
 
 def test_a_step_after_the_end_is_rejected():

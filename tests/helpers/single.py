@@ -8,10 +8,9 @@ import numpy as np
 def play(env, rng, steps=2**63):
     """Play random legal actions for at most `steps` steps; return the results of all steps."""
     results = []
-    while steps:
+    for _ in range(steps):
         action = rng.choice(np.flatnonzero(env.get_wrapper_attr("action_masks")()))
         results.append(env.step(action))
-        steps -= 1
         if results[-1][2] or results[-1][3]:
-            return results
+            break
     return results

@@ -44,8 +44,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(writing, "BLOCK", 8)
 
 
-def wotd(*arguments: object) -> Any:
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
+def wotd(arguments: str) -> Any:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments)
 
 
 def test_recorded_rows_equal_the_decisions_of_the_games(recorded):
@@ -338,37 +338,24 @@ def test_two_processes_cannot_write_the_same_file(tmp_path):
 
 def test_wotd_record_and_wotd_replay_agree_with_the_api(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = wotd(
-        "record",
-        "greedy",
-        "random",
-        "--games",
-        9,
-        "--spaces",
-        1,
-        "--seed",
-        3,
-        "--out",
-        "g.parquet",
-        "--quiet",
-    )
+    result = wotd("record greedy random --games 9 --spaces 1 --seed 3 --out g.parquet --quiet")
     assert result.exit_code == 0, result.output
     decisions = recording.load("g.parquet")
     assert result.stdout == f"g.parquet: 9 games, {len(decisions.game):,} decisions\n"
     assert decisions.rules == Rules(spaces=1)
-    result = wotd("replay", "g.parquet", "--quiet")
+    result = wotd("replay g.parquet --quiet")
     assert result.exit_code == 0, result.output
     assert f"9 games, {len(decisions.game):,} decisions, all verified" in result.stdout
-    assert wotd("replay", "g.parquet", "--game", 4, "--out", "game.txt").exit_code == 0
+    assert wotd("replay g.parquet --game 4 --out game.txt").exit_code == 0
     assert str(notation.read_game("game.txt")) == str(recording.game_of("g.parquet", 4))
-    shown = wotd("replay", "game.txt")
+    shown = wotd("replay game.txt")
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout == wotd("replay", "g.parquet", "--game", 4).stdout
+    assert shown.stdout == wotd("replay g.parquet --game 4").stdout
     first, second = shown.stdout.splitlines()[:2]
     assert first.startswith("Roll-off for the start")
     assert second.startswith("Turn 1: ")
     assert "The game is over in turn" in shown.stdout
-    assert wotd("replay", "game.txt", "--out", "game.html").exit_code == 0
+    assert wotd("replay game.txt --out game.html").exit_code == 0
     assert Path("game.html").read_text().startswith("<!doctype html>")
 
 
@@ -397,7 +384,7 @@ def test_wotd_record_and_wotd_replay_agree_with_the_api(tmp_path, monkeypatch):
 def test_invalid_arguments_of_commands_are_explained(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("no game")
-    result = wotd(*arguments.split())
+    result = wotd(arguments)
     assert result.exit_code == WRONG_USE, result.output
     assert message in " ".join(result.stderr.split())
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
