@@ -87,13 +87,13 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
 FIRST_END = NUM_KEEPS
-"""The row of the first end, after those of the turn."""
+"""The row of the first end. The rows before it belong to the rolls and keeps."""
 
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
-"""The numbers of the keeps of 0 to 5 dice; each is a range, and those of more dice come first."""
+"""The numbers of the keeps by their number of dice, 0 to 5. Each is a range; more dice have lower numbers."""
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
@@ -141,7 +141,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), given those of the rolls, (N, 252): die by die the mean over faces."""
+    """Return the values of all keeps, (N, 462): die by die the mean of the values of the rolls, (N, 252)."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -248,7 +248,7 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradients of the ends, with the shape of `ends`, given those of the holds, (N, 32)."""
+    """Write the gradients of `ends`, in the same shape, from the gradients of the holds, (N, 32)."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
     mass = np.zeros(NUM_KEEPS, np.float32)

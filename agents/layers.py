@@ -118,7 +118,7 @@ class Afterstates(nn.Module):
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
-        """Return the values of the ends without the use of a power, and those after it (if there are powers).
+        """Return the values of the ends without a power and, if the game has powers, after the use of one.
 
         Both are, by path, of moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); of an equilibrium and a pass,
         (N, 1). They have values also if they are impossible. After the use of a power, a move to an occupied space is a
@@ -207,12 +207,12 @@ def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed:
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return the values of moves by the number of dice on each path, (N, 5, 1), given those by 1 to 5, (N, 5, 5)."""
+    """Return the values of moves by `dice` dice on each path, (N, 5, 1), from those of 1 to 5 dice, (N, 5, 5)."""
     return moved.gather(2, (dice - 1).clamp(0, DICE - 1).long())
 
 
 def by_path(values: th.Tensor) -> th.Tensor:
-    """Return values (N, 5 * k), those of all paths side by side, as (N, 5, k)."""
+    """Return values (N, k * 5), in which the path varies fastest, as (N, 5, k)."""
     return values.reshape(values.shape[0], -1, PATHS).transpose(1, 2)
 
 

@@ -140,10 +140,10 @@ class Network(nn.Module):
             nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU()
         )
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # Of a path: its kept dice; its move, its move with a dragon as wood, its jump; its swaps.
+        # Scores of a path: kept dice; a move, a move with dragons as wood, a jump; swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # Of the game: kept dragons, all kept dice, kept elements; actions without a path.
+        # Scores of the game: kept dragons, all kept dice, kept elements; actions without a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         for last in (self.path_out, self.game_out):  # all actions are equally likely at first
@@ -327,7 +327,7 @@ class Run(runs.Run):
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return the settings of the critic's training: those of `td` for these turns, and for as many updates."""
+    """Return the settings of the critic: a preset of `td`, scaled to `critic_turns` in each update."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)

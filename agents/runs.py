@@ -80,7 +80,7 @@ class Run:
         references: the opponents that strength is measured against, the strongest last.
         updates: number of updates so far, of `settings.updates`.
         curve: the measurements.
-        seconds: processor time so far, with measurements, without the `progress` callbacks of `train`.
+        seconds: processor time so far. Measurements count, the `progress` callbacks of `train` do not.
         board: TensorBoard's writer while `tensorboard` is open.
         stop: set it to save the run and stop after the current update.
     """

@@ -145,7 +145,7 @@ def device_of(name: str) -> th.device:
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained network with its learning algorithm in `env`, whose games have the seed from the next reset.
+    """Return an untrained model for `env`. The seed applies from the next reset of its games on.
 
     Sets the number of torch's threads, because sums depend on it, and on a GPU deterministic operations.
 

@@ -81,7 +81,7 @@ ONE_HOT = {
     "one_hot": ("pieces", "dice", "rolls_left", "phase", "player", "colors"),
     "features": ("phase", "player"),
 }
-"""Parts of which one value on the last axis is 1, by encoding."""
+"""The parts that are one-hot on their last axis, by encoding."""
 
 
 def parts(encoding: str) -> str:

@@ -57,9 +57,8 @@ def test_code_that_the_user_names_explicitly_is_run(
     settings = kept(ppo.Settings()) | {"critic": f"{evil}:go"}
     checkpoint.save(tmp_path / "checkpoint.pt", {"learner": "ppo", "settings": settings})
     assert command.main(["--resume", str(tmp_path), "--critic", f"{evil}:go"]) == 2
-    assert (
-        "its content must have the keys" in capsys.readouterr().err
-    )  # this checkpoint contains only settings
+    # This checkpoint contains only settings.
+    assert "its content must have the keys" in capsys.readouterr().err
     assert evil in sys.modules
 
 

@@ -303,9 +303,8 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
     share, band = map(float, found.groups())
     games = 8000
     played = evaluate.measure(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
-    assert (
-        abs(share - 100 * (played.wins + played.ties / 2) / games) < band + 150 / games**0.5
-    )  # three standard deviations
+    three_deviations = 150 / games**0.5
+    assert abs(share - 100 * (played.wins + played.ties / 2) / games) < band + three_deviations
     assert 0 < band < 2
     assert share < 48
 

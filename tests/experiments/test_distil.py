@@ -98,7 +98,7 @@ def test_a_width_that_is_not_a_multiple_of_32_is_refused(table: Table):
         tiny(table, width=33)
 
 
-def test_a_table_that_is_not_there_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_table_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = tmp_path / "run"
     assert distil.main(["--table", str(tmp_path / "none.wotd"), "--folder", str(folder)]) == 2
     assert "none.wotd" in capsys.readouterr().err

@@ -27,7 +27,7 @@ VARIANTS = [
 
 
 def before_turns(rules: Rules, games: int, turns: int = 6) -> States:
-    """Games before the first roll of a turn, some turns after their beginnings."""
+    """Return games before the first roll of a turn, some turns after their start."""
     game, value = Game(rules), some_value(rules)
     state = game.reset(games, seed=3, roll=False)
     for _ in range(turns):
@@ -68,9 +68,8 @@ def test_only_the_luck_of_the_dice_is_removed(rules: Rules):
         luck = turns.after - turns.before
         assert (abs(luck.mean(0)) < 4 * luck.std(0) / times**0.5 + 1e-6).all()
         assert turns.before[:, seat].std() < turns.after[:, seat].std()
-    np.testing.assert_allclose(
-        turns.before[:, seat], turns.before[0, seat], atol=1e-4
-    )  # its decisions have no regret
+    # The decisions of the planner have no regret.
+    np.testing.assert_allclose(turns.before[:, seat], turns.before[0, seat], atol=1e-4)
 
 
 def test_only_the_learner_explores_and_plans():

@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Write which actions the masks forbid, bool (N,), and return whether there are any.
+    """Mark the actions that the masks forbid in `illegal`, bool (N,). Return whether there are any.
 
     Every action is accepted in a game that is over or has ended.
     """
@@ -75,7 +75,7 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions, then play the games that wait. Write the results of those that wait no more.
+    """Take the learners' actions and play the waiting games. Write the results of the games that finish waiting.
 
     A game waits until its learner is to decide or the game has ended. It still waits after the call if a policy outside
     of compiled code is to decide.
@@ -120,7 +120,7 @@ def advance(
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, seat: Any) -> None:
-    """Start the next game of an environment, in which the other seats may be the first to play."""
+    """Start the next game of an environment. Any seat may start, so the game waits for the other seats."""
     learner.seat = next_game(s, rules, rules.start, learner.seat, seat, learner.lost)
     learner.steps = 0
     learner.waiting = True

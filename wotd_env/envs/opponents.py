@@ -101,7 +101,7 @@ class Opponents:
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
 ) -> Any:
-    """Play the scripted seats in every game. Write which games are ready (see `play_scripts`). Return if all are."""
+    """Play the scripted seats in every game. Mark the ready games, see `play_scripts`. Return whether all are ready."""
     everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch[0])
@@ -127,7 +127,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
 
 @inlined
 def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> Any:
-    """Return the action of the seat to act by a `Script` that is not OUTSIDE; `after` is working memory.
+    """Return the action of a compiled `Script` for the seat to act; `after` is working memory.
 
     Compiled code has no table of functions, so each script has a branch here. `bits` are 64 random bits, uint64.
     """

@@ -206,7 +206,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             raise ResetNeeded("no game has started: call reset() first")
 
     def _read_reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
-        """Return which environments to reset, bool (N,)."""
+        """Return the environments to reset, bool (N,)."""
         where = (options or {}).get("reset_mask")
         if where is None:
             return np.ones(self.num_envs, np.bool_)

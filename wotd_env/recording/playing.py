@@ -28,7 +28,7 @@ class Recording(NamedTuple):
 
 
 def play_block(recording: Recording, first: int, count: int) -> pa.Table:
-    """Play `count` games from number `first`, side by side. Return their decisions, those of a game in order.
+    """Play `count` games from number `first` on, side by side. Return their decisions, sorted by game.
 
     Random policies draw from one generator for the whole block.
     """
