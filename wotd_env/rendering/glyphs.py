@@ -20,19 +20,29 @@ OUTLINES = (
 """Outline of the pieces of each color."""
 
 
+def number(value: float) -> str:
+    """Return a number with at most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def tag(name: str, content: str = "", /, **attributes: str | float) -> str:
+    """Return an SVG element; an underscore in the name of an attribute stands for a hyphen."""
+    texts = {key: value if isinstance(value, str) else number(value) for key, value in attributes.items()}
+    start = name + "".join(f' {key.replace("_", "-")}="{text}"' for key, text in texts.items())
+    return f"<{start}>{content}</{name}>" if content else f"<{start}/>"
+
+
 def _lines(path: str, width: float, color: str = "{ink}") -> str:
-    return (
-        f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{width:g}" '
-        'stroke-linecap="round" stroke-linejoin="round"/>'
-    )
+    ends = {"stroke_linecap": "round", "stroke_linejoin": "round"}
+    return tag("path", d=path, fill="none", stroke=color, stroke_width=width, **ends)
 
 
 def _shape(path: str, color: str = "{ink}") -> str:
-    return f'<path d="{path}" fill="{color}" fill-rule="evenodd"/>'
+    return tag("path", d=path, fill=color, fill_rule="evenodd")
 
 
-def _ellipse(x: float, y: float, rx: float, ry: float, turn: str = "") -> str:
-    return f'<ellipse cx="{x}" cy="{y}" rx="{rx}" ry="{ry}"{turn} fill="{{ink}}"/>'
+def _ellipse(x: float, y: float, rx: float, ry: float, **turn: str) -> str:
+    return tag("ellipse", cx=x, cy=y, rx=rx, ry=ry, **turn, fill="{ink}")
 
 
 # Drawings in two colors, {ink} and {ground}.
@@ -55,7 +65,7 @@ _ELEMENTS = (
 )  # fmt: skip
 
 _ANIMALS = (
-    "".join(_ellipse(x, y, 4.2, 3, f' transform="rotate({turn} {x} {y})"')
+    "".join(_ellipse(x, y, 4.2, 3, transform=f"rotate({turn} {x} {y})")
             for x, y, turn in ((14.5, 16.5, 40), (33.5, 16.5, -40), (15, 34.5, -40), (33, 34.5, 40)))
     + _ellipse(24, 11.5, 3.8, 4.5) + _lines("M24 36V40", 2.6) + _ellipse(24, 26, 10.5, 11)
     + _lines("M20.5 20.5H27.5L30.5 26 27.5 31.5H20.5L17.5 26ZM20.5 20.5 18 17.5M27.5 20.5 30 17.5"
@@ -145,16 +155,14 @@ def face(number: int, ink: str, ground: str) -> str:
 @functools.lru_cache(maxsize=64)
 def die(number: int, fill: str, ink: str, edge: str) -> str:
     """Return a die."""
-    return (
-        f'<rect x="2" y="2" width="44" height="44" rx="9" fill="{fill}" stroke="{edge}" stroke-width="2"/>'
-        f'<g transform="translate(4.8 4.8) scale(.8)">{face(number, ink, fill)}</g>'
-    )
+    body = tag("rect", x=2, y=2, width=44, height=44, rx=9, fill=fill, stroke=edge, stroke_width=2)
+    return body + tag("g", face(number, ink, fill), transform="translate(4.8 4.8) scale(.8)")
 
 
 def _outlined(outline: str, fill: str, edge: str, rim: str) -> str:
     """Return a shape with a dark edge and a light rim, which stand out from any ground."""
     return "".join(
-        f'<path d="{outline}" fill="{fill}" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"/>'
+        tag("path", d=outline, fill=fill, stroke=stroke, stroke_width=width, stroke_linejoin="round")
         for stroke, width in ((rim, 5), (edge, 2))
     )
 

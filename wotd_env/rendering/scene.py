@@ -18,6 +18,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.rendering import glyphs
+from wotd_env.rendering.glyphs import number, tag
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
 from wotd_env.rendering.text import seat_names, winners
 
@@ -67,6 +68,7 @@ class Mark(NamedTuple):
 # Layout: the dice above the board, the seats below it.
 _MARGIN = 24
 _DIE, _DIE_STEP, _DICE_Y = 68, 80, 22
+_DICE_X = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
 _BOARD_Y, _LANE, _LANE_STEP = 156, 56, 62
 _START = 84  # left end of the pieces off the board
 _FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left and right end of the spaces
@@ -134,17 +136,13 @@ def scene(
     ]
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
     """Return a line with capitals of height `size` on the baseline y. It starts at x (`anchor` 0) or ends there (1)."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
-    svg = f'<g transform="translate({pad:g} {CAPITAL + pad:g})">{lettering(text, color, weight)}</g>'
+    svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
     x -= (width * anchor + pad) * scale
     return Mark(svg, x, y - (CAPITAL + pad) * scale, scale, width + 2 * pad, CAPITAL + 2 * pad + 3)
 
@@ -165,36 +163,29 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
 def _empty_board(spaces: int, theme: str) -> Mark:
     palette, board = PALETTES[theme], _Board.of(spaces)
     radius = board.size / 2
-    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{palette["paper"]}"/>']
+    parts = [tag("rect", width=WIDTH, height=HEIGHT, fill=palette["paper"])]
+    side, corner = board.size, radius * 0.36
     for path in range(PATHS):
-        y, lane, road = board.y(path), palette[f"lane{path}"], palette[f"road{path}"]
-        parts.append(
-            f'<rect x="{_MARGIN}" y="{_number(y - _LANE / 2)}" width="{WIDTH - 2 * _MARGIN}" height="{_LANE}" '
-            f'rx="{_LANE / 2:g}" fill="{lane}"/>'
-            f'<path d="M{_FIRST - 8} {_number(y)}H{_number(board.x(spaces + NUMBERED))}" stroke="{road}" '
-            'stroke-width="3"/>'
-            f'<g transform="translate({_MARGIN + 4} {_number(y - 24)})">'
-            f'<circle cx="24" cy="24" r="23" fill="{palette[f"fill{path}"]}" stroke="{palette["frame"]}" '
-            'stroke-width="1.5"/>'
-            '<g transform="translate(7.2 7.2) scale(.7)">'
-            f"{glyphs.element(path, palette[f'ink{path}'], palette[f'fill{path}'])}</g></g>"
-        )
-        for space in range(1, spaces + 1):
-            parts.append(
-                f'<circle cx="{_number(board.x(space))}" cy="{_number(y)}" r="{_number(radius * 0.8)}" '
-                f'fill="{palette["space"]}" stroke="{road}" stroke-width="2"/>'
-            )
-        for number in range(1, NUMBERED + 1):
-            x = board.x(spaces + number)
-            figure = _text(str(number), 0, 0, radius * 0.78, palette["text"], weight=1.7)
-            width = width_of(str(number)) * figure.scale
-            parts.append(
-                f'<rect x="{_number(x - radius)}" y="{_number(y - radius)}" width="{_number(board.size)}" '
-                f'height="{_number(board.size)}" rx="{_number(radius * 0.36)}" fill="{palette["space"]}" '
-                f'stroke="{road}" stroke-width="2.5"/>'
-                f'<g transform="translate({_number(x - width / 2 + figure.x)} '
-                f'{_number(y + radius * 0.39 + figure.y)}) scale({_number(figure.scale)})">{figure.svg}</g>'
-            )
+        y, fill = board.y(path), palette[f"fill{path}"]
+        space = {"fill": palette["space"], "stroke": palette[f"road{path}"]}
+        lane = {"x": _MARGIN, "y": y - _LANE / 2, "width": WIDTH - 2 * _MARGIN, "height": _LANE}
+        parts.append(tag("rect", **lane, rx=_LANE / 2, fill=palette[f"lane{path}"]))
+        line = f"M{_FIRST - 8} {number(y)}H{number(board.x(spaces + NUMBERED))}"
+        parts.append(tag("path", d=line, stroke=palette[f"road{path}"], stroke_width=3))
+        disc = tag("circle", cx=24, cy=24, r=23, fill=fill, stroke=palette["frame"], stroke_width=1.5)
+        element = glyphs.element(path, palette[f"ink{path}"], fill)
+        sign = tag("g", element, transform="translate(7.2 7.2) scale(.7)")
+        parts.append(tag("g", disc + sign, transform=f"translate({_MARGIN + 4} {number(y - 24)})"))
+        for i in range(1, spaces + 1):
+            parts.append(tag("circle", cx=board.x(i), cy=y, r=radius * 0.8, **space, stroke_width=2))
+        for i in range(1, NUMBERED + 1):
+            x = board.x(spaces + i)
+            box = {"x": x - radius, "y": y - radius, "width": side, "height": side, "rx": corner}
+            parts.append(tag("rect", **box, **space, stroke_width=2.5))
+            figure = _text(str(i), 0, 0, radius * 0.78, palette["text"], weight=1.7)
+            left, top = x - width_of(str(i)) * figure.scale / 2 + figure.x, y + radius * 0.39 + figure.y
+            place = f"translate({number(left)} {number(top)}) scale({number(figure.scale)})"
+            parts.append(tag("g", figure.svg, transform=place))
     return Mark("".join(parts), 0, 0, 1, WIDTH, HEIGHT)
 
 
@@ -225,8 +216,7 @@ def _status(
         yield _piece(int(record["color"][seat]), palette, x + size / 2, 88, size)
         x += size + 4
     x += 10 if focus else 4
-    room = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE - x - 12  # up to the dice
-    yield _fitted(name, x, 84, 19, room, palette["text"])
+    yield _fitted(name, x, 84, 19, _DICE_X - x - 12, palette["text"])
     yield _text(what, x, 113, 15, palette["text"], weight=1.6)
 
 
@@ -234,33 +224,28 @@ def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Itera
     """Yield the dice, with marks for kept ones, and the re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
-    first = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
     for i, face in enumerate(record["dice"].tolist()):
         kept = (action or 0) >> i & 1 if chosen else phase == Phase.CHANCE and face >= 0
-        x, y = first + _DIE_STEP * i, float(_DICE_Y)
-        if face < 0 or (chosen and not kept):
-            blank = (
-                f'<rect x="3" y="3" width="42" height="42" rx="9" fill="none" stroke="{palette["faint"]}" '
-                'stroke-width="1.6" stroke-dasharray="4.5 3.6"/>'
-            )
+        x, y, size = _DICE_X + _DIE_STEP * i, _DICE_Y, float(_DIE)
+        if chosen and not kept:
+            size *= 0.62
+        if face < 0 or size < _DIE:
+            box = {"x": 3, "y": 3, "width": 42, "height": 42, "rx": 9}
+            dashes = {"stroke_dasharray": "4.5 3.6"}
+            blank = tag("rect", **box, fill="none", stroke=palette["faint"], stroke_width=1.6, **dashes)
             yield Mark(blank, x, y, _DIE / glyphs.BOX)
-        if face >= 0 and chosen and not kept:
-            small = 0.62
-            yield _die(face, palette, x + _DIE * (1 - small) / 2, y + _DIE * (1 - small) / 2, _DIE * small)
-        elif face >= 0:
-            yield _die(face, palette, x, y, _DIE)
+        if face >= 0:
+            yield _die(face, palette, x + (_DIE - size) / 2, y + (_DIE - size) / 2, size)
         if kept:
-            bar = f'<rect width="40" height="6" rx="3" fill="{palette["accent"]}"/>'
+            bar = tag("rect", width=40, height=6, rx=3, fill=palette["accent"])
             yield Mark(bar, x + (_DIE - 40) / 2, y + _DIE + 5, 1, 40, 6)
     if phase == Phase.OVER:
         return
-    left = int(record["rolls_left"])
-    words = _text("re-rolls left", 0, 0, 13, palette["faint"])
     end = WIDTH - _MARGIN - 4 - 26 * REROLLS
     y = _DICE_Y + _DIE + 31
-    yield words._replace(x=end - 8 - words.width * words.scale + 4, y=y + words.y)
+    yield _text("re-rolls left", end - 6.6, y, 13, palette["faint"], anchor=1)
     for i in range(REROLLS):
-        color = palette["accent"] if i < left else palette["line"]
+        color = palette["accent" if i < record["rolls_left"] else "line"]
         yield Mark(glyphs.again(color, 6), end + 26 * i + 4, y - 18, 0.5)
 
 
@@ -320,23 +305,17 @@ def _way(start: float, goal: float, y: float, color: str) -> Mark:
     """Return a line from a space to another, below the spaces between them."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
-    path = (
-        f"M5 5Q5 {5 + depth} {5 + bend:g} {5 + depth}H{_number(5 + right - left - bend)}"
-        f"Q{_number(5 + right - left)} {5 + depth} {_number(5 + right - left)} 5"
-    )
-    drawing = (
-        f'<path d="{path}" fill="none" stroke="{color}" stroke-width="5" stroke-linecap="round"/>'
-        f'<circle cx="{_number(5 + start - left)}" cy="5" r="5" fill="{color}"/>'
-    )
-    return Mark(drawing, left - 5, y - 5, 1, right - left + 10, depth + 10)
+    low, end = 5 + depth, number(5 + right - left)
+    path = f"M5 5Q5 {low} {5 + bend:g} {low}H{number(5 + right - left - bend)}Q{end} {low} {end} 5"
+    line = tag("path", d=path, fill="none", stroke=color, stroke_width=5, stroke_linecap="round")
+    origin = tag("circle", cx=5 + start - left, cy=5, r=5, fill=color)
+    return Mark(line + origin, left - 5, y - 5, 1, right - left + 10, depth + 10)
 
 
 def _halo(color: int, ring: str, x: float, y: float, size: float) -> Mark:
     """Return a ring around a piece that has just moved."""
-    outline = (
-        f'<path transform="translate(6 6)" d="{glyphs.OUTLINES[color]}" fill="{ring}" stroke="{ring}" '
-        'stroke-width="12" stroke-linejoin="round"/>'
-    )
+    shape = {"transform": "translate(6 6)", "d": glyphs.OUTLINES[color]}
+    outline = tag("path", **shape, fill=ring, stroke=ring, stroke_width=12, stroke_linejoin="round")
     scale = size / glyphs.BOX
     return Mark(outline, x - 30 * scale, y - 30 * scale, scale, 60, 60)
 
@@ -344,9 +323,9 @@ def _halo(color: int, ring: str, x: float, y: float, size: float) -> Mark:
 def _lock(palette: dict[str, str], x: float, y: float, size: float) -> Mark:
     """Return a small lock in the corner of a piece that cannot be swapped."""
     lock = (
-        f'<circle cx="24" cy="24" r="22" fill="{palette["card"]}" stroke="{palette["edge"]}" stroke-width="3"/>'
-        f'<path d="M17 22V17a7 7 0 0 1 14 0V22" fill="none" stroke="{palette["text"]}" stroke-width="4"/>'
-        f'<rect x="13" y="21" width="22" height="15" rx="3" fill="{palette["text"]}"/>'
+        tag("circle", cx=24, cy=24, r=22, fill=palette["card"], stroke=palette["edge"], stroke_width=3)
+        + tag("path", d="M17 22V17a7 7 0 0 1 14 0V22", fill="none", stroke=palette["text"], stroke_width=4)
+        + tag("rect", x=13, y=21, width=22, height=15, rx=3, fill=palette["text"])
     )
     return Mark(lock, x + size * 0.12, y + size * 0.12, size * 0.42 / glyphs.BOX)
 
@@ -369,10 +348,8 @@ def _seats(
         x = _MARGIN + seat * (width + _CARD_GAP)
         color = int(record["color"][seat])
         line, weight = ("accent", 4) if seat in focus else ("line", 1.5)
-        card = (
-            f'<rect x="3" y="3" width="{_number(width)}" height="{_CARD}" rx="14" fill="{palette["card"]}" '
-            f'stroke="{palette[line]}" stroke-width="{weight:g}"/>'
-        )
+        look = {"fill": palette["card"], "stroke": palette[line], "stroke_width": weight}
+        card = tag("rect", x=3, y=3, width=width, height=_CARD, rx=14, **look)
         yield Mark(card, x - 3, _CARD_Y - 3, 1, width + 6, _CARD + 6)
         yield _piece(color, palette, x + 34, _CARD_Y + 32, 46)
         yield _fitted(names[seat], x + 14, _CARD_Y + _CARD - 14, 14, width - 36 - _BADGE, palette["text"])
@@ -383,8 +360,8 @@ def _seats(
                 str(shown[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], weight=1.9, anchor=1
             )
         if rules.powers != "none":
-            number = color if rules.powers == "own" else _ANY
-            badge = _badge(number, bool(record["used"] >> seat & 1), palette)
+            power = color if rules.powers == "own" else _ANY
+            badge = _badge(power, bool(record["used"] >> seat & 1), palette)
             yield Mark(badge, x + width - 12 - _BADGE, _CARD_Y + _CARD - 8 - _BADGE, _BADGE / glyphs.BOX)
 
 
@@ -405,30 +382,27 @@ def _rolled_off(
     size = size_of(across, columns)
     rows = -(-DICE // across)
     top = _CARD_Y + 10 + (height - step * size * rows * -(-len(rounds) // columns)) / 2
-    for number, dice in enumerate(rounds.tolist()):
-        row, column = divmod(number, columns)
-        for i, face in enumerate(dice):
+    for i, dice in enumerate(rounds.tolist()):
+        row, column = divmod(i, columns)
+        for place, face in enumerate(dice):
             if face >= 0:
-                x = left + column * (step * size * across + gap) + step * size * (i % across)
-                y = top + step * size * (row * rows + i // across)
+                x = left + column * (step * size * across + gap) + step * size * (place % across)
+                y = top + step * size * (row * rows + place // across)
                 die = _die(face, palette, x, y, size)
                 yield die if face == DRAGON else die._replace(svg=f'<g opacity=".5">{die.svg}</g>')
 
 
-def _badge(number: int, spent: bool, palette: dict[str, str]) -> str:
+def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
     """Return the sign of a power: on a full disc before use, struck out after use."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]
-    struck = (
-        f'<path d="M10 38 38 10" stroke="{palette["card"]}" stroke-width="7"/><path d="M8 40 40 8" stroke="{line}" '
-        'stroke-width="3.5"/>'
-    )
-    name = (*POWERS, "any power")[number]
+    gap = tag("path", d="M10 38 38 10", stroke=palette["card"], stroke_width=7)
+    strike = tag("path", d="M8 40 40 8", stroke=line, stroke_width=3.5)
+    sign = glyphs.power(power, ink, palette["card"])
     return (
-        f"<title>{name}{' (used)' * spent}</title>"
-        f'<circle cx="24" cy="24" r="22" fill="{ground}" stroke="{line}" stroke-width="3"/>'
-        f'<g transform="translate(8 8) scale(.667)">{glyphs.power(number, ink, palette["card"])}</g>'
-        + struck
-        * spent
+        tag("title", (*POWERS, "any power")[power] + " (used)" * spent)
+        + tag("circle", cx=24, cy=24, r=22, fill=ground, stroke=line, stroke_width=3)
+        + tag("g", sign, transform="translate(8 8) scale(.667)")
+        + (gap + strike) * spent
     )

@@ -70,10 +70,8 @@ def place(mark: Mark, drawing: str) -> str:
 
 def style() -> str:
     """Return the CSS of the theme "auto": the colors of the theme that the reader prefers."""
-    light, dark = (
-        ";".join(f"--wotd-{name}:{color}" for name, color in PALETTES[theme].items())
-        for theme in ("light", "dark")
-    )
+    themes = (PALETTES["light"], PALETTES["dark"])
+    light, dark = (";".join(f"--wotd-{name}:{color}" for name, color in theme.items()) for theme in themes)
     return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"
 
 
@@ -99,7 +97,5 @@ def symbols() -> str:
     for power in range(len(POWERS) + 1):
         drawings[f"power-{power}"] = glyphs.power(power, ink, colors["card"])
     box = f"0 0 {glyphs.BOX} {glyphs.BOX}"
-    parts = "".join(
-        f'<symbol id="{name}" viewBox="{box}">{drawing}</symbol>' for name, drawing in drawings.items()
-    )
-    return f'<svg xmlns="http://www.w3.org/2000/svg">{parts}</svg>'
+    parts = (glyphs.tag("symbol", drawing, id=name, viewBox=box) for name, drawing in drawings.items())
+    return f'<svg xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
