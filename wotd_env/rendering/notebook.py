@@ -49,9 +49,7 @@ def show(
     Raises:
         ValueError: for a record that is invalid under these rules, or an unknown theme.
     """
-    parts = [slice(i, i + 1) for i in range(min(len(states), most))]
-    pictures = [
-        render_svg(game, states[part], None if before is None else before[part], theme=theme)
-        for part in parts
-    ]
+    before = states if before is None else before
+    drawn = range(min(len(states), most))
+    pictures = [render_svg(game, states[i : i + 1], before[i : i + 1], theme=theme) for i in drawn]
     return Pictures(pictures, len(states) - len(pictures))

@@ -19,7 +19,7 @@ from wotd_env.rendering.svg import place
 
 
 class _Sprite(NamedTuple):
-    """The pixels of a mark: color + ground * keep / 255."""
+    """The pixels of a mark, to be blended as color + ground * keep / 255."""
 
     area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
@@ -54,12 +54,7 @@ def render_rgb(
     picture = _ground(board, width).copy()
     for mark in marks:
         sprite = _sprite(mark, width)
-        ground = picture[sprite.area]
-        blended = ground * sprite.keep
-        blended += 127
-        blended //= 255
-        blended += sprite.color
-        ground[...] = blended
+        picture[sprite.area] = (picture[sprite.area] * sprite.keep + 127) // 255 + sprite.color
     return picture
 
 
