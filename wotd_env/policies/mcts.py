@@ -52,72 +52,68 @@ class Mcts:
 
     def _search(self, states: Records, config: Configs, bits: Any, out: Any) -> None:
         """Search a part of a batch, one state after the other in the same memory."""
-        work = np.empty(1, STATE)
+        state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
         actions = num_actions(int(config["players"][0]))
         tree = _Tree(
-            np.empty(nodes, np.uint64),
-            np.empty((nodes, actions)),
-            np.empty((nodes, actions)),
-            np.empty((self.playouts + 1, 3), np.int64),
+            key=np.empty(nodes, np.uint64),
+            tries=np.empty((nodes, actions)),
+            total=np.empty((nodes, actions)),
+            way=np.empty((self.playouts + 1, 3), np.int64),
+            state=state,
+            words=state.view(np.uint64),
+            scratch=scratch(),
         )
-        _search_all(states, config, bits, _Search(tree, work, work.view(np.uint64), scratch()), out)
+        _search_all(states, config, bits, tree, out)
 
 
 class _Tree(NamedTuple):
-    """A tree with T slots for nodes."""
+    """A tree with T slots for nodes, and the memory of a search in it."""
 
     key: NDArray[np.uint64]  # (T,) key of the state, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action
     total: NDArray[np.float64]  # (T, A) sum of its values to the seat to act
     way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat of every step of a playout
-
-
-class _Search(NamedTuple):
-    """The tree and the memory of a search."""
-
-    tree: _Tree
-    work: States  # STATE (1,), the state of the playout
+    state: States  # STATE (1,), the state of the playout
     words: NDArray[np.uint64]  # the same memory as words
     scratch: States  # STATE (2,), memory for `greedy`
 
 
 @kernel
-def _search_all(states: Records, config: Configs, bits: Any, search: Any, out: Any) -> None:
+def _search_all(states: Records, config: Configs, bits: Any, tree: Any, out: Any) -> None:
     """Choose for every game."""
     rules = config[0]
-    tree, work, words = search.tree, search.work, search.words
-    playouts = tree.way.shape[0] - 1
-    s = work[0]
+    s = tree.state[0]
     value = np.empty(rules.players)
     for i in range(states.shape[0]):
-        work[0] = states[i]
+        tree.state[0] = states[i]
         if s.phase == Phase.OVER:
             out[i] = 0
             continue
         tree.key[:] = 0
-        _visit(tree, words)
-        root = _slot(tree, words)
-        for playout in range(playouts):
-            work[0] = states[i]
+        _visit(tree)
+        root = _slot(tree)
+        for playout in range(tree.way.shape[0] - 1):
+            tree.state[0] = states[i]
             s.rng = stream.mix(bits[i] + np.uint64(playout))
-            _playout(s, rules, words, search.scratch[0], tree, value)
+            _playout(s, rules, tree, value)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _playout(s: Record, rules: Config, words: Any, after: Record, tree: Any, value: Any) -> None:
+def _playout(s: Record, rules: Config, tree: Any, value: Any) -> None:
     """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
+    after = tree.scratch[0]
     steps = 0
     new = False
     while not new and s.phase != Phase.OVER:
-        slot = _slot(tree, words)
+        slot = _slot(tree)
         action = _promising(s, rules, after, tree, slot)
         way = tree.way[steps]
         way[0], way[1], way[2] = slot, action, s.player
         steps += 1
         engine.step(s, rules, action)
-        new = s.phase != Phase.OVER and _visit(tree, words)
+        new = s.phase != Phase.OVER and _visit(tree)
     turn = s.turn
     while s.phase != Phase.OVER and s.turn == turn:
         engine.step(s, rules, greedy.choose(s, rules, after))
@@ -154,9 +150,9 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
 
 
 @kernel
-def _slot(tree: Any, words: Any) -> Any:
-    """Return the slot of a state in the tree, or a free slot if the state is new."""
-    key = _key(words)
+def _slot(tree: Any) -> Any:
+    """Return the slot of the state in the tree, or a free slot if the state is new."""
+    key = _key(tree.words)
     last = np.uint64(tree.key.size - 1)
     slot = key & last
     while tree.key[slot] != key and tree.key[slot] != 0:
@@ -165,12 +161,12 @@ def _slot(tree: Any, words: Any) -> Any:
 
 
 @kernel
-def _visit(tree: Any, words: Any) -> Any:
-    """Add a state to the tree if it is new; return whether it was."""
-    slot = _slot(tree, words)
+def _visit(tree: Any) -> Any:
+    """Add the state to the tree if it is new; return whether it was."""
+    slot = _slot(tree)
     if tree.key[slot]:
         return False
-    tree.key[slot] = _key(words)
+    tree.key[slot] = _key(tree.words)
     tree.tries[slot] = 0
     tree.total[slot] = 0
     return True
