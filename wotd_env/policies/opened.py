@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -13,18 +14,12 @@ from typing import Any
 
 _opened: dict[str, set[str]] = defaultdict(set)  # module -> paths
 _current = threading.local()
-_install = threading.Lock()
-_installed = False
 
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
     """Record the files that this thread opens for reading, under the name of a module."""
-    global _installed  # an audit hook cannot be removed, so there is one for the process
-    with _install:
-        if not _installed:
-            sys.addaudithook(_note)
-            _installed = True
+    _install()
     _current.module = module
     try:
         yield
@@ -32,13 +27,18 @@ def watch(module: str) -> Iterator[None]:
         _current.module = None
 
 
+@functools.cache
+def _install() -> None:
+    """Install the audit hook once, because it cannot be removed."""
+    sys.addaudithook(_note)
+
+
 def opened_by(module: str) -> list[Path]:
     """Return the recorded data files of a module that still exist, without code."""
     installed = {sys.prefix, sys.base_prefix}
-    files = {Path(name).absolute() for name in _opened[module]}
     return sorted(
         file
-        for file in files
+        for file in map(Path, tuple(_opened[module]))  # other threads may add to it
         if file.is_file()
         and file.suffix not in (".py", ".pyc", ".so")
         and "__pycache__" not in file.parts
