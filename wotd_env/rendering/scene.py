@@ -156,9 +156,6 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
     return _text(name, x, y, size, color, weight=1.9 if size > 14 else 1.5)
 
 
-# ------------------------------------------------------------------------------------------------ the empty board
-
-
 @functools.lru_cache(maxsize=64)
 def _empty_board(spaces: int, theme: str) -> Mark:
     palette, board = PALETTES[theme], _Board.of(spaces)
@@ -187,9 +184,6 @@ def _empty_board(spaces: int, theme: str) -> Mark:
             place = f"translate({number(left)} {number(top)}) scale({number(figure.scale)})"
             parts.append(tag("g", figure.svg, transform=place))
     return Mark("".join(parts), 0, 0, 1, WIDTH, HEIGHT)
-
-
-# ------------------------------------------------------------------------------------------------ turn and dice
 
 
 def _status(
@@ -252,9 +246,6 @@ def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Itera
 def _die(face: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
     drawing = glyphs.die(face, palette[f"fill{face}"], palette[f"ink{face}"], palette["frame"])
     return Mark(drawing, x, y, size / glyphs.BOX)
-
-
-# ------------------------------------------------------------------------------------------------ pieces
 
 
 def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
@@ -328,9 +319,6 @@ def _lock(palette: dict[str, str], x: float, y: float, size: float) -> Mark:
         + tag("rect", x=13, y=21, width=22, height=15, rx=3, fill=palette["text"])
     )
     return Mark(lock, x + size * 0.12, y + size * 0.12, size * 0.42 / glyphs.BOX)
-
-
-# ------------------------------------------------------------------------------------------------ seats
 
 
 def _seats(
