@@ -28,15 +28,15 @@ def command() -> None:
         progress_bar("parts") as progress,
         ProcessPoolExecutor(cores(), get_context("spawn")) as pool,
     ):
-        progress(0, len(PARTS))
-        for done, job in enumerate(as_completed([pool.submit(_use, part) for part in PARTS]), 1):
+        progress(0, len(_PARTS))
+        for done, job in enumerate(as_completed([pool.submit(_use, part) for part in _PARTS]), 1):
             job.result()
-            progress(done, len(PARTS))
+            progress(done, len(_PARTS))
 
 
-def _use(part: str) -> None:
+def _use(part: Callable[[], None]) -> None:
     logging.getLogger("wotd_env").setLevel(logging.ERROR)  # hide the messages about compiling
-    PARTS[part]()
+    part()
 
 
 def _games() -> None:
@@ -127,12 +127,5 @@ def _tournaments() -> None:
     run(Tournament(("random",), games=4, luck="planner"))
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "games": _games,
-    "the solver": _solver,
-    "environments": _environments,
-    "policies": _policies,
-    "learned values": _learned,
-    "tournaments": _tournaments,
-}
-"""Functions that use kernels, by part, slowest first."""
+_PARTS = (_games, _solver, _environments, _policies, _learned, _tournaments)
+"""Functions that use kernels, slowest first."""
