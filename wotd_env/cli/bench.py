@@ -169,21 +169,19 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
-        decisions, inside = 0, 0.0
+        decisions, choosing, start = 0, 0.0, perf_counter()
         for _ in range(40):
-            start = perf_counter()
             _, info = env.reset(seed=decisions)
-            inside += perf_counter() - start
             over = False
             while not over:
+                before = perf_counter()
                 legal = info["action_mask"].nonzero()[0]
                 action = legal[int(rng.random() * len(legal))]
-                start = perf_counter()
+                choosing += perf_counter() - before
                 _, _, terminated, truncated, info = env.step(action)
-                inside += perf_counter() - start
                 over = terminated or truncated
                 decisions += 1
-        return decisions, inside
+        return decisions, perf_counter() - start - choosing
 
     return chunk
 
@@ -193,22 +191,20 @@ def agent_loop(env: Any, games: int) -> Chunk:
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
-        decisions, inside = 0, 0.0
+        decisions, choosing, start = 0, 0.0, perf_counter()
         for _ in range(games):
-            start = perf_counter()
             env.reset(seed=decisions)
             for _agent in env.agent_iter():
                 observation, _, terminated, truncated, _ = env.last()
-                inside += perf_counter() - start
                 action = None
                 if not (terminated or truncated):
+                    before = perf_counter()
                     legal = observation["action_mask"].nonzero()[0]
                     action = int(legal[int(rng.random() * len(legal))])
+                    choosing += perf_counter() - before
                     decisions += 1
-                start = perf_counter()
                 env.step(action)
-            inside += perf_counter() - start
-        return decisions, inside
+        return decisions, perf_counter() - start - choosing
 
     return chunk
 
