@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -33,21 +34,19 @@ __all__ = [
 ]
 
 
-def _each(draw: Callable[[Game, States, States], Any]) -> Callable[[Game, States, States], Sequence[Any]]:
-    """Return a renderer that draws each game separately."""
-
-    def draw_all(game: Game, states: States, before: States) -> tuple[Any, ...]:
-        return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
-
-    return draw_all
+def _each(
+    draw: Callable[[Game, States, States], Any], game: Game, states: States, before: States
+) -> tuple[Any, ...]:
+    """Draw each game separately."""
+    return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 
 RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
     "human": show_in_window,
-    "rgb_array": _each(render_rgb),
-    "svg": _each(render_svg),
-    "ansi": _each(lambda game, state, before: render_text(game, state)),
-    "ansi_color": _each(lambda game, state, before: render_text(game, state, color=True)),
+    "rgb_array": partial(_each, render_rgb),
+    "svg": partial(_each, render_svg),
+    "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
+    "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
 """Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
 STATE (N,) each. It returns a picture of each game, or None if it displays them itself.

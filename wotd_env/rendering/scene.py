@@ -55,12 +55,10 @@ PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 class Mark(NamedTuple):
     """A drawing and its place. The upper left corner of its box is at x, y in the scene."""
 
-    svg: str
-    """the drawing, inside a box from 0, 0 to `width`, `height`"""
+    svg: str  # the drawing, inside a box from 0, 0 to `width`, `height`
     x: float
     y: float
-    scale: float = 1
-    """factor by which the box is enlarged"""
+    scale: float = 1  # factor by which the box is enlarged
     width: float = glyphs.BOX
     height: float = glyphs.BOX
 
@@ -78,17 +76,13 @@ _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 _ANY = 5  # the sign of any one power
 
 
-class _Board(NamedTuple):
+class _Board:
     """The places of the spaces of a board, and the size of a piece on them."""
 
-    spaces: int
-    step: float
-    size: float
-
-    @classmethod
-    def of(cls, spaces: int) -> _Board:
-        step = (_LAST - _FIRST - _GAP) / (spaces + NUMBERED)
-        return cls(spaces, step, min(step - 4, _LANE - 14))
+    def __init__(self, spaces: int) -> None:
+        self.spaces = spaces
+        self.step = (_LAST - _FIRST - _GAP) / (spaces + NUMBERED)
+        self.size = min(self.step - 4, _LANE - 14)
 
     def x(self, space: int) -> float:
         """Return the middle of a space, from 1."""
@@ -158,7 +152,7 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
 
 @functools.lru_cache(maxsize=64)
 def _empty_board(spaces: int, theme: str) -> Mark:
-    palette, board = PALETTES[theme], _Board.of(spaces)
+    palette, board = PALETTES[theme], _Board(spaces)
     radius = board.size / 2
     parts = [tag("rect", width=WIDTH, height=HEIGHT, fill=palette["paper"])]
     side, corner = board.size, radius * 0.36
@@ -266,7 +260,7 @@ def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
     """Yield the ways of the last moves, the dead pieces and the pieces."""
-    board, n = _Board.of(rules.spaces), rules.players
+    board, n = _Board(rules.spaces), rules.players
     slot = min((_FIRST - _START - 10) / n, 38)  # for each piece off the board
     for seat, path, start, goal in moved:
         origin = board.x(start) if start else _START + (seat + 0.5) * slot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from wotd_env.core.game import Game
@@ -22,14 +23,8 @@ MOST = 16
 """Maximum number of games in the window. Of a larger batch, the first ones are shown."""
 
 
-class _Window:
-    """The state of the window between two pictures."""
-
-    clock: pygame.time.Clock | None = None
-    shut = False  # by the viewer
-
-
-_window = _Window()
+_window = SimpleNamespace(clock=None, shut=False)
+"""The clock of pygame if there is a window, and whether the viewer has shut the window."""
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
