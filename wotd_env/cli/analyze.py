@@ -60,11 +60,10 @@ def command(
     if alone:
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")
+        kind = "recorded game" if what[0].endswith(".txt") else "position"
         for name in given_options(context, sorted(set(context.params) - {"what", "table", "quiet"})):
-            kind = "recorded game" if what[0].endswith(".txt") else "position"
             raise ValueError(f"--{name} is for grading policies, and {what[0]} is a {kind}")
-        lines = _game_lines if what[0].endswith(".txt") else _position_lines
-        for line in lines(what[0], table):
+        for line in _lines(what[0], table):
             typer.echo(line)
         return
 
@@ -96,9 +95,8 @@ def command(
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     if out:
-        text = json.dumps({name: graded.as_dict() for name, graded in grades.items()}, indent=1)
         with replacing(out) as part:
-            part.write_text(text + "\n")
+            part.write_text(json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n")
     if plot:
         with replacing(plot) as part:
             analysis.picture(grades, part)
@@ -109,25 +107,20 @@ def _is_policy(name: str) -> bool:
     return name.partition(":")[0] in POLICIES or Path(name).is_dir()
 
 
-def _game_lines(file: str, table: Path | None) -> Iterator[str]:
-    """Yield the notes on the decisions of a recorded game."""
+def _lines(what: str, table: Path | None) -> Iterator[str]:
+    """Yield the notes on a recorded game, or the equity of a position and of its legal actions, the best first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 
-    recorded = notation.read_game(file)
-    game = Game(recorded.rules)
-    solution = Oracle(table).table(game)
-    reviewed = analysis.review(recorded, analysis.Advisor(game, solution))
-    yield f"{file}: {recorded.rules.spaces} plain spaces, graded by {solution.file}"
-    yield from map(str, reviewed.notes)
-
-
-def _position_lines(line: str, table: Path | None) -> Iterator[str]:
-    """Yield the equity of a position, and of each legal action, the best first."""
-    from wotd_env import Game, analysis, notation
-    from wotd_env.policies.oracle import Oracle
-
-    rules, state = notation.parse_position(line)
+    if what.endswith(".txt"):
+        recorded = notation.read_game(what)
+        game = Game(recorded.rules)
+        solution = Oracle(table).table(game)
+        notes = analysis.review(recorded, analysis.Advisor(game, solution)).notes
+        yield f"{what}: {game.rules.spaces} plain spaces, graded by {solution.file}"
+        yield from map(str, notes)
+        return
+    rules, state = notation.parse_position(what)
     game = Game(rules)
     solution = Oracle(table).table(game)
     result = analysis.analyze(game, state, solution)
