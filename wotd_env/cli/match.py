@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env import notation
-from wotd_env.analysis import ERROR, Advisor, Review, define_errors, review
+from wotd_env.analysis import ERROR, Advisor, define_errors, review
 from wotd_env.cli import person
 from wotd_env.cli.common import FAILED, fail, is_person, say
 from wotd_env.core.game import Game
@@ -179,7 +179,14 @@ class Match:
     def _review(self) -> None:
         """Show regret and luck of each seat, and the worst decisions of people."""
         result = review(self._recorded, self._advisor)
-        Console(markup=False).print(self._table(result))
+        columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
+        numbers = (Column(name, justify="right", no_wrap=True) for name in columns)
+        table = Table(Column("", no_wrap=True), *numbers, box=None)
+        for name, played in zip(self._names, result.seats, strict=True):
+            counts = map(str, (played.decisions, played.errors, played.blunders))
+            regret, luck, reward = f"{played.regret:.3f}", f"{played.luck:+.3f}", f"{played.result:+.2f}"
+            table.add_row(name, *counts, regret, luck, reward, f"{played.result - played.luck:+.3f}")
+        Console(markup=False).print(table)
         say(
             f"Regret is lost equity. Equity is the expected result, from -1 (loss) to 1 (win). "
             f"{define_errors(len(self._names))}\nSource of the equities: {result.source}."
@@ -192,15 +199,3 @@ class Match:
                 for note in sorted(worst):
                     say(f"  {note}")
         say(f"\nThe game is saved in {self._file}; show it with: wotd replay {self._file}")
-
-    def _table(self, result: Review) -> Table:
-        columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
-        numbers = (Column(name, justify="right", no_wrap=True) for name in columns)
-        table = Table(Column("", no_wrap=True), *numbers, box=None)
-        for name, seat in zip(self._names, result.seats, strict=True):
-            counts = map(str, (seat.decisions, seat.errors, seat.blunders))
-            adjusted = f"{seat.result - seat.luck:+.3f}"
-            table.add_row(
-                name, *counts, f"{seat.regret:.3f}", f"{seat.luck:+.3f}", f"{seat.result:+.2f}", adjusted
-            )
-        return table

@@ -72,10 +72,8 @@ class Decision:
         ]
         self.dice: list[int] = state["dice"][0].tolist()
         self._holds: list[frozenset[int]] = []  # one after each change
-        self._hold_of = {}
-        if self.is_hold:
-            kept = ((action, [die for die in range(DICE) if action >> die & 1]) for action in legal)
-            self._hold_of = {self._faces(places): action for action, places in kept}
+        holds = legal if self.is_hold else []
+        self._hold_of = {self._faces(die for die in range(DICE) if hold >> die & 1): hold for hold in holds}
 
     @property
     def is_hold(self) -> bool:

@@ -44,7 +44,10 @@ def command(
     from wotd_env.web.store import Store
 
     named: dict[str, str] = {}
-    for agent, spec in map(_agent, policy or ()):
+    for text in policy or ():
+        agent, _, spec = text.partition("=")
+        if not spec or not agent.isidentifier() or len(agent) > 24:
+            raise ValueError(f"--policy must be NAME=POLICY, with a name of letters and digits, got {text!r}")
         if agent in named:
             raise ValueError(
                 f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; use each name once"
@@ -79,13 +82,6 @@ def command(
     finally:
         store.close()
     typer.echo("Stopped. All games continue when it is started again.")
-
-
-def _agent(text: str) -> tuple[str, str]:
-    name, equals, spec = text.partition("=")
-    if not equals or not name.isidentifier() or len(name) > 24 or not spec:
-        raise ValueError(f"--policy must be NAME=POLICY, with a name of letters and digits, got {text!r}")
-    return name, spec
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from wotd_env.cli.common import HOUR, check_range, check_writable, explained, ready_policies, say
 from wotd_env.cli.options import Delay, Policies, Position, Seed, Trust, option, rules_options, start_of
@@ -75,12 +74,8 @@ def _play(
     """Play a game to the end, in place; yield its steps, and append them to a list."""
     from wotd_env.policy import ask, play_out
 
-    rng = np.random.default_rng(seed)
-
-    def choose(seat: int, _: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask(players[seat], game, state, rng)
-
-    for chosen in play_out(game, state, np.arange(game.rules.players)[None], choose):
+    rng, seats = np.random.default_rng(seed), np.arange(game.rules.players)[None]
+    for chosen in play_out(game, state, seats, lambda seat, _: ask(players[seat], game, state, rng)):
         steps.append((state.copy(), int(chosen[0])))
         yield steps[-1]
     steps.append((state.copy(), None))
