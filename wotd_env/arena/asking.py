@@ -108,11 +108,9 @@ _CALLERS = (__file__, ask.__code__.co_filename)  # the files between the arena a
 
 def own_traceback(error: Exception | None) -> str:
     """Return the traceback of an error below the call of the policy; empty if the policy did not raise it."""
-    if error is None:
-        return ""
-    frame = error.__traceback__
+    frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in _CALLERS:
         frame = frame.tb_next
-    if frame is None:
+    if error is None or frame is None:
         return ""
     return "\n\n" + "".join(traceback.format_exception(error.with_traceback(frame))).rstrip()

@@ -17,6 +17,7 @@ import sysconfig
 import uuid
 from collections.abc import Container, Iterable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import accumulate
 from pathlib import Path
 
 import wotd_env
@@ -136,9 +137,8 @@ def _reach(module: str, found: dict[str, Path]) -> None:
         else:
             continue
         for name in names:
-            parts = name.split(".")
-            for i in range(len(parts)):
-                _reach(".".join(parts[: i + 1]), found)
+            for package_or_module in accumulate(name.split("."), "{}.{}".format):
+                _reach(package_or_module, found)
 
 
 def _spec(module: str) -> ModuleSpec | None:

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +64,7 @@ _SYSTEM = {
 _log = logging.getLogger("wotd_env")
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The blocks of a tournament in a file; ValueError if it is damaged or not a tournament file.
 
     Args:
@@ -135,9 +135,6 @@ class Store:
                 f"the tournament file {self._file} is damaged ({error}). Delete it, or use another file: "
                 "the same seed plays the same games again"
             ) from error
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._connection.close()

@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -31,17 +33,13 @@ def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bo
     return {name: make_policy(given.get(name, name), trust=trust) for name in tournament.policies}
 
 
-class Pool(Protocol):
+class Pool(AbstractContextManager[Any], Protocol):
     """A pool that plays blocks for `run`."""
 
     @property
     def size(self) -> int:
         """Number of blocks that it can play at once."""
         ...
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *error: Any) -> None: ...
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Start a block; `untried` are the policies that make their first decision of the run in it."""
@@ -235,9 +233,7 @@ def _serve(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core for the networks of each worker
     current_call.value = 0
 
-    def note(call: int) -> None:
-        current_call.value = call
-
+    note = partial(setattr, current_call, "value")
     here: Here | None = None
     while True:
         try:
