@@ -66,14 +66,13 @@ class Trained:
             tensors, _ = self.network.obs_to_tensor(given)
             distribution = self.network.get_distribution(tensors, mask).distribution
             probability = distribution.probs.double().cpu().numpy()  # type: ignore[union-attr]
-        if not self._sample:
-            best: NDArray[np.int64] = probability.argmax(1)
-            return best
-        # Inverse transform sampling: the first action at which the cumulated probability exceeds a uniform draw.
-        up_to = probability.cumsum(1)
-        draws = rng.random((len(state), 1)) * up_to[:, -1:]
-        drawn: NDArray[np.int64] = (up_to > draws).argmax(1)
-        return drawn
+        actions: NDArray[np.int64] = probability.argmax(1)
+        if self._sample:
+            # Inverse transform sampling: the first action at which the cumulated probability exceeds a uniform draw.
+            up_to = probability.cumsum(1)
+            draws = rng.random((len(state), 1)) * up_to[:, -1:]
+            actions = (up_to > draws).argmax(1)
+        return actions
 
     def check_rules(self, rules: Rules) -> None:
         """Check that the network fits games with these rules, by its sizes and its own rules (`MadeForRules`)."""
