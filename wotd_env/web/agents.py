@@ -146,10 +146,9 @@ class Agents:
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
         """Return all agents as JSON: whether each plays some rules, and if not, the reason."""
-        reasons = {name: self.why_not(name, rules) for name in self.words}
         return [
-            {"name": name, "words": self.words[name], "plays": not why, "why": why}
-            for name, why in reasons.items()
+            {"name": name, "words": words, "plays": not (why := self.why_not(name, rules)), "why": why}
+            for name, words in self.words.items()
         ]
 
     def why_not(self, name: str, rules: Rules) -> str:

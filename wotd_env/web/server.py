@@ -48,7 +48,6 @@ class Server:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Accept requests at once; open the tables after the warm-up."""
         opening = asyncio.create_task(self._open())
-        opening.add_done_callback(_log_failure)
         try:
             yield
         finally:
@@ -57,11 +56,15 @@ class Server:
                 await self._tables.close()
 
     async def _open(self) -> None:
-        agents = await in_thread(lambda: Agents(self._policies, self.limits.thinking))
-        self.agents = await in_thread(lambda: agents.listed(Rules()))
-        await in_thread(_compile)
-        tables = Tables(self._store, agents, self.limits)
-        tables.resume()
+        try:
+            agents = await in_thread(lambda: Agents(self._policies, self.limits.thinking))
+            self.agents = await in_thread(lambda: agents.listed(Rules()))
+            await in_thread(_compile)
+            tables = Tables(self._store, agents, self.limits)
+            tables.resume()
+        except Exception:
+            _log.exception("the tables cannot be opened")
+            return
         self._tables = tables
         _log.info("ready")
 
@@ -117,8 +120,3 @@ def _compile() -> None:
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
     usual = game_of(Rules())  # for which there is a learned value
     advise(usual, usual.new(1, seed=0))
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        _log.error("the tables cannot be opened", exc_info=error)

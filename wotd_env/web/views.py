@@ -16,20 +16,10 @@ from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_decision
 from wotd_env.notation import action_text, legal_words, position
+from wotd_env.notation.words import FIXED_WORDS
 from wotd_env.rendering.scene import moved_pieces
 from wotd_env.rendering.text import describe_due, describe_result, winners
 
-_KINDS = {
-    Action.STOP_ROLLING: "stop",
-    Action.EQUILIBRIUM: "equilibrium",
-    Action.WOOD_EQUILIBRIUM: "equilibrium",
-    Action.EARTH_EQUILIBRIUM: "equilibrium",
-    Action.PASS: "pass",
-    Action.NO_MOVE_BY_FEAR: "fear",
-    Action.END_TURN: "end",
-    Action.PERFECTION_TURN: "perfection",
-    Action.REBIRTH_TURN: "rebirth",
-}
 _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
 
@@ -149,8 +139,8 @@ def _parts(
     """Return the kind of an action, its path, the seats of its swap, and its power."""
     power = power_of(action)
     kind, path, seats = "keep", None, None
-    if action in _KINDS:
-        kind = _KINDS[Action(action)]
+    if action in FIXED_WORDS:
+        kind = FIXED_WORDS[action].partition("+")[0]
     elif action < Action.STOP_ROLLING:
         power = None if record["rolls_left"] else Power.TIGER
     elif action < Action.FIRST_SWAP:
