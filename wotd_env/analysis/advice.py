@@ -53,7 +53,7 @@ class Advisor:
         else:
             check_table(table)
             table.check_rules(game.rules)
-            self._use(_from_table(game, table))
+            self.source, self.exact, self._value = _from_table(game, table)
 
     def analyze(self, state: States) -> Analysis:
         """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
@@ -79,15 +79,12 @@ class Advisor:
         """Use the next available source; return False if there is none."""
         for source in self._sources:
             try:
-                self._use(source(self.game))
+                self.source, self.exact, self._value = source(self.game)
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
             else:
                 return True
         return False
-
-    def _use(self, source: Source) -> None:
-        self.source, self.exact, self._value = source
 
 
 Source = tuple[str, bool, Value]

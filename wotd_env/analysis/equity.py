@@ -92,12 +92,9 @@ def kinds_of(rules: Rules) -> tuple[str, ...]:
 
 def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
+    hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    hold = np.select(
-        [state["rolls_left"] == REROLLS, state["rolls_left"] > 0],
-        [KINDS.index("first hold"), KINDS.index("second hold")],
-        KINDS.index("tiger hold"),
-    )
-    move = np.where(swap, KINDS.index("swap"), KINDS.index("move"))
-    phase = state["phase"]
-    return np.select([phase == Phase.KEEP, phase == Phase.MOVE], [hold, move], KINDS.index("extra turn"))
+    # In the order of KINDS. The first true condition counts.
+    conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
+    kind: NDArray[np.int64] = np.array(conditions).argmax(0)
+    return kind

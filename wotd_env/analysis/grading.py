@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,19 +187,16 @@ def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _T
     def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         return ask(players[player], game, state[games], rng)
 
+    def moves(number: int) -> tuple[int, ...]:
+        return tuple(int(actions[number - block.start]) for actions in history)
+
     for actions in play_out(game, state, seats, choose):
         judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
         if judged.size:
             analysis = analyze(game, state[judged], table)
-            moves = partial(_moves, history, judged)
             tally.add(state[judged], actions[judged], analysis, numbers[judged], moves)
         history.append(actions.astype(np.int16))
     tally.results[numbers] = game.rewards(state)[rows, seat]
-
-
-def _moves(history: list[NDArray[np.int16]], judged: NDArray[np.int64], i: int) -> tuple[int, ...]:
-    """Return all earlier actions of the i-th judged game."""
-    return tuple(int(actions[judged[i]]) for actions in history)
 
 
 class _Tally:
@@ -227,7 +223,7 @@ class _Tally:
         games: NDArray[np.int64],
         moves: Callable[[int], tuple[int, ...]],
     ) -> None:
-        """Add decisions in games, given by index; `moves(i)` returns the actions before decision i."""
+        """Add decisions in games, given by number; `moves(number)` returns the earlier actions of a game."""
         regret = regret_of(analysis, actions)
         kind = kinds(self.game, state)
         np.add.at(self.decisions, (games, kind), 1)
@@ -244,8 +240,8 @@ class _Tally:
         for i in np.argsort(-regret, kind="stable")[:WORST].tolist():
             if regret[i] > bar and regret[i] >= BLUNDER:
                 one, action, best = state[i : i + 1].copy(), int(actions[i]), int(analysis.best[i])
-                game_seed = self.seed + int(games[i])
-                self.worst.append(Blunder(float(regret[i]), one, action, best, rules, game_seed, moves(i)))
+                number, loss = int(games[i]), float(regret[i])
+                self.worst.append(Blunder(loss, one, action, best, rules, self.seed + number, moves(number)))
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
     def grades(self) -> Grades:

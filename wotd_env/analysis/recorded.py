@@ -120,15 +120,12 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
 def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], States]:
     """Return the indices of the positions after a roll, (M,), and the states before the rolls, STATE (M,)."""
-    before = recorded.states.copy()
-    decided = recorded.states[:-1].copy()
-    game.decide(decided, recorded.actions)
-    before[1:] = decided
+    before = np.concatenate([recorded.states[:1], recorded.states[:-1]])
+    game.decide(before[1:], recorded.actions)
     first = before[0]
     if first["phase"] == Phase.KEEP and first["rolls_left"] == REROLLS:  # the start of a turn
         first["phase"], first["dice"] = Phase.CHANCE, -1
-    due = (before["phase"] == Phase.CHANCE) & (recorded.states["phase"] != Phase.CHANCE)
-    rolled = np.flatnonzero(due)
+    rolled = np.flatnonzero((before["phase"] == Phase.CHANCE) & (recorded.states["phase"] != Phase.CHANCE))
     return rolled, before[rolled]
 
 

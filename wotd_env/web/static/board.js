@@ -103,10 +103,13 @@ function walkWithArrows(grid, cells, pick) {
  */
 function drawCell(cell, path, space, spaces, { state, names, moved, marks, immunity, hidden = false }) {
   const own = moved.filter((move) => move.path === path);
+  const arrived = own.some(({ to }) => to === space);
+  const left = own.some(({ from }) => from === space);
+  const passed = own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to));
   const here = hidden ? [] : state.pieces.flatMap((places, seat) => (places[path] === space ? [seat] : []));
   const dead = space > 0 && state.dead[path].includes(space);
   const mark = marks.get(cellOf(path, space));
-  const fresh = space > 0 && own.some(({ to }) => to === space);
+  const fresh = space > 0 && arrived;
   const locked = immunity && space > 0 && here.some((seat) => state.color[seat] === path);
   const drawn = h(
     "div",
@@ -131,10 +134,6 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   const swapped = moved.length === 2 && moved[0].from === moved[1].to;
   cell.classList.toggle("fresh", fresh && !swapped);
   cell.classList.toggle("swapped", fresh && swapped);
-  cell.classList.toggle(
-    "start",
-    own.some(({ from }) => from === space) && !own.some(({ to }) => to === space),
-  );
-  const isWay = own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to));
-  cell.classList.toggle("way", isWay);
+  cell.classList.toggle("start", left && !arrived);
+  cell.classList.toggle("way", passed);
 }

@@ -89,9 +89,7 @@ function tapForSwap(view, before, path, space) {
 /** Return the choices without a cell on the board, in the order of their buttons. @param {View} view */
 export function choicesBeside(view) {
   const beside = view.choices.filter(({ moves, kind }) => !moves.length || kind.includes("equilibrium"));
-  return view.phase === "extra"
-    ? beside.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"))
-    : beside;
+  return beside.sort((one, other) => Number(one.kind === "end") - Number(other.kind === "end"));
 }
 
 /** Return a tip for the board in words. @param {Choice[]} choices */

@@ -31,7 +31,6 @@ function seatItem(seat, view, chance) {
   const acts = view.status === "playing" && seat.seat === view.player;
   const state = stateOf(seat, view);
   const open = colorsOpen(view);
-  const name = seat.name;
   const color = view.color[seat.seat];
   const power = powerOf(seat.seat, view);
   const look = `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`;
@@ -40,7 +39,7 @@ function seatItem(seat, view, chance) {
     { class: look, "aria-current": acts ? "true" : null },
     open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${color}`, "piece"),
     h("span.unseen", `seat ${LETTERS[seat.seat]}, ${open ? "color to be drawn" : ANIMALS[color]}: `),
-    h("span.name", { title: name }, name),
+    h("span.name", { title: seat.name }, seat.name),
     h("span.score", String(view.scores[seat.seat]), h("span.unseen", " points")),
     power === null || open ? null : powerButton(power, view.used[seat.seat]),
     h("span.state", state),
