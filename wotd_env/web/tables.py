@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import hashlib
 import json
 import logging
@@ -91,13 +92,10 @@ class Tables:
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key."""
         digest = _digest(key)
-        seats = [
-            number
-            for number, seat in enumerate(table.seats)
-            if seat.key and secrets.compare_digest(seat.key, digest)
-        ]
-        host = secrets.compare_digest(table.host, digest)
-        if not (seats or host or secrets.compare_digest(table.watch, digest)):
+        same = functools.partial(secrets.compare_digest, digest)
+        seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
+        host = same(table.host)
+        if not (seats or host or same(table.watch)):
             raise Refused(403, "this key opens nothing at this table", "key")
         return Viewer(digest, host, seats)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env.core.actions import PAIRS, Action, pairs, power_of
+from wotd_env.core.actions import Action, power_of
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
@@ -96,18 +96,15 @@ def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, A
     found = []
     for i, (word, action) in enumerate(words.items()):
         after = decided[i : i + 1]
-        kind, path, seats, power = _parts(game.rules, state[0], action)
+        moves = _moves(state, after)
         found.append(
             {
                 "action": action,
-                "kind": kind,
                 "words": _words(game.rules, state, after, action, names),
                 "notation": word,
                 "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
-                "path": path,
-                "seats": seats,
-                "moves": _moves(state, after),
-                "power": power,
+                "moves": moves,
+                **_parts(state[0], action, moves),
             }
         )
     return found
@@ -133,10 +130,8 @@ def step(
     }
 
 
-def _parts(
-    rules: Rules, record: np.void, action: int
-) -> tuple[str, int | None, list[int] | None, int | None]:
-    """Return the kind of an action, its path, the seats of its swap, and its power."""
+def _parts(record: np.void, action: int, moves: Sequence[dict[str, int]]) -> dict[str, Any]:
+    """Return the kind of an action, its path, the seats of its swap, and its power; None for missing ones."""
     power = power_of(action)
     kind, path, seats = "keep", None, None
     if action in FIXED_WORDS:
@@ -146,10 +141,8 @@ def _parts(
     elif action < Action.FIRST_SWAP:
         kind, path = _KINDS_OF_MOVES[power], (action - Action.MOVE_ON) % len(ELEMENTS)
     else:
-        kind = "swap"
-        path, pair = divmod(action - Action.FIRST_SWAP, pairs(rules.players))
-        seats = sorted(((record["player"] + PAIRS[rules.players, pair]) % rules.players).tolist())
-    return kind, path, seats, None if power is None else int(power)
+        kind, path, seats = "swap", moves[0]["path"], [move["seat"] for move in moves]
+    return {"kind": kind, "path": path, "seats": seats, "power": None if power is None else int(power)}
 
 
 def action_in_words(game: Game, state: States, action: int, names: Sequence[str]) -> str:
@@ -166,10 +159,10 @@ def _decided(game: Game, state: States, action: int) -> States:
 
 def _words(rules: Rules, state: States, after: States, action: int, names: Sequence[str]) -> str:
     """Return an action in the words of `describe_decision`, with the names of the players."""
-    _, path, seats, _ = _parts(rules, state[0], action)
-    if seats:
-        one, other = (names[seat] for seat in seats)
-        return f"swap the pieces of {one} and {other} on {ELEMENTS[path or 0]}"
+    if action >= Action.FIRST_SWAP:
+        one, other = _moves(state, after)
+        players = f"{names[one['seat']]} and {names[other['seat']]}"
+        return f"swap the pieces of {players} on {ELEMENTS[one['path']]}"
     if action == Action.PASS:
         return "pass: no piece can move by the dice"
     return describe_decision(rules, state[0], after[0], action)

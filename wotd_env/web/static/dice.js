@@ -15,15 +15,14 @@ export function makeDice(changed) {
   function toggle(place) {
     if (!open) return;
     held[place] = !held[place];
-    mark();
+    mark(place);
     changed();
   }
 
-  function mark() {
-    buttons.forEach((button, place) => {
-      attribute(button, "aria-pressed", open ? String(held[place]) : null);
-      button.classList.toggle("kept", Boolean(held[place]));
-    });
+  /** @param {number} place */
+  function mark(place) {
+    attribute(buttons[place], "aria-pressed", open ? String(held[place]) : null);
+    buttons[place].classList.toggle("kept", Boolean(held[place]));
   }
 
   /**
@@ -40,13 +39,13 @@ export function makeDice(changed) {
       attribute(button, "aria-label", words);
       attribute(button, "aria-disabled", choosing ? null : "true");
       button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, "keep"));
+      mark(place);
       button.classList.remove("rolled");
       if (rolled[place]) {
         void button.offsetWidth; // restarts the animation
         button.classList.add("rolled");
       }
     });
-    mark();
   }
 
   return { element, show, toggle, held: () => held };

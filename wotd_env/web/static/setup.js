@@ -34,11 +34,8 @@ export function setUpForm(setup, position, players) {
   const error = errorLine();
   const { least, most, default: usual } = setup.rules.players;
   const counts = Array.from({ length: most - least + 1 }, (_, i) => String(least + i));
-  const count = selectField(
-    { values: counts, default: String(players.length || usual) },
-    "players",
-    "Players",
-  );
+  const options = { values: counts, default: String(players.length || usual) };
+  const count = selectField(options, "players", "Players");
   const seats = makeSeatRows(setup, players);
   const moreRules = rulesFields(setup, position);
   const powers = selectField(setup.rules.powers, "powers", "Powers of the animals");
