@@ -179,11 +179,9 @@ def _grades(
     stood = chances(game, last, 0.0 if over else float(advisor.analyze(last).equity[0]), stood)
     seats = [
         {
+            **seat._asdict(),
             "seat": number,
             "name": names[number],
-            "decisions": seat.decisions,
-            "errors": seat.errors,
-            "blunders": seat.blunders,
             "regret": round(seat.regret, 4),
             "luck": round(seat.luck, 4),
             "result": seat.result if over else None,

@@ -131,7 +131,9 @@ class Tables:
             seats.append(Seat(seat.kind, seat.name, seat.agent, key, invitation))
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
-        name, watch = _new_name(self._tables), _digest(keys.watch)
+        while (name := secrets.token_hex(5)) in self._tables:
+            pass  # try another one
+        watch = _digest(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -374,11 +376,6 @@ def _log_failure(advice: asyncio.Task[Any]) -> None:
 
 def _new_key() -> str:
     return secrets.token_urlsafe(32)
-
-
-def _new_name(taken: dict[str, Table]) -> str:
-    name = secrets.token_hex(5)
-    return _new_name(taken) if name in taken else name
 
 
 def _digest(key: str) -> str:

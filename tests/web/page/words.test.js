@@ -1,4 +1,4 @@
-/** Words, addresses, offers and grades of the page, tested without a browser. */
+/** Words, addresses, set-up and grades of the page, tested without a browser. */
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -11,7 +11,7 @@ import {
   verdictOf,
   worstOf,
 } from "../../../wotd_env/web/static/grades.js";
-import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/offers.js";
+import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
 import {
   colorsOpen,
   factsOf,

@@ -16,17 +16,14 @@ export function makeHints(act) {
     const current = help?.ply === view.ply && help.game === view.game ? help : null;
     if (!view.choices.length) list.replaceChildren(h("p.quiet", "Hints come when it is your turn."));
     else if (!current?.hints.length) list.replaceChildren(h("p.quiet", "The hint is being computed …"));
-    else list.replaceChildren(hintItems(current, act), h("p.quiet", sourceOf(current)));
+    else {
+      const items = current.hints.map(({ words, loss, action }) => {
+        const button = h("button.choice", { onclick: () => act(action) }, capital(words));
+        return h("li", button, h("span.loss", loss < 0.0005 ? "best" : `${percent(loss)} less`));
+      });
+      list.replaceChildren(h("ol", ...items), h("p.quiet", sourceOf(current)));
+    }
   }
 
   return { element, show };
-}
-
-/** @param {Help} help @param {(action: number) => void} act */
-function hintItems({ hints }, act) {
-  const items = hints.map(({ words, loss, action }) => {
-    const button = h("button.choice", { onclick: () => act(action) }, capital(words));
-    return h("li", button, h("span.loss", loss < 0.0005 ? "best" : `${percent(loss)} less`));
-  });
-  return h("ol", ...items);
 }

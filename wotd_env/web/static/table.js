@@ -105,8 +105,6 @@ class TablePage {
     return this.view.choices.length > 0;
   }
 
-  // -------------------------------------------------------------------------------------------- show
-
   /** @param {View} fresh */
   showView(fresh) {
     const before = this.view;
@@ -231,8 +229,6 @@ class TablePage {
     this.seats.show(this.view, this.help);
     this.hints.show(this.view, this.help);
   }
-
-  // -------------------------------------------------------------------------------------------- act
 
   /** @param {number} action */
   act(action) {
