@@ -93,21 +93,17 @@ def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, A
     holds = state["phase"][0] == Phase.KEEP
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
-    found = []
-    for i, (word, action) in enumerate(words.items()):
-        after = decided[i : i + 1]
-        moves = _moves(state, after)
-        found.append(
-            {
-                "action": action,
-                "words": _words(game.rules, state, after, action, names),
-                "notation": word,
-                "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
-                "moves": moves,
-                **_parts(state[0], action, moves),
-            }
-        )
-    return found
+    return [
+        {
+            "action": action,
+            "words": action_in_words(game, state, action, names, after),
+            "notation": word,
+            "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
+            "moves": (moves := _moves(state, after)),
+            **_parts(state[0], action, moves),
+        }
+        for (word, action), after in zip(words.items(), decided[:, None], strict=True)
+    ]
 
 
 def step(
@@ -120,7 +116,7 @@ def step(
         "turn": int(record["turn"]),
         "seat": int(record["player"]),
         "dice": record["dice"].tolist(),
-        "words": f"{names[record['player']]}: {_words(game.rules, before, decided, action, names)}",
+        "words": f"{names[record['player']]}: {action_in_words(game, before, action, names, decided)}",
         "notation": action_text(game, before, action),
         "action": action,
         "forced": bool(game.legal_actions(before)[0].sum() == 1),
@@ -145,11 +141,6 @@ def _parts(record: np.void, action: int, moves: Sequence[dict[str, int]]) -> dic
     return {"kind": kind, "path": path, "seats": seats, "power": None if power is None else int(power)}
 
 
-def action_in_words(game: Game, state: States, action: int, names: Sequence[str]) -> str:
-    """Return a legal action of a game, STATE (1,), in words."""
-    return _words(game.rules, state, _decided(game, state, action), action, names)
-
-
 def _decided(game: Game, state: States, action: int) -> States:
     """Return the position after a legal action, before any roll."""
     after = state.copy()
@@ -157,12 +148,18 @@ def _decided(game: Game, state: States, action: int) -> States:
     return after
 
 
-def _words(rules: Rules, state: States, after: States, action: int, names: Sequence[str]) -> str:
-    """Return an action in the words of `describe_decision`, with the names of the players."""
+def action_in_words(
+    game: Game, state: States, action: int, names: Sequence[str], after: States | None = None
+) -> str:
+    """Return a legal action of a position, STATE (1,), in words, with the names of the players.
+
+    `after` is the position after the action and before any roll, if it is known.
+    """
+    after = _decided(game, state, action) if after is None else after
     if action >= Action.FIRST_SWAP:
         one, other = _moves(state, after)
         players = f"{names[one['seat']]} and {names[other['seat']]}"
         return f"swap the pieces of {players} on {ELEMENTS[one['path']]}"
     if action == Action.PASS:
         return "pass: no piece can move by the dice"
-    return describe_decision(rules, state[0], after[0], action)
+    return describe_decision(game.rules, state[0], after[0], action)

@@ -27,8 +27,7 @@ const pages = {
   game: (signal) => gamePage(main, signal),
 };
 
-/** @param {boolean} first whether the page has just been loaded */
-function route(first) {
+function route() {
   closing.abort();
   closing = new AbortController();
   main.replaceChildren();
@@ -36,10 +35,6 @@ function route(first) {
   const address = readAddress(location.hash);
   if (address && Object.hasOwn(pages, address.page)) pages[address.page](closing.signal, ...address.parts);
   else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
-  if (!first) {
-    main.focus({ preventScroll: true });
-    window.scrollTo(0, 0);
-  }
 }
 
 async function drawings() {
@@ -50,6 +45,10 @@ async function drawings() {
 }
 
 connectDialogs();
-window.addEventListener("hashchange", () => route(false));
+window.addEventListener("hashchange", () => {
+  route();
+  main.focus({ preventScroll: true });
+  window.scrollTo(0, 0);
+});
 drawings().catch(() => {}); // the page works without them
-route(true);
+route();
