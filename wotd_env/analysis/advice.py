@@ -80,10 +80,9 @@ class Advisor:
         for source in self._sources:
             try:
                 self.source, self.exact, self._value = source(self.game)
+                return True
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
-            else:
-                return True
         return False
 
 

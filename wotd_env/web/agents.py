@@ -165,11 +165,9 @@ class Agents:
         """Return in words the single rule that keeps an agent from playing, or "these rules"."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
-                changed: dict[str, Any] = {field.name: field.default}
-                usual = replace(rules, **changed)
-                if usual != rules:
-                    check_plays(self._policies[name], usual)
-                    return views.rule_in_words(rules, field.name)
+                usual: dict[str, Any] = {field.name: field.default}
+                check_plays(self._policies[name], replace(rules, **usual))
+                return views.rule_in_words(rules, field.name)
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
@@ -183,13 +181,12 @@ class Agents:
         try:
             action = int(await self._asked[name](rules, state))
             game.check(state, [action])
+            return action, None
         except TimeoutError:
             what = "did not answer in time"
         except Exception as error:
             _log.warning("agent %s failed: %s: %.200s", name, type(error).__name__, error)
             what = "failed"
-        else:
-            return action, None
         substitute = make_policy(_SUBSTITUTE)
         action = int(ask(substitute, game, state, np.random.default_rng())[0])
         return action, f"{name} {what}; {_SUBSTITUTE} chose"

@@ -90,20 +90,16 @@ class Store:
 
     def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
         """Write a new game."""
-        row = table, game, _bytes(state), json.dumps(roll_off)
-        with self._db:
-            self._db.execute("INSERT INTO games VALUES (?, ?, ?, ?)", row)
-            self._touch(table)
+        self._add("games", (table, game, _bytes(state), json.dumps(roll_off)))
 
     def put_step(self, table: str, game: int, ply: int, step: Step) -> None:
         """Write a decision."""
-        row = table, game, ply, step.action, _bytes(step.state), step.note
-        with self._db:
-            self._db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", row)
-            self._touch(table)
+        self._add("steps", (table, game, ply, step.action, _bytes(step.state), step.note))
 
-    def _touch(self, table: str) -> None:
-        self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), table))
+    def _add(self, where: str, row: tuple[Any, ...]) -> None:
+        with self._db:
+            self._db.execute(f"INSERT INTO {where} VALUES ({', '.join('?' * len(row))})", row)
+            self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), row[0]))
 
     def forget(self, table: str) -> None:
         """Delete a table."""

@@ -162,7 +162,6 @@ class Table:
         """Cancel the scheduled decision, if any."""
         if self.timer:
             self.timer.cancel()
-            self.timer = None
 
     def changed(self) -> None:
         """Notify all listeners."""

@@ -330,7 +330,7 @@ class Tables:
         which, legal = (table.number, table.ply), table.legal
         agent = table.seats[table.player].agent
         if len(legal) == 1:
-            action, note = int(legal[0]), None
+            action, note = legal[0], None
         elif agent:
             action, note = await self.agents.choose(agent, table.rules, table.state)
         else:

@@ -110,8 +110,7 @@ export function follow(table, key, signal, hear) {
       if (signal.aborted) return;
       if (code === 4403) return hear.gone("Your key does not open this table.");
       if (code === 4404) return hear.gone("This table is no longer there.");
-      const why = (code === 1013 && reason) || "connection lost";
-      setConnection(why);
+      setConnection((code === 1013 && reason) || "connection lost");
       timer = setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };

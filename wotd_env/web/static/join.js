@@ -8,10 +8,7 @@ import { capital, LETTERS } from "./words.js";
 
 /** Join a table. @param {HTMLElement} main @param {string} table @param {string|null} invitation */
 export async function joinPage(main, table, invitation) {
-  if (keys.of(table)) {
-    location.replace(`#/table/${table}`);
-    return;
-  }
+  if (keys.of(table)) return location.replace(`#/table/${table}`);
   const asked = invitation ? { invitation } : {};
   const what = h("p");
   const error = errorLine();

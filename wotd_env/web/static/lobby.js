@@ -97,10 +97,7 @@ function recordedGame() {
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    if (!text.value.trim()) {
-      error.show("Paste the text of a game first.");
-      return;
-    }
+    if (!text.value.trim()) return error.show("Paste the text of a game first.");
     sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: graded.checked }));
     location.hash = "#/game";
   }

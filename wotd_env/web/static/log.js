@@ -26,21 +26,20 @@ export function makeLog() {
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
     let turn = log[shown.count - 1]?.turn ?? -1;
     for (let ply = shown.count; ply < log.length; ply++) {
-      if (log[ply].turn !== turn) entries.append(turnHead(log[ply], view));
-      turn = log[ply].turn;
-      entries.append(logLine(log, ply, view.seats[log[ply].seat].name));
+      const { seat } = log[ply];
+      const name = view.seats[seat].name;
+      if (log[ply].turn !== turn) {
+        turn = log[ply].turn;
+        const piece = glyph(`piece-${view.color[seat]}`, "piece");
+        entries.append(h("li.turn-head", piece, h("strong", name), h("span", `turn ${turn + 1}`)));
+      }
+      entries.append(logLine(log, ply, name));
     }
     shown.count = log.length;
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
 
   return { element, show };
-}
-
-/** @param {Step} step @param {View} view */
-function turnHead({ turn, seat }, view) {
-  const piece = glyph(`piece-${view.color[seat]}`, "piece");
-  return h("li.turn-head", piece, h("strong", view.seats[seat].name), h("span", `turn ${turn + 1}`));
 }
 
 /** @param {Step[]} log @param {number} ply @param {string} name of the player */

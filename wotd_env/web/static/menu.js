@@ -16,12 +16,18 @@ export function makeMenu(table, own, viewNow) {
     h("h3", "Share"),
     copyButton("Copy the position", () => viewNow()?.position ?? ""),
     copyButton("Copy the game", gameText),
-    workButton("Save the game", async () => saveText(await gameText(), `wotd-${table}.txt`)),
+    workButton("Save the game", save),
     own.watch && copyButton("Copy a link to watch", linkTo(`watch/${table}/${own.watch}`)),
   );
   const people = h("div");
   const element = h("details.card.menu", h("summary", "Share, seats"), share, people);
   let shown = "";
+
+  async function save() {
+    const url = URL.createObjectURL(new Blob([await gameText()], { type: "text/plain" }));
+    h("a", { href: url, download: `wotd-${table}.txt` }).click();
+    URL.revokeObjectURL(url);
+  }
 
   /** @param {View} view */
   function show(view) {
@@ -38,13 +44,6 @@ export function makeMenu(table, own, viewNow) {
   }
 
   return { element, show };
-}
-
-/** @param {string} text @param {string} name of the file */
-function saveText(text, name) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  h("a", { href: url, download: name }).click();
-  URL.revokeObjectURL(url);
 }
 
 /** @param {Seat} seat @param {View} view @param {string} path @param {string} key */

@@ -20,7 +20,12 @@ export function makeSeats() {
     bar.hidden = !view.help; // its room is kept before the first chances come
     const words = view.seats.map((seat) => `${seat.name} ${percent(chances?.[seat.seat] ?? 0)}`);
     bar.setAttribute("aria-label", `Chances to win: ${chances ? words.join(", ") : "not known yet"}`);
-    bar.replaceChildren(...(chances ?? []).map((chance, seat) => barPart(chance, view.color[seat])));
+    const parts = (chances ?? []).map((chance, seat) => {
+      const part = h("span", { class: `color-${view.color[seat]}` });
+      part.style.flexGrow = String(Math.max(chance, 0.004));
+      return part;
+    });
+    bar.replaceChildren(...parts);
   }
 
   return { element, show };
@@ -45,11 +50,4 @@ function seatItem(seat, view, chance) {
     h("span.state", state),
     chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
   );
-}
-
-/** @param {number} chance @param {number} color */
-function barPart(chance, color) {
-  const part = h("span", { class: `color-${color}` });
-  part.style.flexGrow = String(Math.max(chance, 0.004));
-  return part;
 }

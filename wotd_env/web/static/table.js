@@ -242,10 +242,7 @@ class TablePage {
   pick(path, space) {
     if (!this.myTurn || this.view.phase === "keep") return;
     const { act, chosen } = tap(this.view, this.chosen, path, space);
-    if (act) {
-      this.act(act.action);
-      return;
-    }
+    if (act) return this.act(act.action);
     this.chosen = chosen;
     this.showBoard();
     this.showActions();
