@@ -66,14 +66,13 @@ class Advisor:
             value = self._value
             try:
                 actions, equity = plan(self.game, state, value)
+                return Analysis(equity, actions, actions.argmax(1))
             except TableError as error:  # blocks of a table are checked when they are first read
                 with self._opening:
                     if self._value is value:  # otherwise another thread has found the damage first
                         self.skipped += (str(error),)
                         if not self._open_next():
                             raise
-            else:
-                return Analysis(equity, actions, actions.argmax(1))
 
     def _open_next(self) -> bool:
         """Use the next available source; return False if there is none."""

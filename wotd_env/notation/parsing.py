@@ -57,8 +57,7 @@ def parse_game(text: str) -> RecordedGame:
         raise ValueError(f"a game must be a text of at most {MOST_TEXT:,} characters, got {got}")
     lines = text.split("\n")
     tags: dict[str, tuple[int, str]] = {}
-    first = 0  # line of the first turn
-    for first, line in enumerate(lines):
+    for first, line in enumerate(lines):  # up to the first turn
         if line.startswith("["):
             with _at(first + 1):
                 _read_tag(line, first + 1, tags)
@@ -108,7 +107,6 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
     states: list[States] = []
     actions: list[int] = []
     turn, heading = -1, list[str]()
-    line = 0
     for line, word in words:
         with _at(line):
             record = state[0]
@@ -150,9 +148,8 @@ def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)
     fresh = game.reset(1, seed=seed, roll=bool(state["phase"][0] != Phase.CHANCE))
     if not same_but_stream(state, fresh)[0] or (has_stream and state["rng"][0] != fresh["rng"][0]):
-        raise wrong(
-            "Seed", f'the seed of a game with the first position "{position(game.rules, fresh)}"', text
-        )
+        start = position(game.rules, fresh)
+        raise wrong("Seed", f'the seed of a game with the first position "{start}"', text)
     return seed, fresh, True
 
 

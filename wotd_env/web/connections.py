@@ -22,9 +22,6 @@ _CAUSED_BY_CLIENTS = (
 )
 """uvicorn's messages about clients. Some come with a traceback."""
 
-_SECOND_INTERRUPT = "CancelledError"
-"""End of the traceback that uvicorn logs after a second Ctrl-C."""
-
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
     """Return uvicorn's settings for an application. `settings` override them."""
@@ -54,7 +51,8 @@ def set_up_log() -> None:
 def concerns(record: logging.LogRecord) -> bool:
     """Return whether a message of uvicorn concerns the operator."""
     message = record.getMessage()
-    return message not in _CAUSED_BY_CLIENTS and not message.rstrip().endswith(_SECOND_INTERRUPT)
+    second_interrupt = message.rstrip().endswith("CancelledError")  # the traceback after a second Ctrl-C
+    return message not in _CAUSED_BY_CLIENTS and not second_interrupt
 
 
 class _Connection(H11Protocol):

@@ -91,8 +91,7 @@ class Table:
     @property
     def legal(self) -> list[int]:
         """The legal actions."""
-        found: list[int] = np.flatnonzero(self.game.legal_actions(self.state)[0]).tolist()
-        return found
+        return list(map(int, np.flatnonzero(self.game.legal_actions(self.state)[0])))
 
     @property
     def ply(self) -> int:
@@ -190,7 +189,18 @@ class Table:
             **self.outline(),
             "pace": self.pace,
             **shown,
-            "seats": [self._seat(number, viewer) for number in range(self.rules.players)],
+            "seats": [
+                {
+                    "seat": number,
+                    "kind": seat.kind,
+                    "agent": seat.agent,
+                    "name": names[number],
+                    "taken": seat.taken,
+                    "connected": seat.agent is not None or self.here(seat),
+                    "mine": number in viewer.seats,
+                }
+                for number, seat in enumerate(self.seats)
+            ],
             "moved": last["moves"] if last else [],
             "roll_off": self.played.roll_off,
             "choices": views.choices(game, self.state, names) if mine else [],
@@ -229,18 +239,6 @@ class Table:
     def open(self) -> list[int]:
         """The free seats that anybody may take."""
         return [number for number in self.waiting_for if self.seats[number].kind == "open"]
-
-    def _seat(self, number: int, viewer: Viewer) -> dict[str, Any]:
-        seat = self.seats[number]
-        return {
-            "seat": number,
-            "kind": seat.kind,
-            "agent": seat.agent,
-            "name": self.names[number],
-            "taken": seat.taken,
-            "connected": seat.agent is not None or self.here(seat),
-            "mine": number in viewer.seats,
-        }
 
     def here(self, seat: Seat) -> bool:
         """Return whether the person in a seat has a socket open."""

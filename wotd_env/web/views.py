@@ -26,9 +26,8 @@ _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 def rules_in_words(rules: Rules) -> str:
     """Return rules in one line. Default values are left out, except players and powers."""
     names = ["players", "powers"]
-    names += [
-        name for name in ("spaces", "immunity", "dead_pieces") if getattr(rules, name) != getattr(Rules, name)
-    ]
+    optional = ("spaces", "immunity", "dead_pieces")
+    names += [name for name in optional if getattr(rules, name) != getattr(Rules, name)]
     names += ["colors"] * (rules.colors == "random") + ["start"] * (rules.start == "loser")
     return ", ".join(rule_in_words(rules, name) for name in names)
 

@@ -34,9 +34,8 @@ export function makeDice(changed) {
     element.setAttribute("aria-label", choosing ? "Dice: press those that you keep" : "Dice");
     buttons.forEach((button, place) => {
       const face = faces[place];
-      const words = `die ${place + 1}, ${face < 0 ? "not rolled yet" : FACES[face]}`;
       attribute(button, "data-face", String(face));
-      attribute(button, "aria-label", words);
+      attribute(button, "aria-label", `die ${place + 1}, ${face < 0 ? "not rolled yet" : FACES[face]}`);
       attribute(button, "aria-disabled", choosing ? null : "true");
       button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, "keep"));
       mark(place);
