@@ -3,6 +3,8 @@
 It teaches how to train on `wotd_env.jax`: `jax.lax.scan` over steps, minibatches and updates, and advantages along the
 decisions of each seat in one pass backwards. It needs the extra `jax` only, and works for 2 to 5 players.
 
+Seed 0 reaches 48 % against `greedy` in a minute of processor time, after 1 million of its 3.3 million decisions.
+
     python examples/jax_ppo.py
     python examples/jax_ppo.py --updates 50 --players 3
 """

@@ -7,7 +7,7 @@ Gumbel MuZero (`mctx.gumbel_muzero_policy`) is the wrong algorithm here. It stor
 it tries, and returns to the actions whose stored roll was lucky.
 
     pip install mctx
-    python examples/jax_search.py --simulations 64
+    python examples/jax_search.py --simulations 32
 """
 
 from __future__ import annotations
@@ -39,12 +39,20 @@ class Node(NamedTuple):
 
 
 def value(state: State, seat: Array) -> Array:
-    """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed."""
-    pieces = env.observe(state, seat)[layout["pieces"]].reshape(2, 5, -1).argmax(2)
+    """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed.
+
+    The player to act expects a move by the dice that it has of one element, and by a sixth of the others in each roll.
+    """
+    seen = env.observe(state, state.current_player)
+    pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)
     points = jnp.maximum(pieces - env.rules.spaces, 0)
     worth = (jnp.minimum(pieces, env.rules.spaces - 1) + 1.25 * points).sum(1)
-    turn = jnp.where(state.current_player == seat, 1.4, -1.4)
-    return jnp.tanh((worth[0] - worth[1] + turn) / 10)
+    counts = seen[layout["dice"]].reshape(6, 6).argmax(1)
+    most = jnp.where(pieces[0] <= env.rules.spaces, counts[:5], 0).max()
+    rolls = seen[layout["rolls_left"]].argmax() + (counts.sum() < 5)
+    move = most + (5 - most) * (1 - (5 / 6) ** rolls)
+    lead = jnp.tanh((worth[0] - worth[1] + move - 1.4) / 10)
+    return jnp.where(state.current_player == seat, lead, -lead)
 
 
 def action_logits(state: State) -> Array:
@@ -119,7 +127,7 @@ def win_rate(opponent: str, games: int, simulations: int, seed: int) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Measure the search against greedy and random.")
     parser.add_argument("--games", type=int, default=200)
-    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--simulations", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     options = vars(parser.parse_args())
     for opponent in ("greedy", "random"):

@@ -1,4 +1,4 @@
-"""Grades for decisions: exact for the two-player basic game, estimates for all other games.
+"""Grades for decisions: exact for solved games of two players, estimates for all other games.
 
 The *equity* of an action is the expected reward of the seat to act under perfect play after it: 1 is a win, -1 a loss.
 The *regret* of an action is the difference from the equity of the best action. Regrets add up: the mean result of a

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing
-from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option
+from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 
 
 @explained()
+@rules_options("spaces", "powers", "colors", spaces="those of --table, or else 7", powers="those of --table")
 def command(
     context: typer.Context,
+    rules: dict[str, Any],
     what: Annotated[
         list[str], typer.Argument(help="Policies to grade, or one recorded game (.txt), or one position.")
     ],
-    spaces: Annotated[
-        int | None,
-        option("Plain spaces of the board on which policies are graded.", "those of --table, or else 7"),
-    ] = None,
     table: Annotated[
         Path | None,
         option("The table of `wotd solve`.", "in the cache folder; created in seconds for 0 and 1 spaces"),
@@ -47,7 +46,7 @@ def command(
     trust: Trust = False,
     quiet: Quiet = False,
 ) -> None:
-    """Grade decisions of the two-player basic game against its exact solution.
+    """Grade decisions of games of two players against their exact solution.
 
     Regret is the lost equity of a decision against the best one. It is 2 from a certain win to a certain loss.
     """
@@ -74,13 +73,11 @@ def command(
         check_writable(plot, *PICTURES)
     if table:
         solution = solver.load(table)
-        if spaces not in (None, solution.spaces):
-            raise ValueError(f"--spaces is {spaces}, but {table} is for {solution.spaces} plain spaces")
+        solution.check_rules(replace(solution.rules, **rules))
     else:
-        solution = Oracle().table(Game(Rules(spaces=7 if spaces is None else spaces)))
-    graded_rules = Rules(spaces=solution.spaces)
+        solution = Oracle().table(Game(Rules(**rules)))
     names = [*what, against] if against else what
-    ready = ready_policies(names, trust, graded_rules)
+    ready = ready_policies(names, trust, solution.rules)
     players = {name: Blamed(name, policy) for name, policy in ready.items()}
     opponent = players[against] if against else None
     grades = {}

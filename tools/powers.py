@@ -1,0 +1,135 @@
+"""Solve games with powers and write the tables of docs/powers.md (`python -m tools.powers`).
+
+Every pair of colors is solved on every board, and `powers="any"`. Tables that exist are only opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools import pages
+from wotd_env import Game, Rules, __version__, make_policy, solver
+from wotd_env.core.rules import ELEMENTS, POWERS, Power
+from wotd_env.policy import ask
+
+PAGE = Path(__file__).parents[1] / "docs" / "powers.md"
+GAMES = 4000  # of each pair of colors
+START = [[0] * 5]
+NAMES = [f"{color}: {power}" for color, power in zip(ELEMENTS, POWERS, strict=True)]
+
+
+class Findings:
+    """The tables of the page, from the solved boards."""
+
+    def __init__(self, boards: list[int], folder: Path | None, games: int) -> None:
+        self.games, self.boards = games, boards
+        self.pairs: dict[tuple[int, int, int], solver.Table] = {}
+        self.any: dict[int, solver.Table] = {}
+        for spaces in boards:
+            self.any[spaces] = self._solve(Rules(spaces=spaces, powers="any"), folder)
+            for pair in combinations(range(len(Power)), 2):
+                rules = Rules(spaces=spaces, powers="own", colors=tuple(ELEMENTS[color] for color in pair))
+                self.pairs[spaces, *pair] = self._solve(rules, folder)
+
+    def _solve(self, rules: Rules, folder: Path | None) -> solver.Table:
+        file = solver.cache_file(rules)
+        file = folder / file.name if folder else file
+        print(f"solve {file.name}", flush=True)
+        return solver.solve(rules, file)
+
+    def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
+        """Return the expected reward of a color against another one, or against no power: the mean of both seats."""
+        other = theirs if theirs is not None else next(color for color in range(len(Power)) if color != mine)
+        table = self.pairs[spaces, min(mine, other), max(mine, other)]
+        powers = 1 << mine, 0 if theirs is None else 1 << theirs
+        first, second = (float(table.value(START, START, section)[0]) for section in (powers, powers[::-1]))
+        return (first - second) / 2
+
+    def when(self) -> str:
+        """Return the date and the boards of the measurements."""
+        boards = ", ".join(map(str, self.boards))
+        return f"Measured on {date.today()} with version {__version__}; boards of {boards} plain spaces."
+
+    def worth(self) -> str:
+        """Return the share of wins that each power adds against a player without one."""
+        head = ["power", *(f"{spaces} plain spaces" for spaces in self.boards)]
+        rows = [
+            [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in self.boards)]
+            for color, name in enumerate(NAMES)
+        ]
+        return pages.table(head, rows, right=range(1, len(head)))
+
+    def pairings(self) -> str:
+        """Return the share of wins of each color against each other color on the largest board."""
+        rows = []
+        for mine, name in enumerate(NAMES):
+            shares = [
+                "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
+                for theirs in range(len(Power))
+            ]
+            rows.append([name, *shares])
+        return pages.table(["wins in %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
+
+    def first(self) -> str:
+        """Return the share of the starting player with each kind of powers."""
+        rows = []
+        for spaces in self.boards:
+            table = self.any[spaces]
+            none = float(table.value(START, START, (0, 0))[0])
+            rows.append([spaces, f"{50 + 50 * none:.1f}", f"{50 + 50 * table.start:.1f}"])
+        return pages.table(["plain spaces", "no powers", '`powers="any"`'], rows, right=range(3))
+
+    def use(self) -> str:
+        """Return when perfect players use each power on the largest board."""
+        times: dict[int, list[float]] = {color: [] for color in range(len(Power))}
+        for (spaces, *pair), table in self.pairs.items():
+            if spaces == self.boards[-1]:
+                for color, of_color in zip(pair, times_of_use(table, self.games).T, strict=True):
+                    times[color] += of_color.tolist()
+        rows = []
+        for color, name in enumerate(NAMES):
+            used = np.array(times[color])
+            early, middle, late = np.nanpercentile(used, [25, 50, 75])
+            rows.append(
+                [name, f"{early:.0%}", f"{middle:.0%}", f"{late:.0%}", f"{np.isnan(used).mean():.0%}"]
+            )
+        head = ["power", "a quarter is used before", "half before", "three quarters before", "never used"]
+        return pages.table(head, rows, right=range(1, 5))
+
+
+def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
+    """Return when both seats use their power in games of perfect play, as a share of the turns, or nan, (games, 2)."""
+    game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
+    state, rng = game.reset(games, seed=0), np.random.default_rng(0)
+    turns = np.full((games, 2), np.nan)
+    while (live := np.flatnonzero(~game.is_over(state))).size:
+        now = state[live]
+        turn = np.repeat(now["turn"][:, None], 2, 1).astype(float)
+        game.step(now, ask(oracle, game, now, rng))
+        used = now["used"][:, None] >> np.arange(2) & 1 == 1
+        turns[live] = np.where(used & np.isnan(turns[live]), turn, turns[live])
+        state[live] = now
+    shares: NDArray[np.float64] = turns / state["turn"][:, None]
+    return shares
+
+
+def main() -> None:
+    """Solve the boards and write the tables of the page."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--boards", type=int, nargs="+", default=[0, 1, 2], help="numbers of plain spaces")
+    parser.add_argument("--tables", type=Path, help="folder of the tables; by default the cache folder")
+    options = parser.parse_args()
+    findings = Findings(options.boards, options.tables, GAMES)
+    names = ("when", "worth", "pairings", "first", "use")
+    tables = {name: getattr(findings, name)() for name in names}
+    PAGE.write_text(pages.renew(PAGE.read_text(), tables))
+
+
+if __name__ == "__main__":
+    main()
