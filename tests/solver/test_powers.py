@@ -218,6 +218,16 @@ def test_the_command_names_the_needs_and_the_value_of_each_color(tmp_path):
     assert "(fire)" in result.output
 
 
+def test_the_command_grades_policies_with_powers(folder):
+    file = str(make(folder, ANY).file)
+    result = CliRunner().invoke(app, ["analyze", "greedy", "--table", file, "--games", "20"])
+    assert result.exit_code == 0, result.output
+    assert "tiger hold" in result.output
+    result = CliRunner().invoke(app, ["analyze", "greedy", "--table", file, "--powers", "own"])
+    assert result.exit_code != 0
+    assert "the game has 0 plain spaces, powers own water fire" in " ".join(result.output.split())
+
+
 def test_tables_are_found_by_their_rules():
     assert solver.cache_file(own("wood", "fire", spaces=3)).name == "perfect-3-own-fire-wood.wotd"
     assert solver.cache_file(Rules(spaces=2, powers="any")).name == "perfect-2-any.wotd"
