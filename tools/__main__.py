@@ -8,6 +8,7 @@ if __name__ == "__main__":
     environment.write_text(pages.renew(environment.read_text(), tables.all_tables()))
     for page in figures.PAGES:
         page.write_text(figures.renewed(page))
-    for file, picture in (pictures.board() | pictures.cases()).items():
+    for file, picture in pictures.cases().items():
         file.write_text(picture)
+    pictures.draw_game()
     pictures.LAYERS_FILE.write_text(pictures.layers_picture())

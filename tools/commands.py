@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 INTRODUCTION = """\
 # The `wotd` command
 
-The command is part of the extra `arena` ([how to install it](quickstart.md#1-install)). `wotd COMMAND --help` shows the
+The command is part of the extra `arena` ([how to install it](install.md)). `wotd COMMAND --help` shows the
 same text in the terminal, and `wotd --version` the version. {exits}
 
 Long commands show their progress, and Ctrl-C interrupts them. Run the same command again to continue a tournament

@@ -1,7 +1,7 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-A figure is measured in one place; other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. The table on the
-first pages is `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock), docs/ladder.md,
+A figure is measured in one place; other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. The claims on the
+first pages are `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock), docs/ladder.md,
 docs/solution.md and the cards of the bundled models.
 
 | name | value |
@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,28 +76,36 @@ def figure(name: str) -> str:
 
 
 def figures() -> str:
-    """Return the table of the first pages; its links are relative to README.md."""
-    measured = _measured()
-    spaces, positions, *_, residual, value, share, _ = _solved()
-    rows = [
-        f"decisions per second, 8,192 games in a batch | {rate('game-8192')} "
-        "| with dice, masks, observations, rewards and random choices; one thread, wall clock, "
-        f"{measured['machine']}, {measured['date']} ([performance](docs/performance.md))",
-        f"decisions per second through Gymnasium, 4,096 games against `greedy` | {rate('vector-4096')} "
-        "| decisions of the learner only; same machine",
-        f"win rate of the bundled agent `td` against the heuristic `planner` | {ladder('td', 'planner')} "
-        f"| two-player basic game, 95 % interval; {ladder('td', 'greedy')} against `greedy` ([ladder](docs/ladder.md))",
-        f"solved positions of the two-player basic game | {positions} "
-        f"| {spaces} plain spaces, largest residual {residual}; the starting player wins {share} (value {value}) "
-        "([solution](docs/solution.md))",
-    ]
-    return pages.table(" | figure | how it was measured", rows)
+    """Return the claims of the first pages with their figures; the links are relative to README.md."""
+    claims = (
+        f"**Solved.** The optimal value of all {_solved()[1]} positions of the two-player game is known, so every "
+        "decision of an agent has an exact regret ([the perfect player](docs/solution.md)). On short boards the "
+        "[powers](docs/powers.md) are solved, too.",
+        f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
+        f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/performance.md)).",
+        f"**Strong baselines.** The bundled agent `td` wins {against_perfect('td')} of 100 games against perfect "
+        f"play, and {ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/ladder.md)).",
+        "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
+        "([recipes](docs/recipes.md), [tested releases](docs/clients.md)).",
+    )
+    fill = functools.partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(fill(claim, initial_indent="- ", subsequent_indent="  ") for claim in claims)
+
+
+def against_perfect(policy: str) -> str:
+    """Return the share of games that a policy wins against perfect play on the largest board of docs/solution.md."""
+    found = re.search(rf"^\| {_solved()[0]} \| `{policy}` \| ([\d.]+)%", _solution(), re.MULTILINE)
+    assert found, f"docs/solution.md has no grade of {policy}"
+    return f"{float(found[1]):.1f}"
+
+
+def _solution() -> str:
+    return (ROOT / "docs" / "solution.md").read_text()
 
 
 def _solved() -> list[str]:
     """Return the row of the largest board in docs/solution.md."""
-    page = (ROOT / "docs" / "solution.md").read_text()
-    block = re.search(r"<!-- table: boards -->\n+(.*?)\n+<!-- end -->", page, re.DOTALL)
+    block = re.search(r"<!-- table: boards -->\n+(.*?)\n+<!-- end -->", _solution(), re.DOTALL)
     assert block, "docs/solution.md has no table of boards"
     return [cell.strip() for cell in block[1].splitlines()[-1].strip("|").split("|")]
 

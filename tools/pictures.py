@@ -5,18 +5,19 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from wotd_env import Game, Phase, notation
-from wotd_env.rendering import render_svg
+import numpy as np
+
+from wotd_env import Game, Phase, Rules, make_policy, notation
+from wotd_env.policy import ask
+from wotd_env.rendering import Replay, render_svg
 
 ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "rules"
 LAYERS_FILE = ROOT / "docs" / "layers.svg"
 
-BOARD = (
-    "..B.#C.|.A.../...A..D|..B../.#.D.B.|...C./.A.#...|CD.../DC..B..|....A "
-    "wfme(o) 42 C keep 1 mmmod used=B powers=own"
-)
-"""The position of the picture at the head of README.md."""
+GAME_FILE = ROOT / "docs" / "game.gif"
+"""The moving picture at the head of README.md."""
+SHOWN = 60  # positions of the game, up to its end
 
 CASES = """
 board: ..A....|..B../.B.....|...A./..A....|B..../A...B..|...../..B..A.|..... wf(meo) 14 A keep 2 wwfmd
@@ -43,16 +44,16 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """Pictures of docs/rules.md, one a line: name, position, and optionally the action, as in docs/notation.md."""
 
 
-def board() -> dict[Path, str]:
-    """Return the pictures at the head of README.md, light and dark: the middle of a game, after a move."""
-    rules, state = notation.parse_position(BOARD)
-    before = state.copy()
-    before["pieces"][0, 1, 2] = 3
-    game = Game(rules)
-    return {
-        ROOT / "docs" / name: render_svg(game, state, before, action=0b00111, theme=theme) + "\n"
-        for name, theme in (("board.svg", "light"), ("board-dark.svg", "dark"))
-    }
+def draw_game() -> None:
+    """Write the end of a game that `td` plays in all four seats."""
+    game, td, rng = Game(Rules(players=4)), make_policy("td"), np.random.default_rng(0)
+    state = game.reset(1, seed=5)
+    states, actions = [state.copy()], []
+    while not game.is_over(state).all():
+        actions.append(int(ask(td, game, state, rng)[0]))
+        game.step(state, actions[-1:])
+        states.append(state.copy())
+    Replay(game, np.concatenate(states[-SHOWN - 1 :]), actions[-SHOWN:]).save(GAME_FILE, width=480)
 
 
 def cases() -> dict[Path, str]:

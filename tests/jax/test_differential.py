@@ -198,5 +198,6 @@ def test_jax_and_engine_agree(players: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_jax_and_engine_agree_in_all_variants(players: int) -> None:
-    assert agree(players, all_variants(players), steps=20) > 1_000_000
+def test_jax_and_engine_agree_in_many_variants(players: int) -> None:
+    """Every fifth of all combinations has every pair of values of two fields; each one takes seconds to compile."""
+    assert agree(players, list(all_variants(players))[::5], steps=25) > 600_000

@@ -148,13 +148,13 @@ def test_pages_quote_figures():
         figures.figure("rate no-such-case")
 
 
-def test_the_readme_lists_every_extra():
+def test_the_page_of_installation_lists_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs" / "install.md").read_text()
     rows = text.partition("| extra | contents |")[2].partition("\n\n")[0].splitlines()[2:]
     listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(extras)
     (everything,) = extras["all"]
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
         *("all", "rllib", "docs", "notebooks", "bench", "dev")
-    }, "README.md says which extras `all` leaves out"
+    }, "docs/install.md says which extras `all` leaves out"
