@@ -38,12 +38,13 @@ coverage: compile ## run the tests with line coverage; fail below the limit in p
 release-check: .venv/.dev ## build the packages and test the wheel with each extra (ARGS="bare arena" for some)
 	$(BIN)/python -m tools.release $(ARGS)
 
-check: .venv/.dev node_modules/.installed ## run lint, type checks and import contracts only, of Python and JavaScript
+check: .venv/.dev node_modules/.installed ## run lint, type checks, import contracts and a check of sentences only
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.kernels
+	$(BIN)/python -m tools.prose
 	node_modules/.bin/tsc
 	node_modules/.bin/biome ci
 

@@ -1,9 +1,10 @@
-"""The check of kernels in `make check`."""
+"""The checks of kernels and of sentences in `make check`."""
 
 from __future__ import annotations
 
 import pytest
 
+from tools import prose
 from tools.kernels import faults, main
 
 KERNEL = """
@@ -37,6 +38,32 @@ def test_kernel_check_reports_record_allocations(code):
 )
 def test_kernel_check_allows_arrays_of_numbers(code):
     assert not list(faults(KERNEL.format(code)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("page.md", "A text that is none.", "negate the verb"),
+        ("page.md", "Whoever plays wins.", "name the subject"),
+        ("page.md", "- short\n- " + "word " * 50 + "end.", "a sentence of 51 words"),
+        ("code.py", '"""Begin anew."""', "again"),
+        ("code.py", "x = 1  # what the box holds for good", "permanently"),
+    ],
+)
+def test_sentences_that_have_to_be_decoded_are_found(name, content, fault):
+    file = prose.ROOT / name
+    read = prose.paragraphs if name.endswith(".md") else prose.in_code
+    faults = [found for text in read(file, content) for found in prose.check(text)]
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+def test_code_and_generated_parts_are_not_sentences():
+    page = "`is none` and\n\n```python\nx is none\n```\n\n<!-- table: a -->\n\nanew\n\n<!-- end -->\n\n| anew |\n"
+    assert not [
+        fault for text in prose.paragraphs(prose.ROOT / "page.md", page) for fault in prose.check(text)
+    ]
+    assert not list(prose.in_code(prose.ROOT / "code.py", "value = 'anew'"))
 
 
 def test_the_kernels_of_the_project_allocate_no_records():

@@ -34,7 +34,7 @@ def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped an
     return _OrderEnforcing(_AssertOutOfBounds(_TerminateIllegal(raw_env(**arguments))))
 
 
-class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is what it expects
+class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is its convention
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
 
     An agent may act several times in a row: a turn has several decisions, and those with one legal action are taken

@@ -1,0 +1,113 @@
+"""Find constructions that have to be decoded, in pages, notebooks, docstrings and comments (`python -m tools.prose`).
+
+It searches by pattern, so it finds only a few of the faults that CONTRIBUTING.md names.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
+MOST_WORDS = 40
+"""Words of a sentence on a page; lists and tables do not count."""
+
+PATTERNS = {
+    r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",
+    r"\b[Ww]hoever\b": "name the subject",
+    r"\banew\b": "again",
+    r"\bgo(es)? on (with|from|to)\b": "continue",
+    r"\bthe way back\b": "the inverse",
+    r"\bfor (good|ever)\b": "permanently, forever",
+    r"\bso many\b": "that many",
+    r"\bgives? away\b": "regret, loses",
+    r"\b(is|are) what\b": "name the thing",
+    r"\bas that (does|is|of)\b": "repeat the noun",
+    r"\bwhere (it|they|there) (is|are) (one|none|any)\b": "if",
+    r"\bstands at \d": "reaches",
+    r"\blearnt\b|\bcolour": "US spelling",
+    r"\bcomes? to (its|their|an) end\b": "finishes",
+}
+
+
+class Text(NamedTuple):
+    """A piece of prose."""
+
+    file: Path
+    line: int
+    words: str
+
+
+def main() -> int:
+    """Print every fault with its file and line, and return the exit status."""
+    faults = [
+        f"{text.file.relative_to(ROOT)}:{text.line}: {fault}" for text in texts() for fault in check(text)
+    ]
+    print("\n".join(faults) if faults else "No sentence was found that has to be decoded.")
+    return int(bool(faults))
+
+
+def check(text: Text) -> Iterator[str]:
+    """Yield what is wrong with a piece of prose, and the cure."""
+    for pattern, cure in PATTERNS.items():
+        if found := re.search(pattern, text.words):
+            yield f"{found[0]!r} ({cure})"
+    if text.file.suffix == ".md":
+        for sentence in re.split(r"(?<=[.!?:])\s+", text.words):
+            if len(sentence.split()) > MOST_WORDS:
+                yield f"a sentence of {len(sentence.split())} words: {' '.join(sentence.split()[:6])} ..."
+
+
+def texts() -> Iterator[Text]:
+    """Yield the paragraphs of all pages and notebooks, and all docstrings and comments."""
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
+        yield from paragraphs(page, page.read_text())
+    for notebook in sorted(ROOT.glob("notebooks/*.ipynb")):
+        for cell in json.loads(notebook.read_text())["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield from (text._replace(line=1) for text in paragraphs(notebook, "".join(cell["source"])))
+    for file in sorted(file for folder in FOLDERS for file in ROOT.glob(f"{folder}/**/*.py")):
+        yield from in_code(file, file.read_text())
+
+
+def paragraphs(file: Path, page: str) -> Iterator[Text]:
+    """Yield the paragraphs of Markdown without code, tables, and generated parts."""
+    page = re.sub(r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->", _blank, page, flags=re.DOTALL)
+    line = 1
+    for block in page.split("\n\n"):
+        # A list has one sentence or more in each entry.
+        for i, part in enumerate(re.split(r"\n(?=\s*(?:[-*]|\d+\.) )", block)):
+            if not part.lstrip().startswith(("|", "#", "<", ":::")):
+                words = re.sub(r"^\s*(?:[-*]|\d+\.) ", "", part).split()
+                yield Text(file, line + i, re.sub(r"`[^`]*`", "`x`", " ".join(words)))
+        line += block.count("\n") + 2
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+def in_code(file: Path, code: str) -> Iterator[Text]:
+    """Yield the docstrings and comments of a Python file."""
+    for node in ast.walk(ast.parse(code)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield Text(file, node.lineno, " ".join(re.sub(r"`[^`]*`", "`x`", node.value.value).split()))
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            yield Text(file, token.start[0], token.string)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
