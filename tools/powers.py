@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools import pages
-from wotd_env import Game, Rules, __version__, make_policy, solver
+from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import ask
 
 PAGE = Path(__file__).parents[1] / "docs" / "powers.md"
-GAMES = 4000  # of each pair of colors
+GAMES = 4000  # of each pair of colors, and of each graded policy
+GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]
 NAMES = [f"{color}: {power}" for color, power in zip(ELEMENTS, POWERS, strict=True)]
 
@@ -102,6 +103,22 @@ class Findings:
         head = ["power", "a quarter is used before", "half before", "three quarters before", "never used"]
         return pages.table(head, rows, right=range(1, 5))
 
+    def grades(self) -> str:
+        """Return the grades of policies on the largest board, with `powers="any"`."""
+        rows = []
+        for name in GRADED:
+            table = self.any[self.boards[-1]]
+            found = analysis.grade(name, table, self.games, opponent=f"oracle:{table.file}").all
+            rows.append(
+                [
+                    f"`{name}`",
+                    f"{found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f}",
+                    f"{found.regret:.4f} ± {found.regret_error:.4f}",
+                ]
+            )
+        head = ["policy", "wins against perfect play in %", "regret of a decision"]
+        return pages.table(head, rows, right=(1, 2))
+
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     """Return when both seats use their power in games of perfect play, as a share of the turns, or nan, (games, 2)."""
@@ -126,7 +143,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, help="folder of the tables; by default the cache folder")
     options = parser.parse_args()
     findings = Findings(options.boards, options.tables, GAMES)
-    names = ("when", "worth", "pairings", "first", "use")
+    names = ("when", "worth", "pairings", "first", "use", "grades")
     tables = {name: getattr(findings, name)() for name in names}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 
