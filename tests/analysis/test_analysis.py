@@ -328,7 +328,7 @@ def test_analyze_rejects_grading_options_for_a_recorded_game(table, record, opti
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("greedy --spaces 1", "--spaces is 1, but {table} is for 0 plain spaces"),
+        ("greedy --spaces 1", "the table {table} is for 0 plain spaces, the game has 1 plain spaces"),
         ("greedy {record}", "give policies, or one recorded game or position, got greedy, {record}"),
         ("greedy --games 1000000000000", "games must be an integer from 1 to 10000000, got 1000000000000"),
         ("greedy --blunders -1", "--blunders must be an integer from 0 to 20, got -1"),

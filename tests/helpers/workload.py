@@ -141,6 +141,9 @@ def solution(digest: Digest, threads: int) -> None:
         digest.add(table.value([[1, 2, 3, 4, 5]], [[2, 3, 4, 5, 1]]), compact.value([[1] * 5], [[2] * 5]))
         for player in (oracle, greedy):
             digest.add(analysis.grade(player, table, games=50, seed=1).stages)
+        file = Path(folder, "0-any.wotd")
+        table = solver.solve(Rules(spaces=0, powers="any"), file, threads=threads)
+        digest.add(table.values, solver.verify(file, threads=threads))
 
 
 def tournament(digest: Digest) -> None:
