@@ -37,18 +37,24 @@ OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}
 
 HEAD = """# Bundled models
 
-The package contains trained networks. `make_policy("td")` and `make_policy("ppo")` load the one for the rules at hand.
-These are rules with 7 plain spaces, without immunity and dead pieces; `own` powers include all colors. Other rules are
-refused: train a network for them ([how](training.md)). Reading a network runs no code and needs no torch.
+Play against trained networks, or compare your own with them. `make_policy("td")` and `make_policy("ppo")` load the
+network for the rules of the game:
+
+- The rules are those of the table, with 7 plain spaces and without immunity and dead pieces.
+- Networks for `own` powers play all colors.
+- For other rules the policies raise an error; [train a network](training.md) for them.
+- Loading a network runs no code and needs no torch.
 
 ```sh
 wotd arena td greedy planner --players 3
 ```
 
-The table is made by `python -m tools.models`. Win rates have 95 % intervals. Every seat is played equally often, and
-the opponent plays all other seats; n equal players win 100/n %. There are 10,000 games against each opponent;
-[the ladder](ladder.md) has more games. Times are processor time on one machine, with measurements of strength. Networks
-of `td` were measured in single precision and are stored in half precision.
+The table, written by `python -m tools.models`, contains win rates with 95 % intervals:
+
+- Each network played 10,000 games against each opponent; [the ladder](ladder.md) has more games.
+- It played every seat equally often. The opponent played all other seats, so one of n equal players wins 100/n %.
+- The time of training is processor time on one machine, including measurements of strength.
+- Networks of `td` were measured in single precision and are stored in half precision.
 """
 
 
