@@ -266,7 +266,7 @@ class Findings:
             games.append((f"{spaces} plain spaces", board.positions, 1, int(board.sizes.max())))
         for spaces in (7, 10):
             board = board_of(spaces)
-            for kind, states in (('powers="any"', 4), ('powers="own", two colors', 8)):
+            for kind, states in (('powers="any"', 4), ('powers="own", two colors', 7)):
                 name = f"{spaces} plain spaces, {kind}"
                 games.append((name, states * board.positions, 1, int(board.sizes.max())))
         for spaces in (0, 1, 7):
