@@ -1,4 +1,4 @@
-"""Find constructions that have to be decoded, in pages, notebooks, docstrings and comments (`python -m tools.prose`).
+"""Find unclear constructions in pages, notebooks, docstrings and comments (`python -m tools.prose`).
 
 It searches by pattern, so it finds only a few of the faults that CONTRIBUTING.md names.
 """
@@ -51,12 +51,12 @@ def main() -> int:
     faults = [
         f"{text.file.relative_to(ROOT)}:{text.line}: {fault}" for text in texts() for fault in check(text)
     ]
-    print("\n".join(faults) if faults else "No sentence was found that has to be decoded.")
+    print("\n".join(faults) if faults else "No unclear sentences found.")
     return int(bool(faults))
 
 
 def check(text: Text) -> Iterator[str]:
-    """Yield what is wrong with a piece of prose, and the cure."""
+    """Yield the faults of a piece of prose, each with its cure."""
     for pattern, cure in PATTERNS.items():
         if found := re.search(pattern, text.words):
             yield f"{found[0]!r} ({cure})"

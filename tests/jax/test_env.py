@@ -1,4 +1,4 @@
-"""The interface of the JAX version, and the distribution of what it draws."""
+"""The interface of the JAX version, and the distributions of its random draws."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_kernel_check_allows_arrays_of_numbers(code):
         ("code.py", "x = 1  # what the box holds for good", "permanently"),
     ],
 )
-def test_sentences_that_have_to_be_decoded_are_found(name, content, fault):
+def test_unclear_sentences_are_found(name, content, fault):
     file = prose.ROOT / name
     read = prose.paragraphs if name.endswith(".md") else prose.in_code
     faults = [found for text in read(file, content) for found in prose.check(text)]
