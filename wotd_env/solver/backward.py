@@ -194,7 +194,6 @@ def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
                 stream.truncate(0)
                 raise
         maker = _Maker(board, layout, stream, header, _Team(pool, threads))
-        maker.steps = len(groups) * len(board.sizes)
         for pair in groups:
             maker.solve(pair, progress)
         stream.truncate(layout.offset(layout.sections, storage.VALUE.itemsize))
@@ -214,7 +213,6 @@ class _Maker:
         self._sums = storage.read_checksums(stream, layout)
         self._sections: dict[Section, Any] = {}  # the finished ones, mapped from the file
         self._step = 0  # finished layers of all groups
-        self.steps = 0  # layers of all groups
 
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the layers of a group that are in the file, and solve the others."""
@@ -286,5 +284,6 @@ class _Maker:
             header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
             storage.write_header(self._stream, header)
         except OSError as error:
-            what = f"{error.strerror}; {header['layers']} of {self.steps} layers are kept; the same command continues"
+            layers = len(storage.sections_of(storage.rules_in(header))) * len(self._board.sizes)
+            what = f"{error.strerror}; {header['layers']} of {layers} layers are kept; the same command continues"
             raise OSError(error.errno, what, self._stream.name) from error
