@@ -252,6 +252,42 @@ def test_deserialization_restores_game_and_state(game):
     assert same_state.legal_actions() == state.legal_actions()
 
 
+def test_dicts_and_json_restore_every_state_of_a_game(game):
+    state, rng = game.new_initial_state(), np.random.default_rng(1)
+    for _ in range(60):
+        for saved in (state.to_dict(), state.to_json()):
+            twin = game.new_initial_state(saved)
+            assert twin.to_dict() == state.to_dict()
+            assert (twin.record == state.record).all()
+            if not state.is_terminal():
+                assert twin.legal_actions() == state.legal_actions()
+        if state.is_terminal():
+            return
+        state.apply_action(int(rng.choice(state.legal_actions())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position": 3}, "position must be one line"),
+        ({"draws": ["start", "start"]}, "draws must be the last ones of"),
+        ({"position": None}, "position must be one line"),
+    ],
+)
+def test_a_malformed_saved_state_raises_an_error(changes, message):
+    game = pyspiel.load_game(NAME)
+    with pytest.raises(ValueError, match=message):
+        game.new_initial_state(game.new_initial_state().to_dict() | changes)
+
+
+def test_a_saved_state_of_other_rules_raises_an_error():
+    saved = pyspiel.load_game(f"{NAME}(spaces=2,start=0)").new_initial_state().to_dict()
+    with pytest.raises(ValueError, match="position must have the rules of the game"):
+        pyspiel.load_game(f"{NAME}(start=0)").new_initial_state(saved)
+    with pytest.raises(ValueError, match="a state must be a dict from to_dict"):
+        pyspiel.load_game(NAME).new_initial_state({})
+
+
 def test_a_new_process_can_load_a_pickled_state(tmp_path):
     state = state_after(load("players=3"), 9)
     (tmp_path / "state").write_bytes(pickle.dumps(state))

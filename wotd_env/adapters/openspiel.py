@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -89,23 +90,24 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
 
     Attributes:
         game: the rules as a `wotd_env.Game`.
+        draws: names of the chance events before the first turn, in order.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = dict(params or {})
         encoding = params.get("encoding", ENCODINGS[0])
-        self._draws: tuple[str, ...] = ()
+        self.draws: tuple[str, ...] = ()
         if params.get("position"):
             params["position"] = params["position"].translate(TO_PARAMETER)
             rules, start = _parse_position(params)
         else:
             rules = _rules(params)
             if rules.colors == "random":
-                self._draws += (COLORS,)
+                self.draws += (COLORS,)
             if rules.dead_pieces:
-                self._draws += ELEMENTS
+                self.draws += ELEMENTS
             if rules.start == "dragons":
-                self._draws += (START,)
+                self.draws += (START,)
             # Before its chance nodes the board shows no colors of chance, no dead pieces and no starting player.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
@@ -126,13 +128,23 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         )
         super().__init__(TYPE, info, params)
 
-    def new_initial_state(self) -> WayOfTheDragonState:
-        """Return a new game before its first chance node, or the game of the parameter `position`."""
-        return WayOfTheDragonState(self)
+    def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
+        """Return a new game before its first chance node, or the game of the parameter `position`.
+
+        Args:
+            saved: return this state instead, a dict from `to_dict` or its JSON text.
+
+        Raises:
+            ValueError: if `saved` is malformed or belongs to other rules.
+        """
+        state = WayOfTheDragonState(self)
+        if saved is not None:
+            state.restore(json.loads(saved) if isinstance(saved, str) else saved)
+        return state
 
     def max_chance_nodes_in_history(self) -> int:
         """Return an upper bound: a turn has fewer rolls than it can have decisions."""
-        return len(self._draws) + self.game.spec.max_decisions
+        return len(self.draws) + self.game.spec.max_decisions
 
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
@@ -159,7 +171,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._draws = game._draws  # the chance events that are left before the first turn
+        self._draws = game.draws  # the chance events that are left before the first turn
         self._player = self._to_act()
 
     @property
@@ -216,16 +228,56 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         except IllegalActionError:
             return describe_action(action, game.rules)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state for JSON: `current_player`, `position` in the notation, and `draws`.
+
+        `draws` are the names of the chance events that are left before the first turn. `new_initial_state` of a game
+        with the same parameters is the inverse.
+        """
+        return {
+            "current_player": self._player,
+            "position": self._position(self.record),
+            "draws": list(self._draws),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict())
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a state that `to_dict` returned; raise ValueError if it is malformed or of other rules."""
+        try:
+            line, draws = saved["position"], tuple(saved["draws"])
+            rules, record = notation.parse_position(line)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a state must be a dict from to_dict, got {saved!r}") from error
+        every = self.get_game().draws
+        if draws != every[len(every) - len(draws) :]:
+            raise ValueError(f"draws must be the last ones of {every}, got {draws}")
+        own = self.game.rules
+        placed = own.dead_pieces if draws else rules.dead_pieces
+        same_colors = COLORS in every or (record["color"] == self.record["color"]).all()
+        if not same_colors or replace(rules, dead_pieces=placed, colors=own.colors, start=own.start) != own:
+            raise ValueError(f"position must have the rules of the game, {own}, got {line!r}")
+        record["rng"] = 0
+        self._bytes[:] = record.view(np.uint8)
+        self._draws = draws
+        self._player = self._to_act()
+
     def __str__(self) -> str:
         """Return the position in the notation. States that players cannot distinguish have the same text."""
-        record, rules = self.record.copy(), self.game.rules
-        if rules.max_turns - record["turn"][0] >= DEADLINE:
+        record = self.record.copy()
+        if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
             record["turn"] = 0  # observations do not show it either
-        if not self._draws:
-            return notation.position(rules, record)
-        placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
-        line = notation.position(replace(rules, dead_pieces=placed), record)
-        return f"{line}\nbefore the first turn: {self._draws[0]}"
+        line = self._position(record)
+        return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
+
+    def _position(self, record: States) -> str:
+        rules = self.game.rules
+        if self._draws:
+            placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
+            rules = replace(rules, dead_pieces=placed)
+        return notation.position(rules, record)
 
     def _to_act(self) -> int:
         return NOBODY.get(self._bytes[PHASE_AT], int(self._bytes[PLAYER_AT]))
