@@ -62,17 +62,17 @@ bench: .venv/.bench ## measure the speed of the environment and of the installed
 bench-check: .venv/.bench ## compare the speed ratios with the recorded ones
 	$(BIN)/python -m benchmarks --check $(ARGS)
 
-solution: .venv/.dev ## measure the figures of docs/solution.md and draw its pictures (ARGS="--tables FOLDER" for solved boards)
+solution: .venv/.dev ## measure the figures of docs/results/perfect-play.md and draw its pictures (ARGS="--tables FOLDER" for solved boards)
 	$(BIN)/python -m tools.solution $(ARGS)
 
-ladder: .venv/.dev ## play the tournaments of docs/ladder.md and write the page (trial: ARGS="--games 1000 --into FOLDER")
+ladder: .venv/.dev ## play the tournaments of docs/results/ladder.md and write the page (trial: ARGS="--games 1000 --into FOLDER")
 	$(BIN)/python -m tools.ladder $(ARGS)
 
 docs: .venv/.dev ## build the documentation site in docs/_build/html; run changed notebooks
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
 
-comparison: .venv/.dev ## train by seven methods and write the comparison into docs/training.md (hours; trial: ARGS="--quick")
+comparison: .venv/.dev ## train by seven methods and write the comparison into docs/results/training.md (hours; trial: ARGS="--quick")
 	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/

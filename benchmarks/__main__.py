@@ -1,7 +1,7 @@
 """Measure the speed of this environment and of the installed other environments (`make bench`).
 
 Each case has its own process, and the measurements of all cases alternate. The results go to
-`benchmarks/results.json`, docs/performance.md and its plot; the ratios are appended to `benchmarks/history.jsonl`.
+`benchmarks/results.json`, docs/results/speed.md and its plot; the ratios are appended to `benchmarks/history.jsonl`.
 `make bench-check` compares new ratios with the last recorded ones. Unlike absolute times, the ratio of two cases hardly
 depends on the machine.
 """
@@ -31,8 +31,8 @@ from tools import pages
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 HISTORY = ROOT / "benchmarks" / "history.jsonl"
-PAGE = ROOT / "docs" / "performance.md"
-PLOT = ROOT / "docs" / "throughput.svg"
+PAGE = ROOT / "docs" / "results" / "speed.md"
+PLOT = PAGE.with_name("throughput.svg")
 MARKERS = "<!-- table made by `make bench` -->", "<!-- end of table -->"
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
 

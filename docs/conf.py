@@ -21,7 +21,7 @@ html_title = f"wotd-env {release}"
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton"]
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+include_patterns = ["docs/**.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 exclude_patterns = [".*", "docs/_build", "runs", "tables"]
 
 html_theme = "furo"

@@ -1,1 +1,1 @@
-"""Experiments on top of the learners in agents/, with results in docs/training.md. Used from a checkout only."""
+"""Experiments on top of the learners in agents/, with results in docs/results/training.md; for checkouts only."""

@@ -1,4 +1,4 @@
-"""Write docs/commands.md, every `wotd` command with its options, from the help texts (`make docs-tables`)."""
+"""Write docs/reference/commands.md, every `wotd` command with its options, from the help texts (`make docs-tables`)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import typer
 from tools import pages
 from wotd_env.cli import app
 
-PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 
 INTRODUCTION = """\
 # The `wotd` command
 
-The command is part of the extra `arena` ([how to install it](install.md)). `wotd COMMAND --help` shows the
+The command is part of the extra `arena` ([how to install it](../how-to/install.md)). `wotd COMMAND --help` shows the
 same text in the terminal, and `wotd --version` the version. {exits}
 
 Long commands show their progress, and Ctrl-C interrupts them. Run the same command again to continue a tournament

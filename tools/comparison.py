@@ -1,4 +1,4 @@
-"""`make comparison`: train by several methods, grade them against perfect play, and write docs/training.md.
+"""`make comparison`: train by several methods, grade them against perfect play, and write docs/results/training.md.
 
 The runs are in runs/comparison. The same command continues after an interruption and keeps finished runs. Each run
 uses one core; commands with different --methods may run in parallel. A command with all methods writes the page; other
@@ -36,6 +36,7 @@ from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import Policy
 
 ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "results"
 PAGE, PICTURE = "training.md", "comparison.svg"
 
 
@@ -249,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--seeds must be at least 1, got {options.seeds}")
     scale = QUICK if options.quick else FULL
     scale = scale._replace(seeds=options.seeds or scale.seeds)
-    docs = options.into or ROOT / "docs"
+    docs = options.into or FOLDER
     size = "quick" if options.quick else "full"
     folder = (options.into or ROOT / "runs") / "comparison" / f"{options.spaces}-{size}"
     console = Console(stderr=True)

@@ -1,8 +1,8 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
 A figure is measured in one place; other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. The claims on the
-first pages are `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock), docs/ladder.md,
-docs/solution.md and the cards of the bundled models.
+first pages are `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock) and the pages
+docs/results/ladder.md and docs/results/perfect-play.md.
 
 | name | value |
 | --- | --- |
@@ -25,7 +25,6 @@ from typing import Any
 from tools import pages
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 @functools.cache
@@ -56,8 +55,8 @@ def share(ours: str, theirs: str) -> str:
 
 
 def ladder(policy: str, opponent: str) -> str:
-    """Return the win share of a policy against another one from docs/ladder.md, in per cent."""
-    section = (ROOT / "docs" / "ladder.md").read_text().partition("## 2 players, basic game\n")[2]
+    """Return the win share of a policy against another one from docs/results/ladder.md, in per cent."""
+    section = (ROOT / "docs" / "results" / "ladder.md").read_text().partition("## 2 players, basic game\n")[2]
     table = section.partition("How often the row finishes ahead")[2].partition("\n\n")[2].partition("\n\n")[0]
     head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines())
     shares = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
@@ -79,34 +78,34 @@ def figures() -> str:
     """Return the claims of the first pages with their figures; the links are relative to README.md."""
     claims = (
         f"**Solved.** The optimal value of all {_solved()[1]} positions of the two-player game is known, so every "
-        "decision of an agent has an exact regret ([the perfect player](docs/solution.md)). On short boards the "
-        "[powers](docs/powers.md) are solved, too.",
+        "decision of an agent has an exact regret ([the perfect player](docs/results/perfect-play.md)). On short "
+        "boards the [powers](docs/results/powers.md) are solved, too.",
         f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
-        f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/performance.md)).",
+        f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/results/speed.md)).",
         f"**Strong baselines.** The bundled agent `td` wins {against_perfect('td')} of 100 games against perfect "
-        f"play, and {ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/ladder.md)).",
+        f"play, and {ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
         "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
-        "([recipes](docs/recipes.md), [tested releases](docs/clients.md)).",
+        "([recipes](docs/how-to/recipes.md), [tested releases](docs/reference/clients.md)).",
     )
     fill = functools.partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join(fill(claim, initial_indent="- ", subsequent_indent="  ") for claim in claims)
 
 
 def against_perfect(policy: str) -> str:
-    """Return the share of games that a policy wins against perfect play on the largest board of docs/solution.md."""
+    """Return the share of games that a policy wins against perfect play on the largest solved board."""
     found = re.search(rf"^\| {_solved()[0]} \| `{policy}` \| ([\d.]+)%", _solution(), re.MULTILINE)
-    assert found, f"docs/solution.md has no grade of {policy}"
+    assert found, f"docs/results/perfect-play.md has no grade of {policy}"
     return f"{float(found[1]):.1f}"
 
 
 def _solution() -> str:
-    return (ROOT / "docs" / "solution.md").read_text()
+    return (ROOT / "docs" / "results" / "perfect-play.md").read_text()
 
 
 def _solved() -> list[str]:
-    """Return the row of the largest board in docs/solution.md."""
+    """Return the row of the largest board in docs/results/perfect-play.md."""
     block = re.search(r"<!-- table: boards -->\n+(.*?)\n+<!-- end -->", _solution(), re.DOTALL)
-    assert block, "docs/solution.md has no table of boards"
+    assert block, "docs/results/perfect-play.md has no table of boards"
     return [cell.strip() for cell in block[1].splitlines()[-1].strip("|").split("|")]
 
 

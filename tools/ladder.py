@@ -1,4 +1,4 @@
-"""`make ladder`: play the tournaments of docs/ladder.md and write the page, its pictures and the bundled ratings.
+"""`make ladder`: play the tournaments of docs/results/ladder.md; write the page, its pictures and the bundled ratings.
 
 Games are saved in runs/ladder.sqlite. The same command continues after an interruption, and plays only the matchups of
 changed policies again.
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{' and '.join(tried)} makes another page than the published one: name a folder for it with --into FOLDER"
         )
 
-    folder = options.into or ROOT / "docs"
+    folder = options.into or ROOT / "docs" / "results"
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
     file = (options.into or STORE.parent) / STORE.name
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/models.md.
+"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/results/models.md.
 
 The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
 describes the training run; the page is made from the cards.
@@ -30,6 +30,7 @@ from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
 
 ROOT = Path(__file__).parent.parent
+PAGES = ROOT / "docs" / "results"
 PAGE, PICTURE = "models.md", "models.svg"
 
 OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
     parser.add_argument("--into", type=Path, help="write all files to this folder")
     options = parser.parse_args(arguments)
-    box, docs = (options.into, options.into) if options.into else (models.FOLDER, ROOT / "docs")
+    box, docs = (options.into, options.into) if options.into else (models.FOLDER, PAGES)
     try:
         for run in options.runs:
             print(f"wrote {put(run, box)}")

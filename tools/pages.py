@@ -1,9 +1,14 @@
-"""Markdown tables, and the marked places of a page that a tool fills: `<!-- table: NAME -->` to `<!-- end -->`."""
+"""The pages, their tables, and the marked places that a tool fills: `<!-- table: NAME -->` to `<!-- end -->`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
+"""All pages of the checkout and of the site."""
 
 Cells = str | Iterable[object]  # the cells of a line: a sequence, or text with `|` between the cells
 

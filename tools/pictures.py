@@ -1,4 +1,4 @@
-"""The pictures of README.md, docs/rules.md and docs/design.md (`make docs-tables`)."""
+"""The pictures of README.md, docs/reference/rules.md and docs/explanation/design.md (`make docs-tables`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wotd_env.policy import ask
 from wotd_env.rendering import Replay, render_svg
 
 ROOT = Path(__file__).parents[1]
-RULES_FOLDER = ROOT / "docs" / "rules"
-LAYERS_FILE = ROOT / "docs" / "layers.svg"
+RULES_FOLDER = ROOT / "docs" / "reference" / "rules"
+LAYERS_FILE = ROOT / "docs" / "explanation" / "layers.svg"
 
 GAME_FILE = ROOT / "docs" / "game.gif"
 """The moving picture at the head of README.md."""
@@ -41,7 +41,7 @@ tiger: .......|...../..A....|...../.......|...../..B....|...../.......|..... mw(
 wood: .......|...../..A....|...../.......|...../..B....|...../.......|..... ow(fme) 30 A move 0 ffwdd powers=own -> f7+wood
 anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... ewf(mo) 30 A move 0 ffwmm powers=own -> f7+earth
 """  # noqa: E501
-"""Pictures of docs/rules.md, one a line: name, position, and optionally the action, as in docs/notation.md."""
+"""Pictures of docs/reference/rules.md, one a line: name, position, optionally the action (in the notation)."""
 
 
 def draw_game() -> None:
@@ -57,7 +57,7 @@ def draw_game() -> None:
 
 
 def cases() -> dict[Path, str]:
-    """Return the pictures of docs/rules.md."""
+    """Return the pictures of docs/reference/rules.md."""
     pictures = {}
     for line in CASES.strip().splitlines():
         name, _, case = line.partition(": ")

@@ -1,4 +1,4 @@
-"""Solve games with powers and write the tables of docs/powers.md (`python -m tools.powers`).
+"""Solve games with powers and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
 Every pair of colors is solved on every board, and `powers="any"`. Tables that exist are only opened.
 """
@@ -18,7 +18,7 @@ from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import ask
 
-PAGE = Path(__file__).parents[1] / "docs" / "powers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "powers.md"
 GAMES = 4000  # of each pair of colors, and of each graded policy
 GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]

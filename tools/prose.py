@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.pages import PAGES
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
 MOST_WORDS = 40
@@ -68,7 +70,7 @@ def check(text: Text) -> Iterator[str]:
 
 def texts() -> Iterator[Text]:
     """Yield the paragraphs of all pages and notebooks, and all docstrings and comments."""
-    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
+    for page in PAGES:
         yield from paragraphs(page, page.read_text())
     for notebook in sorted(ROOT.glob("notebooks/*.ipynb")):
         for cell in json.loads(notebook.read_text())["cells"]:

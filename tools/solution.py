@@ -1,4 +1,4 @@
-"""Measure the tables of docs/solution.md and draw its plots (`make solution`).
+"""Measure the tables of docs/results/perfect-play.md and draw its plots (`make solution`).
 
 The tables of the page are the methods of `Findings`. Missing tables of boards with 0 to 2 plain spaces are solved;
 larger boards are measured if their tables exist.
@@ -28,7 +28,7 @@ from wotd_env.solver.families import Chunk, Work, new_block, solve_families
 from wotd_env.solver.positions import Layers, board_of
 from wotd_env.solver.storage import layout_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "solution.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "perfect-play.md"
 BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table

@@ -24,7 +24,7 @@ QUICK = comparison.QUICK
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for the page and for cached tables."""
-    shutil.copy(comparison.ROOT / "docs" / comparison.PAGE, tmp_path)
+    shutil.copy(comparison.FOLDER / comparison.PAGE, tmp_path)
     monkeypatch.setattr(
         "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
     )
@@ -129,11 +129,12 @@ def test_a_finished_run_with_other_settings_is_refused(
 def test_only_the_full_comparison_writes_the_page(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], partial: list[str]
 ):
-    (place / "docs").mkdir()
-    page = place / "docs" / comparison.PAGE
+    (place / "pages").mkdir()
+    page = place / "pages" / comparison.PAGE
     (place / comparison.PAGE).rename(page)
     before = page.read_text()
     monkeypatch.setattr(comparison, "ROOT", place)
+    monkeypatch.setattr(comparison, "FOLDER", page.parent)
     curves = {"td": [[comparison.Point(0.0, -40.0, 1.0), comparison.Point(60.0, 49.0, 0.1)]]}
     monkeypatch.setattr(comparison, "compare", lambda *_: curves)
     assert comparison.main(partial) == 0

@@ -489,8 +489,8 @@ def test_a_terminal_gets_colors_unless_no_color_is_set(plain):
 
 
 def test_the_page_shows_the_output_of_the_command(monkeypatch):
-    """Replay the transcript of docs/play.md."""
-    page = (ROOT / "docs" / "play.md").read_text()
+    """Replay the transcript of docs/how-to/play.md."""
+    page = (ROOT / "docs" / "how-to" / "play.md").read_text()
     _, _, rest = page.partition("<!-- transcript -->\n```text\n$ wotd ")
     first, _, shown = rest.partition("```")[0].partition("\n")
     # lines of the board start like typed lines: "> A  me ..."

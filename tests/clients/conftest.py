@@ -1,4 +1,4 @@
-"""Shared by the tests with other libraries: write the table of docs/clients.md from the passed tests."""
+"""Shared by the tests with other libraries: write the table of docs/reference/clients.md from the passed tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tools import pages
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 HEAD = ("library", "version", "how its users make it", "lines of glue")
 
 _entries = pytest.StashKey[dict[tuple[str, str], tuple[str, int] | None]]()
@@ -22,7 +22,9 @@ _entries = pytest.StashKey[dict[tuple[str, str], tuple[str, int] | None]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--table", action="store_true", help="write the libraries whose tests passed into docs/clients.md"
+        "--table",
+        action="store_true",
+        help="write the libraries whose tests passed into docs/reference/clients.md",
     )
 
 

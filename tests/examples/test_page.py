@@ -1,4 +1,4 @@
-"""docs/examples.md lists every example with its number of lines; examples are small and import only the package."""
+"""The page of examples lists each with its number of lines; examples are small and import only the package."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def test_example_is_one_small_documented_file(file: Path):
 
 
 def test_the_page_lists_every_example_with_its_line_count():
-    page = (ROOT / "docs" / "examples.md").read_text()
-    listed = re.findall(r"^\| \[(\w+\.py)\]\(\.\./examples/\1\) \| .* \| (\d+) \|$", page, flags=re.MULTILINE)
+    page = (ROOT / "docs" / "how-to" / "examples.md").read_text()
+    listed = re.findall(
+        r"^\| \[(\w+\.py)\]\(\.\./\.\./examples/\1\) \| .* \| (\d+) \|$", page, flags=re.MULTILINE
+    )
     assert dict(listed) == {file.name: str(len(file.read_text().splitlines())) for file in EXAMPLES}

@@ -118,7 +118,7 @@ def test_the_page_matches_the_model_cards(card: Path):
     assert models.find(known["policy"], rules).stem == card.stem
     game = Game(models.rules_of(rules))
     make_policy(known["policy"]).act(game, game.reset(4, seed=0), np.random.default_rng(0))
-    page = (Path(tool.ROOT) / "docs" / tool.PAGE).read_text()
+    page = (tool.PAGES / tool.PAGE).read_text()
     assert f"`{known['command']}`" in page
     assert known["curve"][-1][0] > 0
     assert all(counts["games"] >= 1000 for counts in known["result"].values())
@@ -126,7 +126,7 @@ def test_the_page_matches_the_model_cards(card: Path):
 
 def test_the_page_is_up_to_date():
     cards = [json.loads(card.read_text()) for card in CARDS]
-    assert (Path(tool.ROOT) / "docs" / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
+    assert (tool.PAGES / tool.PAGE).read_text() == tool.page(cards, models.FOLDER)
 
 
 def test_train_accepts_the_command_of_a_model():

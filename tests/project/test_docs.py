@@ -12,11 +12,10 @@ import typer
 from tests.helpers import ROOT
 from tools import commands as wotd_commands
 from tools import figures, pages, tables
+from tools.pages import PAGES
 from wotd_env.cli import app
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-
-RECIPES = ROOT / "docs" / "recipes.md"
+RECIPES = ROOT / "docs" / "how-to" / "recipes.md"
 
 NEEDS = {"openspiel.md": "pyspiel", "jax.md": "jax"}
 """Pages about optional packages, and the module that each page needs."""
@@ -29,7 +28,7 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 
 def recipes() -> list[tuple[str, str]]:
-    """Return the module that each recipe of docs/recipes.md needs, and its code."""
+    """Return the module that each recipe of docs/how-to/recipes.md needs, and its code."""
     pattern = r"^(?:<!-- needs: ([\w.]+) -->\n\n)?```python\n(.*?)^```"
     found = re.findall(pattern, RECIPES.read_text(), flags=re.DOTALL | re.MULTILINE)
     return [(module or "wotd_env", code) for module, code in found]
@@ -110,7 +109,7 @@ def test_link_anchors_match_headings(page):
 
 
 def test_names_in_changing_a_rule_exist_in_the_linked_files():
-    page = ROOT / "docs" / "changing-a-rule.md"
+    page = ROOT / "docs" / "project" / "changing-a-rule.md"
     text = page.read_text()
     files = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)", text)}
     words = {word for file in files if file.is_file() for word in re.findall(r"\w+", file.read_text())}
@@ -129,19 +128,19 @@ def test_the_page_of_commands_matches_the_help_texts():
 
 
 def test_generated_tables_are_up_to_date():
-    text = (ROOT / "docs" / "environment.md").read_text()
+    text = (ROOT / "docs" / "reference" / "environment.md").read_text()
     assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.all_tables())
     assert pages.renew(text, tables.all_tables()) == text, "run `make docs-tables`"
 
 
-@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_quoted_figures_match_the_measurements(page):
     assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"
 
 
 def test_pages_quote_figures():
-    pages_with_figures = {page.name for page in figures.PAGES if "<!-- figure: " in page.read_text()}
-    assert pages_with_figures >= {"performance.md", "policies.md", "openspiel.md"}
+    pages_with_figures = {page.name for page in PAGES if "<!-- figure: " in page.read_text()}
+    assert pages_with_figures >= {"speed.md", "policies.md", "openspiel.md"}
     for page in ("README.md", "docs/index.md"):
         assert "<!-- table: figures -->" in (ROOT / page).read_text()
     with pytest.raises(KeyError):
@@ -150,11 +149,11 @@ def test_pages_quote_figures():
 
 def test_the_page_of_installation_lists_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    text = (ROOT / "docs" / "install.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "install.md").read_text()
     rows = text.partition("| extra | contents |")[2].partition("\n\n")[0].splitlines()[2:]
     listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(extras)
     (everything,) = extras["all"]
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
         *("all", "rllib", "docs", "notebooks", "bench", "dev")
-    }, "docs/install.md says which extras `all` leaves out"
+    }, "docs/how-to/install.md says which extras `all` leaves out"

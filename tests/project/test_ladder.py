@@ -1,4 +1,4 @@
-"""The tool that makes docs/ladder.md."""
+"""The tool that makes docs/results/ladder.md."""
 
 from __future__ import annotations
 

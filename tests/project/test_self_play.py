@@ -1,4 +1,4 @@
-"""The reward table of docs/environment.md and the loop of docs/self-play.md match the engine."""
+"""The reward table of docs/reference/environment.md and the loop of docs/how-to/self-play.md match the engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import ROOT
 from wotd_env import Game, Phase, Rules
 
-PAGE = ROOT / "docs" / "environment.md"
+PAGE = ROOT / "docs" / "reference" / "environment.md"
 
 
 def stated_rewards(players):

@@ -89,7 +89,7 @@ def test_recorded_rows_equal_the_decisions_of_the_games(recorded):
 def test_columns_equal_the_documented_ones(recorded):
     file, rules = recorded
     table = pq.read_table(file)
-    page = (ROOT / "docs" / "data.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "record.md").read_text()
     named = [
         line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4
     ]

@@ -291,7 +291,7 @@ def test_the_layers_picture_equals_the_import_contract():
     rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", page, re.MULTILINE))
     folders = {file.parent.name for file in (tool.ROOT / "wotd_env").glob("*/__init__.py")}
     assert rows == folders <= drawn, (
-        "add the package to the table in docs/design.md and to the import contract in pyproject.toml"
+        "add the package to the table in docs/explanation/design.md and to the import contract in pyproject.toml"
     )
 
 

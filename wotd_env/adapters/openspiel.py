@@ -4,9 +4,9 @@
     import wotd_env.adapters.openspiel
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
-The parameters are the fields of `Rules`, `position` and `encoding`; docs/openspiel.md describes them. Every random
-event is a chance node: before the first turn the colors of the seats, the dead pieces of each path and the starting
-player, unless the rules fix them; then every roll.
+The parameters are the fields of `Rules`, `position` and `encoding`; docs/how-to/openspiel.md describes them. Every
+random event is a chance node: before the first turn the colors of the seats, the dead pieces of each path and the
+starting player, unless the rules fix them; then every roll.
 """
 
 from __future__ import annotations

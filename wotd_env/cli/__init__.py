@@ -48,7 +48,7 @@ _EXAMPLES = (
     "wotd bench --players 3",
     "wotd compile",
 )
-"""An example of each subcommand. `make docs-tables` writes docs/commands.md from them."""
+"""An example of each subcommand. `make docs-tables` writes docs/reference/commands.md from them."""
 
 for example in _EXAMPLES:
     name = example.split()[1]

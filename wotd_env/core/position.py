@@ -1,4 +1,4 @@
-"""A position as one line of text, like FEN in chess; docs/notation.md describes the format."""
+"""A position as one line of text, like FEN in chess; docs/reference/notation.md describes the format."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bundled trained networks: a file for each policy and rules, such as `td-3-any.npz`.
 
 The name gives the policy, the number of players and the powers; all other rules are those of `Rules()`. Training and
-strength are documented in docs/models.md, which `tools.models` writes.
+strength are documented in docs/results/models.md, which `tools.models` writes.
 """
 
 from __future__ import annotations

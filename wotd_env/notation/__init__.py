@@ -1,4 +1,4 @@
-"""Notation: positions as lines, decisions as short words, games as text. docs/notation.md describes it for readers.
+"""Notation: positions as lines, decisions as short words, games as text (docs/reference/notation.md).
 
 [Position "A......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wfmmd"]
 [Seed "7"]

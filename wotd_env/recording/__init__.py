@@ -3,7 +3,7 @@
     record(["planner", "greedy"], "games.parquet", games=10_000)
     decisions = load("games.parquet", filters=[("policy", "=", "planner")])
 
-docs/data.md describes the columns.
+docs/how-to/record.md describes the columns.
 """
 
 from wotd_env.recording.columns import Decisions
