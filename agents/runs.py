@@ -1,7 +1,7 @@
 """A training run and its folder: start or resume it, train to the milestones, measure its strength, write its files.
 
 A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
-docs/results/training.md lists the files of a run folder.
+docs/reference/training.md lists the files of a run folder.
 """
 
 from __future__ import annotations

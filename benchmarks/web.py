@@ -1,7 +1,7 @@
 """Measure the waiting times at `wotd serve` with many games against agents (`python -m benchmarks.web`).
 
 The server has its own process. The simulated people, in this process, think, send a decision, and wait until the server
-has stored it and answered. The waiting times go to docs/how-to/serve.md.
+has stored it and answered. The waiting times go to docs/results/speed.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tools import pages
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "serve.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "speed.md"
 AGENTS = ("greedy", "planner", "td")
 THINKING = (1.0, 0.0)  # seconds, on average
 

@@ -1,1 +1,1 @@
-"""Experiments on top of the learners in agents/, with results in docs/results/training.md; for checkouts only."""
+"""Experiments on top of the learners in agents/, with results in docs/results/experiments.md; for checkouts only."""

@@ -4,10 +4,9 @@ from tools import commands, figures, pages, pictures, tables
 
 if __name__ == "__main__":
     commands.PAGE.write_text(commands.page())
-    environment = figures.ROOT / "docs" / "reference" / "environment.md"
-    environment.write_text(pages.renew(environment.read_text(), tables.all_tables()))
+    contents = tables.all_tables()
     for page in pages.PAGES:
-        page.write_text(figures.renewed(page))
+        page.write_text(pages.renew(figures.renewed(page), contents))
     for file, picture in pictures.cases().items():
         file.write_text(picture)
     pictures.draw_game()

@@ -85,7 +85,7 @@ def figures() -> str:
         f"**Strong baselines.** The bundled agent `td` wins {against_perfect('td')} of 100 games against perfect "
         f"play, and {ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
         "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
-        "([recipes](docs/how-to/recipes.md), [tested releases](docs/reference/clients.md)).",
+        "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
     )
     fill = functools.partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join(fill(claim, initial_indent="- ", subsequent_indent="  ") for claim in claims)

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/environment.md that follow from the code (`make docs-tables`)."""
+"""The tables of docs/reference/ that follow from the code (`make docs-tables`)."""
 
 from typing import Any
 
@@ -165,6 +165,6 @@ def reward() -> str:
 
 
 def all_tables() -> dict[str, str]:
-    """Return the tables of docs/reference/environment.md by name."""
+    """Return the tables of docs/reference/ by name."""
     tables = {make.__name__: make() for make in (state, token, action, swap, reward)}
     return tables | {name: parts(name) for name in MEANINGS}

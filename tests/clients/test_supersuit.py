@@ -83,6 +83,6 @@ def test_vectorize_aec_env_plays_games_with_masks():
 
 
 def test_frame_stack_rejects_observations_with_masks():
-    """docs/reference/clients.md states this."""
+    """docs/how-to/libraries.md states this."""
     with pytest.raises(AssertionError):
         supersuit.frame_stack_v1(way_of_the_dragon_v0.env(), 3)

@@ -149,6 +149,6 @@ def test_ppo_trains_on_collected_batches(make):
 
 
 def test_gym_wrapper_rejects_next_step_autoreset():
-    """docs/reference/clients.md states this."""
+    """docs/how-to/torchrl.md states this."""
     with pytest.raises(Exception, match=r"(?i)next.?step"):
         GymWrapper(gymnasium.make_vec(ID, num_envs=2))

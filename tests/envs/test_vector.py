@@ -195,7 +195,7 @@ def test_results_do_not_depend_on_num_threads(opponents):
 
 
 def test_threads_can_share_a_game_and_policies():
-    """docs/how-to/interfaces.md states this. Each thread has its own states."""
+    """docs/how-to/troubleshooting.md states this. Each thread has its own states."""
     game, policies = Game(Rules(players=3, spaces=1)), [make_policy(n) for n in ("greedy", "random", "first")]
 
     def run(seed):

@@ -15,10 +15,17 @@ from tools import figures, pages, tables
 from tools.pages import PAGES
 from wotd_env.cli import app
 
-RECIPES = ROOT / "docs" / "how-to" / "recipes.md"
+NEEDS = {
+    "jax.md": ("jax", None),
+    "openspiel.md": ("pyspiel", None),
+    "pettingzoo.md": ("pettingzoo", "1.27"),
+    "rllib.md": ("ray.rllib", None),
+    "torchrl.md": ("torchrl", None),
+}
+"""Pages about other packages: the module that each page needs, and its oldest version."""
 
-NEEDS = {"openspiel.md": "pyspiel", "jax.md": "jax"}
-"""Pages about optional packages, and the module that each page needs."""
+MOST_LINES = 120
+"""Lines of a page that are written by hand; generated parts, lists of pages and differences do not count."""
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -27,37 +34,43 @@ def blocks(page: Path, *languages: str) -> list[str]:
     return [code for language, code in fenced if language in languages]
 
 
-def recipes() -> list[tuple[str, str]]:
-    """Return the module that each recipe of docs/how-to/recipes.md needs, and its code."""
-    pattern = r"^(?:<!-- needs: ([\w.]+) -->\n\n)?```python\n(.*?)^```"
-    found = re.findall(pattern, RECIPES.read_text(), flags=re.DOTALL | re.MULTILINE)
-    return [(module or "wotd_env", code) for module, code in found]
-
-
 def commands() -> list[str]:
     """Return the shell commands of all pages, without their comments."""
     lines = [line for page in PAGES for block in blocks(page, "sh", "bash") for line in block.splitlines()]
     return sorted({command for line in lines if (command := line.split("#")[0].strip())})
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python") and page != RECIPES], ids=lambda page: page.name
-)
+def pages_with_code() -> list[Any]:
+    """Return the pages with Python code; pages about other packages allow their warnings."""
+    allowed = pytest.mark.filterwarnings("default")
+    return [
+        pytest.param(page, id=page.name, marks=[allowed] if page.name in NEEDS else [])
+        for page in PAGES
+        if blocks(page, "python")
+    ]
+
+
+@pytest.mark.parametrize("page", pages_with_code())
 def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
     if page.name in NEEDS:
-        pytest.importorskip(NEEDS[page.name])
+        module, oldest = NEEDS[page.name]
+        pytest.importorskip(module, minversion=oldest, exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     for code in blocks(page, "python"):
         exec(compile(code, page.name, "exec"), names)
 
 
-@pytest.mark.parametrize(("module", "code"), recipes(), ids=lambda part: part if part.isidentifier() else "")
-@pytest.mark.filterwarnings("default")  # warnings of other libraries
-def test_recipe_runs_by_itself(module, code, tmp_path, monkeypatch):
-    pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, RECIPES.name, "exec"), {"__name__": "page"})
+def test_pages_are_short():
+    generated = r"<!-- table.*?<!-- end( of table)? -->|```({toctree}|{eval-rst}|diff).*?```"
+    by_tools = {"commands.md", "ladder.md", "models.md"}
+    pages = [page for page in PAGES if page.parent != ROOT and page.name not in by_tools]
+    assert len(pages) > 40
+    lines = {
+        page.name: len(re.sub(generated, "", page.read_text(), flags=re.DOTALL).splitlines())
+        for page in pages
+    }
+    assert not {name: count for name, count in lines.items() if count > MOST_LINES}
 
 
 def test_documented_commands_exist():
@@ -128,9 +141,12 @@ def test_the_page_of_commands_matches_the_help_texts():
 
 
 def test_generated_tables_are_up_to_date():
-    text = (ROOT / "docs" / "reference" / "environment.md").read_text()
-    assert set(re.findall(r"<!-- table: (\w+) -->", text)) == set(tables.all_tables())
-    assert pages.renew(text, tables.all_tables()) == text, "run `make docs-tables`"
+    contents, found = tables.all_tables(), set()
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        text = page.read_text()
+        found |= set(re.findall(r"<!-- table: (\w+) -->", text))
+        assert pages.renew(text, contents) == text, "run `make docs-tables`"
+    assert found - {"clients"} == set(contents)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -140,7 +156,7 @@ def test_quoted_figures_match_the_measurements(page):
 
 def test_pages_quote_figures():
     pages_with_figures = {page.name for page in PAGES if "<!-- figure: " in page.read_text()}
-    assert pages_with_figures >= {"speed.md", "policies.md", "openspiel.md"}
+    assert pages_with_figures >= {"speed.md", "turn-planner.md", "openspiel.md"}
     for page in ("README.md", "docs/index.md"):
         assert "<!-- table: figures -->" in (ROOT / page).read_text()
     with pytest.raises(KeyError):

@@ -190,8 +190,8 @@ def test_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def run_documented_script(client: httpx.Client) -> dict[str, Any]:
-    """Run the script of docs/how-to/serve.md against a server, and return its variables."""
-    page = ROOT / "docs" / "how-to" / "serve.md"
+    """Run the script of docs/reference/http.md against a server, and return its variables."""
+    page = ROOT / "docs" / "reference" / "http.md"
     (script,) = re.findall(r"^```py\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
     try:

@@ -2,7 +2,7 @@
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-The rulings, in full in docs/reference/environment.md:
+The rulings, in full in docs/reference/rulings.md:
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold

@@ -91,7 +91,7 @@ class Game:
         skip_forced: play moves without an alternative at once, so that players only face real choices.
         num_threads: threads that share a batch; results do not depend on it.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
-            (docs/reference/environment.md).
+            (docs/reference/observation.md).
         **fields: fields of `Rules` instead of `rules`, as in `Game(players=3, powers="own")`.
 
     Attributes:

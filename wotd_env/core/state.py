@@ -27,7 +27,7 @@ STATE = np.dtype(
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
-"""One game, in one cache line, for 2 to 5 players; docs/reference/environment.md describes the fields."""
+"""One game, in one cache line, for 2 to 5 players; docs/reference/state.md describes the fields."""
 
 States = NDArray[np.void]
 """A batch of games: STATE (N,)."""

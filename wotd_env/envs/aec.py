@@ -49,7 +49,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             are int8 (D,), and `infos[agent]` contains the mask.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also of `state()`.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/environment.md).
+        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.
 

@@ -46,7 +46,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/environment.md).
+        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
             `IllegalActionError`, and nothing changes.

@@ -4,7 +4,7 @@
 for each position. Rows 0 to 251 are the rolls. The caller fills them with the values of the rolls if the rolling stops.
 
 - `expect(rows)` sets the row of every partial keep to its mean over the dice to be rolled
-  (W in docs/results/perfect-play.md).
+  (W in docs/explanation/solver.md).
 - `best(rows)` sets the row of every keep to the largest value of the keep and all keeps that it contains (U there).
 
 `reroll` does both, for one re-roll. A turn is two re-rolls (three with the tiger) and one more `expect`. Row NOTHING,

@@ -5,7 +5,7 @@ A playout descends to the first new state, where `greedy` finishes the turn. Its
 `planner`, or the reward if the game is over. Every seat maximizes its own value (max^n). The most visited action is
 played.
 
-It is weak, because the dice leave few visits to each node (docs/reference/policies.md has figures).
+It is weak, because the dice leave few visits to each node (docs/results/experiments.md has figures).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application of `wotd serve`: routes, middleware and shared state (docs/how-to/serve.md)."""
+"""The application of `wotd serve`: routes, middleware and shared state (docs/reference/http.md)."""
 
 from __future__ import annotations
 

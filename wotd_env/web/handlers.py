@@ -1,4 +1,4 @@
-"""The HTTP requests (docs/how-to/serve.md): one function for each."""
+"""The HTTP requests (docs/reference/http.md): one function for each."""
 
 from __future__ import annotations
 
