@@ -38,25 +38,35 @@ OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}
 
 HEAD = """# Bundled models
 
-Play against trained networks, or compare your own with them. `make_policy("td")` and `make_policy("ppo")` load the
-network for the rules of the game:
+Look up the trained networks of the package: their rules, origin, strength and limits. `make_policy("td")` and
+`make_policy("ppo")` load the network for the rules of the game.
 
-- The rules are those of the table, with 7 plain spaces and without immunity and dead pieces.
-- Networks for `own` powers play all colors.
-- For other rules the policies raise an error; [train a network](training.md) for them.
-- Loading a network runs no code and needs no torch.
+| | `td` | `ppo` |
+|---|---|---|
+| intended use | opponent, baseline or teacher; start of training (`--init`); source of equities | opponent or baseline; example of a policy network |
+| method | value of the positions after a turn; [the turn planner](../explanation/turn-planner.md) chooses the actions | policy network; the most likely legal action |
+| training data | [self-play](../explanation/critic.md#tdlambda) alone: no human games, no other policies, no solved values | [self-play](../explanation/critic.md#ppo) alone, with a critic learned in the same run |
+| rules | two to five players, powers `none`, `own` (all colors) or `any` | two players, no powers |
+| format | NumPy arrays in half precision, measured in single precision | ONNX |
+
+**Limits.**
+
+- The networks play only the rules of the table below, with 7 plain spaces and without immunity and dead pieces. For other
+  rules the policies raise an error; [train a network](../how-to/train.md) for them.
+- They play for the first place only, so they do not prefer a second place to a third.
+- Strength was measured against the bundled policies and [perfect play](perfect-play.md#strength-of-policies), not against
+  people.
+- Loading a network runs no code and needs no torch. The license is MIT, as for the package.
+
+**How measured.** Each network played 10,000 games against each opponent, every seat equally often; [the ladder](ladder.md)
+has more games. The opponent played all other seats, so one of n equal players wins 100/n %. The table, written by
+`python -m tools.models`, has win rates with 95 % intervals. The time of training is processor time on one machine,
+including measurements of strength.
 
 ```sh
 wotd arena td greedy planner --players 3
 ```
-
-The table, written by `python -m tools.models`, contains win rates with 95 % intervals:
-
-- Each network played 10,000 games against each opponent; [the ladder](ladder.md) has more games.
-- It played every seat equally often. The opponent played all other seats, so one of n equal players wins 100/n %.
-- The time of training is processor time on one machine, including measurements of strength.
-- Networks of `td` were measured in single precision and are stored in half precision.
-"""
+"""  # noqa: E501
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +106,7 @@ def put(run: Path, box: Path) -> Path:
         "policy": policy,
         "rules": settings["rules"],
         "command": command(policy, settings, rules),
-        "unit": head[0],
+        "columns": head,
         "curve": [[int(done), float(seconds), name, *map(int, rest)] for done, seconds, name, *rest in rows],
         "result": json.loads((run / RESULT).read_text()),
         "versions": config["versions"],
@@ -161,7 +171,7 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
             axes.plot(*zip(*points, strict=True), label=opponent)
         axes.axhline(1 / rules.players, color="grey", linewidth=0.8, linestyle=":")
         axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}", fontsize=9)
-        axes.set_xlabel(f"million {card['unit']}", fontsize=8)
+        axes.set_xlabel(f"million {card['columns'][0]}", fontsize=8)
         axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         axes.grid(alpha=0.3)
