@@ -36,8 +36,9 @@ WHOLE = ("games", "players", "policies")  # options with default values in the p
 
 HEAD = """# The ladder
 
-The strength of the bundled policies. Made by `make ladder` on {date}, with {versions}; seed {seed}. The same seed
-gives the same numbers on machines of the same kind; on others, `planner`, `td` and `ppo` may round differently.
+Look up the strength of the bundled policies. Made by `make ladder` on {date}, with {versions}; seed {seed}. The
+same seed gives the same numbers on machines of the same kind; on others, `planner`, `td` and `ppo` may round
+differently.
 
 - A *matchup* is a choice of policies, one for each seat; with fewer policies than seats, some play several seats.
   Every game is played from all seats with the same dice.
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     file = (options.into or STORE.parent) / STORE.name
     file.parent.mkdir(parents=True, exist_ok=True)
 
-    sections = []
+    sections, played = [], {}
     shipped: dict[str, Any] = {}
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     for players in options.players:
@@ -97,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
             show.draw(results, folder / picture, title)
             sections.append(section(results, title, picture))
+            played[title] = results
             if title == "2 players, basic game":
                 shipped = {
                     "date": date,
@@ -108,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
     versions = f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
     head = HEAD.format(date=date, versions=versions, seed=options.seed)
-    (folder / "ladder.md").write_text("\n".join([head, *sections]))
+    (folder / "ladder.md").write_text("\n".join([head, summary(played), *sections]))
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
     print(f"wrote {folder / 'ladder.md'}")
@@ -123,6 +125,18 @@ def plays(policy: str, rules: Rules) -> bool:
     except ValueError:
         return False
     return True
+
+
+def summary(played: dict[str, Results]) -> str:
+    """Return the table of the win shares in all tournaments, by title."""
+    shares = {}
+    for title, results in played.items():
+        ratings = show.as_text(results, digits=2)[0]
+        column = ratings.columns.index("win share")
+        shares[title] = {row[0]: row[column].split(" ")[0] for row in ratings.rows}
+    names = dict.fromkeys(name for row in shares.values() for name in row)
+    rows = [[f"`{name}`", *(row.get(name, "") for row in shares.values())] for name in names]
+    return f"Win shares:\n\n{pages.table(['policy', *shares], rows, right=range(1, 1 + len(shares)))}\n\n"
 
 
 def section(results: Results, title: str, picture: str) -> str:

@@ -103,6 +103,23 @@ def test_relative_links_lead_to_existing_files(page):
     assert not missing
 
 
+def test_pages_named_in_code_exist():
+    folders = ("wotd_env", "agents", "benchmarks", "experiments", "tests", "tools", "notebooks", ".github")
+    files = [
+        file
+        for folder in folders
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".ipynb", ".yml"}
+    ]
+    named = {
+        (file.name, page)
+        for file in [*files, ROOT / "Makefile", ROOT / "pyproject.toml"]
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())
+    }
+    assert len(named) > 30
+    assert not {(name, page) for name, page in named if not (ROOT / page).is_file()}
+
+
 def anchors(page: Path) -> set[str]:
     """Return the heading anchors of a page, as code hosts and the site generate them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
