@@ -39,7 +39,9 @@ HEAD = """# The ladder
 Look up the strength of the bundled policies. Made by `make ladder` on {date}, with {versions}; seed {seed}. The
 same seed gives the same numbers on machines of the same kind; on others, `planner`, `td` and `ppo` may round
 differently.
+"""
 
+LEGEND = """\
 - A *matchup* is a choice of policies, one for each seat; with fewer policies than seats, some play several seats.
   Every game is played from all seats with the same dice.
 - ± is half the width of a 95 % interval. Games with the same dice count as one observation.
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
     versions = f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
     head = HEAD.format(date=date, versions=versions, seed=options.seed)
-    (folder / "ladder.md").write_text("\n".join([head, summary(played), *sections]))
+    (folder / "ladder.md").write_text("\n".join([head, summary(played), LEGEND, *sections]))
     if shipped:
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
     print(f"wrote {folder / 'ladder.md'}")
@@ -135,8 +137,9 @@ def summary(played: dict[str, Results]) -> str:
         column = ratings.columns.index("win share")
         shares[title] = {row[0]: row[column].split(" ")[0] for row in ratings.rows}
     names = dict.fromkeys(name for row in shares.values() for name in row)
-    rows = [[f"`{name}`", *(row.get(name, "") for row in shares.values())] for name in names]
-    return f"Win shares:\n\n{pages.table(['policy', *shares], rows, right=range(1, 1 + len(shares)))}\n\n"
+    rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
+    head = ["win share", *(f"`{name}`" for name in names)]
+    return f"{pages.table(head, rows, right=range(1, len(head)))}\n"
 
 
 def section(results: Results, title: str, picture: str) -> str:
