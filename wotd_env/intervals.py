@@ -25,6 +25,20 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
     return Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
 
 
+def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.floating]) -> float:
+    """Return half the width of the interval of sums.sum() / counts.sum(); infinity for less than two groups.
+
+    It is the mean of values in independent groups, such as the decisions of games. Values of one group may be
+    dependent.
+
+    Args:
+        sums: sum of the values of each group (N,).
+        counts: number of values of each group (N,), at least one in all.
+    """
+    total = counts.sum()
+    return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)
+
+
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
     """Return the bounds of the Wilson interval of a proportion.
 

@@ -15,7 +15,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
-from wotd_env.intervals import margin_of_error
+from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.notation import position
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask, check_plays, play_out
@@ -263,14 +263,11 @@ class _Tally:
         decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
         count = decisions.sum()
         each = max(count, 1)
-        mean = regret.sum() / each
-        # Decisions of one game are not independent, so the interval of the ratio is based on games.
-        error = margin_of_error(regret - mean * decisions) * len(regret) / each
         return Grade(
             kind=name,
             decisions=int(count),
-            regret=float(mean),
-            regret_error=float(error),
+            regret=float(regret.sum() / each),
+            regret_error=margin_of_ratio(regret, decisions) if count else 0.0,
             per_game=float(regret.mean() / self.seats),
             per_game_error=margin_of_error(regret / self.seats),
             errors=float(self.errors[columns].sum() / each),

@@ -17,6 +17,7 @@ from wotd_env.files import save_figure
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 
 class Shown(NamedTuple):
@@ -78,17 +79,21 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     return [total, pairs, seats] if len(names) > 1 else [total, seats]
 
 
-def tables(results: Results) -> list[RenderableType]:
-    """Return the tables of `as_text` for `rich`."""
+def as_table(shown: Shown) -> Table:
+    """Return a table for `rich`, with numbers in all columns but the first."""
     from rich.table import Column, Table
 
-    made = []
-    for shown in as_text(results):
-        first, *others = shown.columns
-        numbers = (Column(name, justify="right") for name in others)
-        made.append(Table(first, *numbers, title=shown.title, title_justify="left"))
-        for row in shown.rows:
-            made[-1].add_row(*row)
+    first, *others = shown.columns
+    numbers = (Column(name, justify="right") for name in others)
+    table = Table(first, *numbers, title=shown.title, title_justify="left")
+    for row in shown.rows:
+        table.add_row(*row)
+    return table
+
+
+def tables(results: Results) -> list[RenderableType]:
+    """Return the tables of `as_text` for `rich`."""
+    made = [as_table(shown) for shown in as_text(results)]
     caption = f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
     if results.earlier:
         earlier = sum(results.earlier.values())

@@ -93,7 +93,7 @@ def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> De
     names = column["policy"].dictionary.to_pylist()
     if not set(names) <= set(policies):
         raise ValueError(f"policies must be among {policies}, got {names}")
-    state = _as_states(column["state"])
+    state = as_states(column["state"])
     if rows and (state["player"].min() < 0 or state["player"].max() >= rules.players):
         raise ValueError("the seats to act must be those of the rules")
     for name, field in (("turn", "turn"), ("seat", "player"), ("phase", "phase")):
@@ -117,19 +117,20 @@ def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> De
         mask=mask,
         action=column["action"].to_numpy().astype(np.int64),
         reward=column["reward"].to_numpy().copy(),
-        equity=_as_equity(column["equity"], mask == 1),
+        equity=as_equity(column["equity"], mask == 1),
         regret=column["regret"].to_numpy(zero_copy_only=False).astype(np.float32),
     )
 
 
-def _as_states(column: Any) -> States:
+def as_states(column: Any) -> States:
+    """Return the column `state` as STATE (M,)."""
     start, size = column.offset, STATE.itemsize
     content = memoryview(column.buffers()[1])[start * size : (start + len(column)) * size]
     return np.frombuffer(content, STATE).copy()
 
 
-def _as_equity(column: Any, legal: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the column `equity` as float32 (M, A)."""
+def as_equity(column: Any, legal: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the column `equity` as float32 (M, A): -inf for illegal actions, nan for unknown equities."""
     known = ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
     if (lengths[known] != legal[known].sum(1)).any():

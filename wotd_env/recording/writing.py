@@ -78,7 +78,7 @@ def record(
         raise ValueError(
             f"policies must be one for each of the {rules.players} seats, or one for all, got {len(policies)}"
         )
-    names = [_name(policy) for policy in policies]
+    names = [name_of(policy) for policy in policies]
     players = [
         Blamed(name, make_policy(policy, trust=trust)) for name, policy in zip(names, policies, strict=True)
     ]
@@ -124,7 +124,8 @@ def record(
     return decisions
 
 
-def _name(policy: str | Policy) -> str:
+def name_of(policy: str | Policy) -> str:
+    """Return the name of a policy; that of its class for an object."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
