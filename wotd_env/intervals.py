@@ -25,7 +25,7 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
     return Z * float(sample.std(ddof=1)) / math.sqrt(len(sample))
 
 
-def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.floating]) -> float:
+def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> float:
     """Return half the width of the interval of sums.sum() / counts.sum(); infinity for less than two groups.
 
     It is the mean of values in independent groups, such as the decisions of games. Values of one group may be

@@ -45,6 +45,8 @@ _EXAMPLES = (
     "wotd analyze planner greedy --spaces 1 --games 1000",
     "wotd solve --spaces 3",
     "wotd record planner greedy --games 1000 --out games.parquet",
+    "wotd benchmark greedy --spaces 3",
+    "wotd positions --spaces 3 --split train --out positions.parquet",
     "wotd bench --players 3",
     "wotd compile",
 )

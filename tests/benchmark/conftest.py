@@ -1,0 +1,19 @@
+"""Positions of the smallest board, drawn once."""
+
+from __future__ import annotations
+
+import pytest
+
+from wotd_env import benchmark, solver
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd")
+
+
+@pytest.fixture(scope="session")
+def drawn(table, tmp_path_factory):
+    """Return a file of positions and its positions."""
+    file = tmp_path_factory.mktemp("positions") / "test.parquet"
+    return file, benchmark.draw(table, file, size=4)

@@ -1,0 +1,263 @@
+"""Measured agents: regrets, win shares, result files, comparisons, and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers.arena_policies import Lowest
+from wotd_env import Game, Rules, analysis, benchmark
+from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.show import Shown
+from wotd_env.benchmark import STAGES, Result, results
+from wotd_env.cli import FAILED, FORFEITS, WRONG_USE, app
+
+SMALL = Rules(spaces=0)
+OPTIONS: dict[str, Any] = {"games": 40, "size": 20}
+
+
+def wotd(*arguments):
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return {name: benchmark.measure(name, SMALL, **OPTIONS) for name in ("oracle", "greedy", "random")}
+
+
+@pytest.fixture
+def files(measured, tmp_path):
+    paths = {name: tmp_path / f"{name}.json" for name in measured}
+    for name, path in paths.items():
+        path.write_text(measured[name].to_json())
+    return paths
+
+
+def test_perfect_play_has_no_regret(measured):
+    perfect = measured["oracle"]
+    means = [mean for by_stage in perfect.regret.values() for mean in by_stage.values()]
+    assert {mean.value for mean in means} == {0.0}
+    assert perfect.against_perfect.value == 0.5
+
+
+def test_weaker_agents_have_more_regret_and_win_less(measured):
+    of = [measured[name] for name in ("oracle", "greedy", "random")]
+    regrets = [each.regret["all"]["all"].value for each in of]
+    assert regrets == sorted(regrets)
+    assert regrets[1] > 0
+    shares = [each.win_shares[2]["planner"].value for each in of]
+    assert shares == sorted(shares, reverse=True)
+    assert of[1].against_perfect.low > of[2].against_perfect.high
+
+
+def test_regrets_equal_the_means_of_the_positions(measured):
+    greedy = measured["greedy"]
+    positions = greedy.positions()
+    regret = positions.regret(np.array(greedy.actions))
+    assert len(regret) == len(greedy.actions) <= 20 * 15
+    assert greedy.regret["all"]["all"].value == pytest.approx(regret.mean())
+    kind, stage = analysis.KINDS.index("second hold"), STAGES.index("endgame")
+    rows = (positions.kind == kind) & (positions.stage == stage)
+    cell = greedy.regret["second hold"]["endgame"]
+    assert cell.value == pytest.approx(regret[rows].mean())
+    spread = (
+        1.959964 * regret[rows].std(ddof=1) / np.sqrt(rows.sum())
+    )  # one decision a game: an ordinary mean
+    assert cell.high - cell.value == pytest.approx(spread)
+    assert 0 <= cell.low <= cell.value
+
+
+def test_decisions_of_a_game_count_as_one_observation():
+    positions = benchmark.load(rules=SMALL).first(2)
+    doubled = positions.take(np.arange(len(positions.game)).repeat(2))
+    regret = np.random.default_rng(0).random(len(positions.game))
+    one = results.mean_regret(positions, regret)["all"]["all"]
+    both = results.mean_regret(doubled, regret.repeat(2))["all"]["all"]
+    assert both == pytest.approx(one)
+
+
+def test_shares_have_all_references_and_numbers_of_players(measured):
+    assert list(measured["random"].win_shares) == [2, 3, 4, 5]
+    assert list(measured["random"].win_shares[3]) == ["greedy", "planner"]  # td plays on the full board only
+    assert list(measured["greedy"].win_shares[3]) == ["planner"]
+    assert all(0 <= share.low <= share.high <= 1 for share in measured["random"].win_shares[5].values())
+
+
+def test_equal_seeds_give_equal_results(measured):
+    again = benchmark.measure("random", SMALL, **OPTIONS)
+    assert dataclasses.replace(again, decisions_per_second=0) == dataclasses.replace(
+        measured["random"], decisions_per_second=0
+    )
+    other = benchmark.measure("random", SMALL, seed=1, **OPTIONS)
+    assert other.actions != again.actions
+
+
+def test_a_result_file_round_trips(measured, files):
+    for name, path in files.items():
+        assert Result.read(path) == measured[name]
+    content = json.loads(files["greedy"].read_text())
+    assert content["versions"].keys() == {"wotd-env", "numpy", "numba"}
+    assert content["positions_digest"] == benchmark.load(rules=SMALL).first(20).digest()
+
+
+def test_an_object_is_measured_under_the_name_of_its_class():
+    result = benchmark.measure(Lowest(), SMALL, games=4, size=2)
+    assert result.agent == "tests.helpers.arena_policies:Lowest"
+    assert result.regret["all"]["all"].value > 0
+
+
+def test_the_default_board_is_the_longest_that_the_agent_plays():
+    class Short(Lowest):
+        def check_rules(self, rules):
+            if rules.spaces > 1 or rules.players > 2:
+                raise ValueError(f"plays short boards, not {rules}")
+
+    result = benchmark.measure(Short(), games=4, size=2)
+    assert result.rules == Rules(spaces=1)
+    assert list(result.win_shares) == [2]
+
+    class Nowhere(Lowest):
+        def check_rules(self, rules):
+            raise ValueError("plays nothing")
+
+    with pytest.raises(ValueError, match="plays nothing"):
+        benchmark.measure(Nowhere(), games=4, size=2)
+
+
+def test_comparison_pairs_the_regrets(measured):
+    shown = benchmark.compare(measured["greedy"], measured["random"])
+    rows = {name: cells for name, *cells in shown.rows}
+    assert {"all", "first hold", "endgame", "win share, perfect play"} <= rows.keys()
+    positions = measured["greedy"].positions()
+    regrets = [positions.regret(np.array(measured[name].actions)) for name in ("greedy", "random")]
+    difference = float(rows["all"][2].split(" ±")[0])
+    assert difference == pytest.approx(1000 * (regrets[0] - regrets[1]).mean(), abs=0.01)
+    same = benchmark.compare(measured["greedy"], measured["greedy"])
+    assert same.rows[0][3] == "+0.00 ±0.00"
+
+
+def test_comparison_of_shares_adds_their_errors(measured):
+    one, other = measured["greedy"], measured["random"]
+    one = dataclasses.replace(one, against_perfect=Estimate(0.4, 0.37, 0.43))
+    other = dataclasses.replace(other, against_perfect=Estimate(0.1, 0.06, 0.14))
+    rows = {name: cells for name, *cells in benchmark.compare(one, other).rows}
+    assert rows["win share, perfect play"] == ["40.0% ±3.0", "10.0% ±4.0", "+30.0 ±5.0 %"]
+
+
+def test_only_results_for_equal_positions_compare(measured):
+    other = benchmark.measure("greedy", SMALL, games=4, size=2)
+    with pytest.raises(ValueError, match="measure both with equal options"):
+        benchmark.compare(measured["greedy"], other)
+    changed = dataclasses.replace(other, positions_digest="0")
+    with pytest.raises(ValueError, match="measure it again"):
+        benchmark.compare(changed, changed)
+
+
+def test_the_command_measures_prints_and_writes(tmp_path, measured):
+    file = tmp_path / "greedy.json"
+    options = ("--spaces", 0, "--games", 40, "--size", 20, "--quiet")
+    result = wotd("benchmark", "greedy", *options, "--out", file)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"greedy on 0 plain spaces, [\d,]+ decisions/s", result.stdout)
+    assert "perfect play" in result.stdout
+    assert Result.read(file).actions == measured["greedy"].actions
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [
+        ("table", "┃ measure"),
+        ("markdown", "| measure | greedy | random | difference |\n| --- | ---: | ---: | ---: |"),
+        ("latex", r"measure & greedy & random & difference \\"),
+    ],
+)
+def test_the_command_compares_in_every_format(files, format, expected):
+    result = wotd("benchmark", "--compare", files["greedy"], files["random"], "--format", format)
+    assert result.exit_code == 0, result.stderr
+    assert expected in result.stdout
+
+
+def test_latex_escapes_special_characters():
+    shown = Shown("title\nsecond line", ["a_b", "c"], [["50% ±1", "my\\file"]])
+    assert results.as_latex([shown]).splitlines() == [
+        "% title. second line",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b & c \\",
+        r"\midrule",
+        r"50\% $\pm$1 & my\textbackslash file \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("greedy", "random"), "give one agent"),
+        (("greedy", "--format", "html"), "--format must be one of"),
+        (("greedy", "--spaces", 6), "no test positions"),
+        (("greedy", "--games", 1), "games must be"),
+        (("greedy", "--size", 1, "--spaces", 0), "size must be"),
+        (("greedy", "--out", "a.txt"), "must end in .json"),
+        (("nobody",), "policy must be one of"),
+        (("td", "--spaces", 0), "no trained model of td"),
+        (("--compare", "a.json"), "two result files"),
+        (("--compare", "a.json", "b.json", "--games", 10), "--games cannot be combined"),
+        (("--compare", "a.json", "b.json", "--format", "json"), "table, markdown and latex"),
+        (("--compare", "a.json", "b.json"), "a.json"),
+    ],
+)
+def test_wrong_use_has_one_error(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    result = wotd("benchmark", *arguments, *(() if "--compare" in arguments else ("--quiet",)))
+    assert result.exit_code == WRONG_USE
+    assert result.stderr.startswith("Error: ")
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "actions": 3}', "[" * 99_999]
+)
+def test_foreign_files_are_not_results(tmp_path, content):
+    file = tmp_path / "other.json"
+    file.write_text(content)
+    with pytest.raises(ValueError, match=r"other.json must be a result file of wotd benchmark"):
+        Result.read(file)
+
+
+def test_failing_agents_are_reported(monkeypatch):
+    options = ("--spaces", 0, "--games", 40, "--size", 5, "--quiet")
+    raises = wotd("benchmark", "tests.helpers.arena_policies:Malformed", *options)
+    assert raises.exit_code == FAILED
+    assert "tests.helpers.arena_policies:Malformed" in raises.stderr
+
+
+def test_forfeits_are_reported(monkeypatch):
+    forfeited = dataclasses.replace(benchmark.measure("greedy", SMALL, games=4, size=2), forfeits=7)
+    monkeypatch.setattr("wotd_env.benchmark.measure", lambda *arguments, **options: forfeited)
+    result = wotd("benchmark", "greedy", "--quiet")
+    assert result.exit_code == FORFEITS
+    assert "7 games were forfeited" in result.stderr
+
+
+def test_the_command_draws_positions(tmp_path):
+    file = tmp_path / "train.parquet"
+    result = wotd("positions", "--spaces", 0, "--split", "train", "--size", 2, "--out", file, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    positions = benchmark.load("train", file=file)
+    assert f"{len(positions.game)} positions" in result.stdout
+    assert Game(SMALL).rules == positions.rules
+
+
+def test_positions_of_a_board_without_a_table_name_the_cure(tmp_path):
+    result = wotd("positions", "--spaces", 2, "--out", tmp_path / "a.parquet", "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert "wotd solve --spaces 2" in result.stderr

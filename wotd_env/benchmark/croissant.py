@@ -1,0 +1,104 @@
+"""The description of files of positions in Croissant, the metadata format of MLCommons (JSON-LD)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import wotd_env
+from wotd_env.benchmark.positions import read_about
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    **{name: f"cr:{name}" for name in ("arrayShape", "column", "extract", "field", "fileObject", "isArray")},
+    **{name: f"cr:{name}" for name in ("isLiveDataset", "recordSet", "source")},
+}
+COLUMNS = {
+    "game": ("sc:Integer", "number and seed of the game"),
+    "kind": ("sc:Text", "kind of the decision"),
+    "stage": ("sc:Text", "third of the game"),
+    "state": ("sc:Text", "the position, a record of 64 bytes"),
+    "mask": ("sc:Integer", "1 for legal actions"),
+    "equity": (
+        "sc:Float",
+        "expected reward of each legal action under perfect play, in the order of actions",
+    ),
+}
+
+
+def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str, Any]:
+    """Return the Croissant 1.1 metadata of files of positions, for `json.dumps`.
+
+    Args:
+        files: files of `draw`, which will be found beside the metadata.
+        url: page of the data set.
+        published: date of publication, such as `"2026-11-25"`.
+
+    Raises:
+        FileNotFoundError, ValueError: if a file is missing or not a file of positions.
+    """
+    paths = [Path(file) for file in files]
+    about = [read_about(path) for path in paths]
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": "wotd-positions",
+        "description": "Decisions of the dice game Way of the Dragon, with the exact equity of every legal action.",
+        "license": "https://spdx.org/licenses/MIT.html",
+        "url": url,
+        "creator": {"@type": "sc:Organization", "name": "the wotd-env authors"},
+        "datePublished": published,
+        "version": wotd_env.__version__,
+        "isLiveDataset": False,
+        "rai:dataCollection": "Simulated games of policies of many strengths; equities from the solved game.",
+        "rai:dataLimitations": "Kinds and stages are balanced, so frequencies differ from those of real games.",
+        "rai:dataBiases": "Positions come from games of programs, not of people.",
+        "rai:personalSensitiveInformation": "None.",
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": path.name,
+                "name": path.name,
+                "description": f"{split} positions of {rules}",
+                "contentUrl": path.name,
+                "contentSize": f"{path.stat().st_size} B",
+                "encodingFormat": "application/vnd.apache.parquet",
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+            for path, (rules, split, _) in zip(paths, about, strict=True)
+        ],
+        "recordSet": [_record_set(path.name) for path in paths],
+    }
+
+
+def _record_set(file: str) -> dict[str, Any]:
+    """Return the description of the rows of a file."""
+    name = file.removesuffix(".parquet")
+    arrays = {"isArray": True, "arrayShape": "-1"}
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column}",
+                "name": column,
+                "description": words,
+                "dataType": kind,
+                "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
+                **(arrays if column in ("mask", "equity") else {}),
+            }
+            for column, (kind, words) in COLUMNS.items()
+        ],
+    }

@@ -1,0 +1,160 @@
+"""Measure an agent: regret in the bundled positions, games against perfect play and against references."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wotd_env
+from wotd_env.analysis import grade
+from wotd_env.arena import Tournament, run
+from wotd_env.arena.asking import Blamed
+from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.fingerprints import policy_digest
+from wotd_env.benchmark.positions import Positions, bundled, load
+from wotd_env.benchmark.results import Result, mean_regret
+from wotd_env.core.arguments import check_integer
+from wotd_env.core.game import Game
+from wotd_env.core.rules import MAX_PLAYERS, Rules
+from wotd_env.policies import make_policy
+from wotd_env.policies.oracle import Oracle
+from wotd_env.policy import Policy, ask, check_plays
+from wotd_env.recording.writing import name_of
+from wotd_env.solver import Table
+
+REFERENCES = ("greedy", "planner", "td")
+"""The opponents of every agent; `td` plays on the full board only."""
+GAMES = 1000
+"""Games for each share."""
+
+BATCH = 1024  # positions in one call of the agent
+
+
+def measure(
+    agent: str | Policy,
+    rules: Rules | None = None,
+    *,
+    games: int = GAMES,
+    size: int | None = None,
+    seed: int = 0,
+    trust: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
+    """Measure an agent on one board.
+
+    Args:
+        agent: a policy, or its name, see `make_policy`.
+        rules: the rules of the bundled positions; by default the longest board that the agent plays.
+        games: games for each share of wins.
+        size: grade only the first positions of each kind and stage, for slow agents; by default all.
+        seed: of the games and of the random choices of the agent.
+        trust: see `make_policy`.
+        progress: called with the number of finished games and of all games.
+
+    Raises:
+        ValueError: for a wrong argument, or an agent that plays none of the boards.
+        IllegalActionError: if the agent chooses an illegal action in a position.
+        BrokenPolicyError: if it fails otherwise.
+    """
+    games = check_integer("games", games, 2, 1_000_000)
+    seed = check_integer("seed", seed, 0, 2**63 - 1)
+    name = name_of(agent)
+    policy = make_policy(agent, trust=trust)
+    rules = _longest_board(policy) if rules is None else rules
+    check_plays(policy, rules)
+    positions = load(rules=rules)
+    if size is not None:
+        positions = positions.first(check_integer("size", size, 2))
+    actions, speed = _act(Blamed(name, policy), positions, seed)
+
+    table = _table(rules)
+    meetings = [
+        (replace(rules, players=players), reference)
+        for players in range(2, MAX_PLAYERS + 1)
+        for reference in REFERENCES
+        if reference != name and _plays(reference, rules, players) and _plays(policy, rules, players)
+    ]
+    total, done = games * (len(meetings) + (table is not None)), 0
+    perfect = None
+    if table is not None:
+        each = grade(
+            Blamed(name, policy),
+            table,
+            games,
+            seed,
+            opponent="oracle",
+            progress=lambda n, _: progress(n, total),
+        ).all
+        share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
+        perfect, done = Estimate(share, share - error, share + error), games
+    shares: dict[int, dict[str, Estimate]] = {}
+    forfeits = 0
+    for board, reference in meetings:
+        per_matchup = math.ceil(games / (board.players - 1))
+        tournament = Tournament((name, reference), board, per_matchup, seed)
+        results = run(tournament, policies={name: policy})
+        row = next(row for row in results.rows if row.policy == name)
+        shares.setdefault(board.players, {})[reference] = row.share
+        forfeits += row.forfeits
+        done += games
+        progress(done, total)
+    return Result(
+        agent=name,
+        agent_digest=policy_digest(name, policy, given=not isinstance(agent, str)),
+        rules=rules,
+        size=size,
+        positions_digest=positions.digest(),
+        actions=tuple(actions.tolist()),
+        regret=mean_regret(positions, positions.regret(actions)),
+        against_perfect=perfect,
+        win_shares=shares,
+        decisions_per_second=speed,
+        games=games,
+        seed=seed,
+        forfeits=forfeits,
+        versions={"wotd-env": wotd_env.__version__, **{each: version(each) for each in ("numpy", "numba")}},
+        hardware=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+    )
+
+
+def _act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
+    """Return the actions of a policy, and its decisions per second after a first call that may compile."""
+    game, rng = Game(positions.rules), np.random.default_rng(seed)
+    ask(policy, game, positions.state[:8], np.random.default_rng(seed))
+    start = time.perf_counter()
+    batches = range(0, len(positions.state), BATCH)
+    actions = np.concatenate([ask(policy, game, positions.state[i : i + BATCH], rng) for i in batches])
+    return actions, len(actions) / (time.perf_counter() - start)
+
+
+def _longest_board(policy: Policy) -> Rules:
+    boards = bundled()
+    for rules in reversed(boards):
+        if _plays(policy, rules, rules.players):
+            return rules
+    check_plays(policy, boards[-1])  # raises
+    raise AssertionError
+
+
+def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:
+    try:
+        check_plays(make_policy(policy), replace(rules, players=players))
+    except (ValueError, OSError):  # other rules, or a table that is missing
+        return False
+    return True
+
+
+def _table(rules: Rules) -> Table | None:
+    """Return the solution of a board; None if it is not in the cache folder and takes longer than seconds to solve."""
+    try:
+        return Oracle().table(Game(rules))
+    except FileNotFoundError:
+        return None

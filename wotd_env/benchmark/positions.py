@@ -1,0 +1,225 @@
+"""Positions: decisions with the equities of their actions, and the Parquet files that contain them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import wotd_env
+from wotd_env import files
+from wotd_env.analysis import KINDS
+from wotd_env.core.actions import num_actions
+from wotd_env.core.arguments import check_choice
+from wotd_env.core.rules import Rules
+from wotd_env.core.state import STATE, States
+from wotd_env.extras import needed_for
+from wotd_env.recording.columns import KEY, as_equity, as_states
+
+with needed_for("a file of positions", "arena"):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+SPLITS = ("train", "validation", "test")
+STAGES = ("opening", "middle", "endgame")
+"""Thirds of a game, see `stages`."""
+
+FORMAT = 1
+FOLDER = Path(__file__).parent  # of the bundled files
+
+
+class Positions(NamedTuple):
+    """M decisions, in the order of their games. A is the number of actions."""
+
+    rules: Rules
+    split: str
+    state: States
+    """STATE (M,): `state["player"]` decides. The random streams are 0, so they contain no future dice."""
+    mask: NDArray[np.int8]
+    """(M, A): 1 for legal actions, at least two"""
+    equity: NDArray[np.float32]
+    """(M, A): expected reward of every action under perfect play after it, nan if the action is illegal"""
+    kind: NDArray[np.int64]
+    """(M,): index into `wotd_env.analysis.KINDS`"""
+    stage: NDArray[np.int64]
+    """(M,): index into STAGES"""
+    game: NDArray[np.int64]
+    """(M,): the game, which is also its seed; a game has at most one decision of each kind and stage"""
+
+    def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the regret of legal actions (M,): equity of the best action minus equity of the chosen one."""
+        chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
+        return np.asarray(np.nanmax(self.equity, 1) - chosen)
+
+    def take(self, rows: NDArray[np.integer]) -> Positions:
+        """Return the positions with these indices."""
+        arrays: Any = (values[rows] for values in self[2:])
+        return Positions(self.rules, self.split, *arrays)
+
+    def first(self, size: int) -> Positions:
+        """Return the first `size` positions of each kind and stage."""
+        cells = self.kind * len(STAGES) + self.stage
+        return self.take(
+            np.sort(np.concatenate([np.flatnonzero(cells == cell)[:size] for cell in np.unique(cells)]))
+        )
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all values, which does not depend on the version of the Parquet library."""
+        digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
+        for values in (self.state, self.mask, self.equity[self.mask == 1], self.kind, self.stage, self.game):
+            digest.update(np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
+
+
+def stages(rules: Rules, state: States) -> NDArray[np.int64]:
+    """Return the stage of states, STATE (N,), as an index into STAGES, int64 (N,).
+
+    The progress of a seat counts the spaces up to the first numbered one on each path. The game ends when a seat has
+    all of them, so the largest progress of any seat shows the stage.
+    """
+    progress = np.minimum(state["pieces"], rules.spaces + 1).sum(2, dtype=np.int64).max(1)
+    whole = state["pieces"].shape[2] * (rules.spaces + 1)
+    stage: NDArray[np.int64] = np.minimum(progress * len(STAGES) // whole, len(STAGES) - 1)
+    return stage
+
+
+def bundled() -> tuple[Rules, ...]:
+    """Return the rules of the bundled positions, the longest board last."""
+    found = [read_about(file)[0] for file in FOLDER.glob("*.parquet")]
+    return tuple(sorted(found, key=lambda rules: (rules.players, rules.powers, rules.spaces)))
+
+
+def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
+    """Read positions into arrays.
+
+    Args:
+        split: `"train"`, `"validation"` or `"test"`.
+        rules: the rules, by default the basic game of two players on the full board.
+        file: a file of `draw`; by default the bundled positions, which have the split `"test"` only.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if there are no such positions, or the file is damaged.
+    """
+    check_choice("split", split, SPLITS)
+    wanted = Rules() if rules is None else rules
+    if file is None:
+        file = FOLDER / file_name(wanted, split)
+        if not file.exists():
+            boards = ", ".join(str(each.spaces) for each in bundled())
+            raise ValueError(
+                f"no {split} positions for {wanted} are bundled; there are test positions of two players on boards "
+                f"of {boards} spaces. `wotd positions --spaces {wanted.spaces} --split {split} --out FILE` draws "
+                "others for load(file=FILE)"
+            )
+    found, found_split, digest = read_about(Path(file))
+    if (found_split, rules or found) != (split, found):
+        raise ValueError(
+            f"{file} has {found_split} positions for {found}, not {split} positions for {wanted}"
+        )
+    with _named(file):
+        positions = _from_columns(found, split, parquet.read_table(file))
+        if positions.digest() != digest:
+            raise ValueError("its values do not match its digest")
+    return positions
+
+
+def file_name(rules: Rules, split: str) -> str:
+    """Return the name of a file of positions."""
+    return f"{rules.players}-{rules.powers}-{rules.spaces}-{split}.parquet"
+
+
+def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
+    """Write a file of positions; `drawn` says how they were drawn. Raise OSError if it cannot be written."""
+    rules, count = positions.rules, len(positions.game)
+    kinds = schema(rules)
+    about = {
+        "format": FORMAT,
+        "version": wotd_env.__version__,
+        "rules": asdict(rules),
+        "split": positions.split,
+        "digest": positions.digest(),
+        **drawn,
+    }
+    ends = np.append(0, positions.mask.sum(1)).cumsum().astype(np.int32)
+    columns = {
+        "game": positions.game,
+        "kind": pa.DictionaryArray.from_arrays(pa.array(positions.kind.astype(np.int8)), KINDS),
+        "stage": pa.DictionaryArray.from_arrays(pa.array(positions.stage.astype(np.int8)), STAGES),
+        "state": pa.FixedSizeBinaryArray.from_buffers(
+            kinds.field("state").type, count, [None, pa.py_buffer(positions.state.tobytes())]
+        ),
+        "mask": pa.FixedSizeListArray.from_arrays(
+            pa.array(positions.mask.ravel()), type=kinds.field("mask").type
+        ),
+        "equity": pa.ListArray.from_arrays(ends, positions.equity[positions.mask == 1]),
+    }
+    table = pa.Table.from_pydict(columns, schema=kinds.with_metadata({KEY: json.dumps(about).encode()}))
+    with files.replacing(file) as part:
+        parquet.write_table(table, part, compression="zstd", compression_level=19)
+
+
+def schema(rules: Rules) -> pa.Schema:
+    """Return the columns of a file, without its metadata."""
+    name = pa.dictionary(pa.int8(), pa.string())
+    columns = {
+        "game": pa.int64(),
+        "kind": name,
+        "stage": name,
+        "state": pa.binary(STATE.itemsize),
+        "mask": pa.list_(pa.int8(), num_actions(rules.players)),
+        "equity": pa.list_(pa.float32()),
+    }
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
+
+
+def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
+    table.validate(full=True)
+    column = {name: table.column(name).combine_chunks() for name in table.column_names}
+    mask = column["mask"].flatten().to_numpy().reshape(len(table), num_actions(rules.players)).copy()
+    equity = as_equity(column["equity"], mask == 1)
+    return Positions(
+        rules,
+        split,
+        state=as_states(column["state"]),
+        mask=mask,
+        equity=np.where(mask == 1, equity, np.float32(np.nan)),
+        kind=_indices(column["kind"], KINDS),
+        stage=_indices(column["stage"], STAGES),
+        game=column["game"].to_numpy().copy(),
+    )
+
+
+def _indices(column: Any, names: tuple[str, ...]) -> NDArray[np.int64]:
+    codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
+    return codes[column.indices.to_numpy()] if len(column) else codes[:0]
+
+
+def read_about(file: Path) -> tuple[Rules, str, str]:
+    """Return the rules, the split and the digest of a file."""
+    with _named(file), parquet.ParquetFile(file) as opened:
+        about = json.loads(opened.schema_arrow.metadata[KEY])
+        if about["format"] != FORMAT:
+            raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
+        rules = Rules.from_dict(about["rules"])
+        if not opened.schema_arrow.equals(schema(rules)):
+            raise ValueError("it has other columns")
+        return rules, about["split"], about["digest"]
+
+
+@contextmanager
+def _named(file: str | Path) -> Iterator[None]:
+    """Raise errors of reading as a ValueError that names the file. pyarrow reports damage as OSError without errno."""
+    try:
+        yield
+    except (pa.ArrowException, ValueError, TypeError, LookupError, OSError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{file} must be a file written by wotd positions, got: {error!r}") from error

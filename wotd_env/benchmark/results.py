@@ -1,0 +1,257 @@
+"""Results of the benchmark: their file, their tables, and the comparison of two."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.analysis import KINDS
+from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.show import Shown
+from wotd_env.benchmark.positions import STAGES, Positions, load
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Rules
+from wotd_env.intervals import margin_of_ratio
+
+ALL = "all"
+"""Name of the group of all kinds or all stages."""
+REGRET = "Mean regret of a decision, in thousandths of equity"
+
+FORMAT = 1
+
+Regrets = dict[str, dict[str, Estimate]]  # kind -> stage -> mean regret
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the benchmark measured of an agent on one board.
+
+    Attributes:
+        agent: name of the agent.
+        agent_digest: of its sources and files, see `wotd_env.arena.fingerprints`.
+        rules: of the positions; the games of more players have the same board.
+        size: graded positions of each kind and stage; None for all bundled ones.
+        positions_digest: of the graded positions, see `Positions.digest`.
+        actions: the chosen action in each position.
+        regret: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity.
+        against_perfect: share of games won against perfect play; None if the board has no table.
+        win_shares: number of players -> reference -> share of wins of the agent in games with the reference.
+        decisions_per_second: on one thread, in batches.
+        games: for each share.
+        seed: of the games.
+        forfeits: games that the agent lost by an error.
+        versions: package -> version.
+        hardware: the machine in words.
+    """
+
+    agent: str
+    agent_digest: str
+    rules: Rules
+    size: int | None
+    positions_digest: str
+    actions: tuple[int, ...]
+    regret: Regrets
+    against_perfect: Estimate | None
+    win_shares: dict[int, dict[str, Estimate]]
+    decisions_per_second: float
+    games: int
+    seed: int
+    forfeits: int
+    versions: dict[str, str]
+    hardware: str
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {
+            "rules": asdict(self.rules),
+            "regret": {kind: _plain(by_stage) for kind, by_stage in self.regret.items()},
+            "against_perfect": self.against_perfect and self.against_perfect._asdict(),
+            "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
+            "actions": " ".join(map(str, self.actions)),  # one line
+        }
+        return json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, file: str | Path) -> Result:
+        """Read a result file.
+
+        Raises:
+            OSError: if the file cannot be read.
+            ValueError: if it is not a result file.
+        """
+        try:
+            values = json.loads(Path(file).read_text())
+            if (found := values.pop("format")) != FORMAT:
+                raise ValueError(f"it has format {found}, this version reads {FORMAT}")
+            perfect = values["against_perfect"]
+            values |= {
+                "rules": Rules.from_dict(values["rules"]),
+                "actions": tuple(map(int, values["actions"].split())),
+                "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
+                "against_perfect": perfect and Estimate(**perfect),
+                "win_shares": {
+                    int(players): _estimates(each) for players, each in values["win_shares"].items()
+                },
+            }
+            return cls(**values)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{file} must be a result file of wotd benchmark, got: {error!r}") from error
+
+    def positions(self) -> Positions:
+        """Return the graded positions.
+
+        Raises:
+            ValueError: if this version bundles other positions, or an action is illegal.
+        """
+        positions = load(rules=self.rules)
+        positions = positions if self.size is None else positions.first(self.size)
+        if positions.digest() != self.positions_digest:
+            raise ValueError(
+                f"the result of {self.agent} is for other positions than the bundled ones: measure it again"
+            )
+        Game(self.rules).check(positions.state, self.actions)
+        return positions
+
+
+def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
+    """Return the mean regret of a decision by kind and stage.
+
+    Decisions of a game may be dependent, so games are the independent observations. Groups of less than two games are
+    left out. `low` is the smallest possible mean.
+    """
+    everything = np.ones(len(regret), np.bool_)
+    of_kind = {ALL: everything, **{name: positions.kind == i for i, name in enumerate(KINDS)}}
+    of_stage = {ALL: everything, **{name: positions.stage == i for i, name in enumerate(STAGES)}}
+    means: Regrets = {}
+    for kind, here in of_kind.items():
+        for stage, now in of_stage.items():
+            rows = here & now
+            games, game = np.unique(positions.game[rows], return_inverse=True)
+            if len(games) > 1:
+                sums, counts = np.bincount(game, regret[rows]).astype(np.float64), np.bincount(game)
+                mean, error = float(regret[rows].mean()), margin_of_ratio(sums, counts)
+                means.setdefault(kind, {})[stage] = Estimate(mean, max(low, mean - error), mean + error)
+    return means
+
+
+def tables(result: Result) -> list[Shown]:
+    """Return the tables of a result as text."""
+    regrets = [
+        [kind, *(_regret(by_stage.get(stage)) for stage in (ALL, *STAGES))]
+        for kind, by_stage in result.regret.items()
+    ]
+    shares = [["perfect play", _percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)]]
+    for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
+        shares.append([name, *(_percent(each.get(name)) for each in result.win_shares.values())])
+    players = [f"{players} players" for players in result.win_shares] or ["2 players"]
+    title = f"{result.agent} on {result.rules.spaces} plain spaces, {result.decisions_per_second:,.0f} decisions/s"
+    return [
+        Shown(f"{title}\n{REGRET}", ["decision", ALL, *STAGES], regrets),
+        Shown("Win share by opponent", ["opponent", *players], shares),
+    ]
+
+
+def compare(one: Result, other: Result) -> Shown:
+    """Return a table of two results with the differences and their intervals.
+
+    Regrets are compared position by position, so their differences have narrow intervals. Shares count as independent.
+
+    Raises:
+        ValueError: if the results are for different positions.
+    """
+    if one.positions_digest != other.positions_digest:
+        raise ValueError(
+            f"results must be for the same positions, got {len(one.actions)} on a board of {one.rules.spaces} spaces "
+            f"and {len(other.actions)} on a board of {other.rules.spaces}: measure both with equal options"
+        )
+    positions = one.positions()
+    regrets = [positions.regret(np.array(each.actions)) for each in (one, other)]
+    mine, its = (mean_regret(positions, regret) for regret in regrets)
+    paired = mean_regret(positions, regrets[0] - regrets[1], -math.inf)
+    groups = [(kind, ALL) for kind in paired] + [(ALL, stage) for stage in STAGES if stage in paired[ALL]]
+    rows = []
+    for kind, stage in groups:
+        difference = _signed(paired[kind][stage], 1000, 2)
+        cells = (_regret(of[kind][stage]) for of in (mine, its))
+        rows.append([kind if stage == ALL else stage, *cells, difference])
+    theirs = dict(_shares(other))
+    for name, share in _shares(one):
+        if name in theirs:
+            value, error = share.value - theirs[name].value, math.hypot(share.error, theirs[name].error)
+            difference = _signed(Estimate(value, value - error, value + error), 100, 1)
+            rows.append([name, _percent(share), _percent(theirs[name]), f"{difference} %"])
+    speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
+    rows.append(["decisions/s", *speeds, ""])
+    title = f"{one.agent} and {other.agent} on {one.rules.spaces} plain spaces\n{REGRET}"
+    return Shown(title, ["measure", one.agent, other.agent, "difference"], rows)
+
+
+def as_markdown(shown: Iterable[Shown]) -> str:
+    """Return tables as Markdown."""
+    texts = []
+    for table in shown:
+        rule = ["---", *["---:"] * (len(table.columns) - 1)]
+        lines = [f"| {' | '.join(cells)} |" for cells in (table.columns, rule, *table.rows)]
+        texts.append(f"{table.title}\n\n" + "\n".join(lines))
+    return "\n\n".join(texts)
+
+
+def as_latex(shown: Iterable[Shown]) -> str:
+    """Return tables as LaTeX, for the package booktabs."""
+    texts = []
+    for table in shown:
+        head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))
+        columns = "l" + "r" * (len(table.columns) - 1)
+        title = table.title.replace("\n", ". ")
+        lines = [
+            f"% {title}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+        ]
+        texts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}"]))
+    return "\n\n".join(texts)
+
+
+def _latex(cell: str) -> str:
+    for special in "\\{}&%$#_":
+        cell = cell.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
+    return cell.replace("±", r"$\pm$")
+
+
+def _plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
+    return {name: estimate._asdict() for name, estimate in estimates.items()}
+
+
+def _estimates(values: Any) -> dict[str, Estimate]:
+    return {name: Estimate(**estimate) for name, estimate in values.items()}
+
+
+def _shares(result: Result) -> Iterable[tuple[str, Estimate]]:
+    if result.against_perfect:
+        yield "win share, perfect play", result.against_perfect
+    for players, shares in result.win_shares.items():
+        for name, share in shares.items():
+            yield f"win share, {name}, {players} players", share
+
+
+def _regret(mean: Estimate | None) -> str:
+    return "" if mean is None else f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}"
+
+
+def _percent(share: Estimate | None) -> str:
+    return "" if share is None else f"{share.value:.1%} ±{100 * share.error:.1f}"
+
+
+def _signed(difference: Estimate, unit: float, digits: int) -> str:
+    return f"{unit * difference.value:+.{digits}f} ±{unit * difference.error:.{digits}f}"

@@ -1,0 +1,87 @@
+"""`wotd benchmark`: measure agents by fixed protocols, and compare results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies, replacing
+from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
+from wotd_env.cli.progress import progress_bar
+from wotd_env.core.arguments import check_choice
+from wotd_env.core.rules import Rules
+
+_FORMATS = ("table", "markdown", "latex", "json")
+
+
+@explained()
+@rules_options("spaces", spaces="the longest bundled board that the agent plays")
+def command(
+    context: typer.Context,
+    rules: dict[str, Any],
+    what: Annotated[list[str], typer.Argument(help="The agent; with --compare, two result files.")],
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show two result files with their differences.")
+    ] = False,
+    games: Annotated[int, option("Games for each win share.")] = 1000,
+    size: Annotated[
+        int | None, option("Positions of each kind and stage to grade, fewer for slow agents.", "all")
+    ] = None,
+    seed: Seed = 0,
+    out: Annotated[Path | None, option("Write the result, .json.")] = None,
+    format: Annotated[str, option(f"Format of the output: {', '.join(_FORMATS)}.")] = "table",
+    trust: Trust = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure an agent: regret in fixed positions, win shares against perfect play and references, and speed.
+
+    Regret is the lost equity of a decision against the best one. ± is a 95 % interval.
+    """
+    from wotd_env import benchmark
+    from wotd_env.benchmark import results
+
+    check_choice("--format", format, _FORMATS)
+    if compare:
+        if len(what) != 2:
+            raise ValueError(f"--compare needs two result files, got {len(what)}")
+        for name in given_options(context, sorted(set(context.params) - {"what", "compare", "format"})):
+            raise ValueError(f"--{name} cannot be combined with --compare, which measures nothing")
+        if format == "json":
+            raise ValueError("--compare has the formats table, markdown and latex, got json")
+        _show([benchmark.compare(*map(benchmark.Result.read, what))], format)
+        return
+    if len(what) != 1:
+        raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
+    if out:
+        check_writable(out, ".json")
+    board = Rules(**rules) if rules else None
+    ready_policies(what, trust, board)
+    with progress_bar("games", quiet) as progress:
+        result = benchmark.measure(
+            what[0], board, games=games, size=size, seed=seed, trust=trust, progress=progress
+        )
+    if out:
+        with replacing(out) as part:
+            part.write_text(result.to_json())
+    if format == "json":
+        typer.echo(result.to_json(), nl=False)
+    else:
+        _show(results.tables(result), format)
+    if result.forfeits:
+        typer.echo(f"{result.forfeits} games were forfeited; `wotd arena` shows the reason", err=True)
+        raise typer.Exit(FORFEITS)
+
+
+def _show(shown: list[Any], format: str) -> None:
+    from wotd_env.arena.show import as_table
+    from wotd_env.benchmark.results import as_latex, as_markdown
+
+    if format == "table":
+        console = Console(markup=False)
+        for table in shown:
+            console.print(as_table(table))
+    else:
+        typer.echo(as_markdown(shown) if format == "markdown" else as_latex(shown))
