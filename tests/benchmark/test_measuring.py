@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers.arena_policies import Lowest
+from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.show import Shown
@@ -261,3 +262,12 @@ def test_positions_of_a_board_without_a_table_name_the_cure(tmp_path):
     result = wotd("positions", "--spaces", 2, "--out", tmp_path / "a.parquet", "--quiet")
     assert result.exit_code == WRONG_USE
     assert "wotd solve --spaces 2" in result.stderr
+
+
+def test_the_results_page_has_every_bundled_board_and_policy(measured):
+    row = page.table([measured["greedy"]]).splitlines()[-1]
+    assert row.startswith("| 0 | `greedy` | ")
+    assert page.table([measured["greedy"]]).count("\n") == 2
+    published = page.PAGE.read_text()
+    for rules, name in page.wanted():
+        assert f"| {rules.spaces} | `{name}` | " in published, "run `python -m tools.benchmark`"
