@@ -15,6 +15,7 @@ PUBLIC = [
     "wotd_env",
     "wotd_env.analysis",
     "wotd_env.arena",
+    "wotd_env.benchmark",
     "wotd_env.notation",
     "wotd_env.symmetry",
     "wotd_env.policies",

@@ -68,7 +68,7 @@ def measure(
     seed = check_integer("seed", seed, 0, 2**63 - 1)
     name = name_of(agent)
     policy = make_policy(agent, trust=trust)
-    rules = _longest_board(policy) if rules is None else rules
+    rules = _longest_board(name, policy) if rules is None else rules
     check_plays(policy, rules)
     positions = load(rules=rules)
     if size is not None:
@@ -135,13 +135,15 @@ def _act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.in
     return actions, len(actions) / (time.perf_counter() - start)
 
 
-def _longest_board(policy: Policy) -> Rules:
+def _longest_board(name: str, policy: Policy) -> Rules:
     boards = bundled()
-    for rules in reversed(boards):
-        if _plays(policy, rules, rules.players):
-            return rules
-    check_plays(policy, boards[-1])  # raises
-    raise AssertionError
+    found = next((rules for rules in reversed(boards) if _plays(policy, rules, rules.players)), None)
+    if found is None:
+        spaces = ", ".join(str(rules.spaces) for rules in boards)
+        raise ValueError(
+            f"{name} plays on none of the boards with bundled positions, which have {spaces} spaces"
+        )
+    return found
 
 
 def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:

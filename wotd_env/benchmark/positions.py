@@ -28,6 +28,7 @@ with needed_for("a file of positions", "arena"):
     from pyarrow import parquet
 
 SPLITS = ("train", "validation", "test")
+"""Sets of positions from different games."""
 STAGES = ("opening", "middle", "endgame")
 """Thirds of a game, see `stages`."""
 
