@@ -2,8 +2,8 @@
 
 Everything random is an integer from SplitMix64 with the seed of the game, as in the engine. A game is therefore the
 same in every batch, and equal arguments give equal files. Networks are not among the players, because the rounding of
-their sums differs between processors. Tables and plans are equal on all processors with fused multiply-add, which are
-those with x86-64-v3 or ARM64.
+their sums differs between processors. Tables and plans are equal on processors with fused multiply-add, such as those
+of x86-64-v3.
 """
 
 from __future__ import annotations
