@@ -1,4 +1,4 @@
-"""Measure the table of results in docs/benchmark.md (`python -m tools.benchmark`, a few minutes).
+"""Measure the table of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
 It contains every bundled board and every policy that plays on it.
 """
@@ -17,7 +17,7 @@ from wotd_env import benchmark
 from wotd_env.arena.estimates import Estimate
 from wotd_env.cli.progress import progress_bar
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmark.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
 GAMES = 4000
