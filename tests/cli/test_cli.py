@@ -185,7 +185,8 @@ def test_a_recorded_game_can_be_analyzed(table):
     assert recorded.seed == 0
     result = wotd("analyze", "game.txt", "--table", table)
     assert result.exit_code == 0, result.output
-    first, *rest = result.stdout.splitlines()
+    first, *rest, definition = result.stdout.splitlines()
+    assert definition == analysis.define_errors(2)
     assert first == f"game.txt: 0 plain spaces, graded by {table}"
     asked = Game(recorded.rules).legal_actions(recorded.states[:-1]).sum(1) > 1
     assert len(rest) == asked.sum()
@@ -256,6 +257,7 @@ def test_analyze_grades_policies(table):
     assert regrets["greedy"] > 0.01 > 1e-6 > regrets["oracle"]
     assert Path("a.svg").exists()
     assert "first hold" in result.stdout
+    assert analysis.define_errors(2) in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(

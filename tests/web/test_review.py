@@ -28,6 +28,7 @@ from tests.helpers.server import (
     running,
 )
 from wotd_env import Game, notation
+from wotd_env.analysis import define_errors
 from wotd_env.core.state import States
 from wotd_env.web.review import advise, replay
 
@@ -71,6 +72,7 @@ def test_review_of_a_finished_game_is_consistent(client: httpx.Client, rules: di
         assert seat["regret"] == pytest.approx(sum(step["regret"] or 0 for step in own), abs=0.01)
     assert sum(seat["luck"] for seat in told["seats"]) == pytest.approx(0, abs=0.01)
     n = rules["players"]
+    assert told["definition"] == define_errors(n)
     shares = [(1 + (n - 1) * reward) / n for reward in view["result"]["rewards"]]  # all equal if nobody wins
     assert told["last_chances"] == pytest.approx(shares, abs=1e-4)
     pasted = client.post("/api/games", json={"text": told["text"], "review": True}).json()

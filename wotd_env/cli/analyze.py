@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Column, Table
 
-from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing
+from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing, say
 from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
@@ -91,6 +91,7 @@ def command(
         console.print(_grades(name, graded))
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
+    say(analysis.define_errors(2))
     if out:
         with replacing(out) as part:
             part.write_text(json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n")
@@ -116,6 +117,7 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
         notes = analysis.review(recorded, analysis.Advisor(game, solution)).notes
         yield f"{what}: {game.rules.spaces} plain spaces, graded by {solution.file}"
         yield from map(str, notes)
+        yield analysis.define_errors(game.rules.players)
         return
     rules, state = notation.parse_position(what)
     game = Game(rules)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis import BLUNDER, ERROR, classify, review
+from wotd_env.analysis import classify, define_errors, review
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Phase
@@ -192,8 +192,7 @@ def _grades(
     return {
         "source": reviewed.source,
         "exact": reviewed.exact,
-        "error": ERROR,
-        "blunder": BLUNDER,
+        "definition": define_errors(len(names)),
         "last_chances": [round(chance, 4) for chance in stood],
         "seats": seats,
     }

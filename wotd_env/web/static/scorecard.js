@@ -17,8 +17,9 @@ export function gradeTable(review, names) {
   const heads = COLUMNS.map((head) => h("th", { scope: "col" }, head));
   const rows = review.seats.map((seat) => gradeRow(seat, names[seat.seat], review));
   const explanation =
-    "Errors: decisions that cost something, of all with a choice. Cost: the chance to win lost by errors. " +
-    "Luck: the chance gained by dice. Without luck: the share of the win that the decisions earned.";
+    `${review.definition} Errors are counted of all decisions with a choice. ` +
+    "Cost: the chance to win lost by all decisions. Luck: the chance gained by dice. " +
+    "Without luck: the share of the win that the decisions earned.";
   const table = h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows));
   return h("div.grades", table, h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
 }

@@ -37,8 +37,8 @@
  * @typedef {Step & {state: State, class: string, regret: number|null, best_words: string|null, luck: number|null,
  *   chances: number[]}} GradedStep the fields after `state` exist only if the game is graded
  * @typedef {{rules: Rules, rules_words: string, players: string[], text: string, graded: boolean, steps: GradedStep[],
- *   last: State, result: Result|null, source: string, exact: boolean, last_chances: number[],
- *   seats: SeatGrade[]}} Review `seats`, `source` and `last_chances` exist only if the game is graded
+ *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],
+ *   seats: SeatGrade[]}} Review `seats`, `source`, `definition` and `last_chances` exist only if the game is graded
  *
  * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark on the board
  */
