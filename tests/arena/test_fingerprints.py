@@ -15,6 +15,7 @@ from wotd_env import Policy, Rules
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.planning import learned
+from wotd_env.policies.opened import opened_by, watch
 
 
 def test_digest_covers_all_imported_sources(tmp_path, monkeypatch):
@@ -113,6 +114,30 @@ def test_games_are_played_again_after_weights_change(
     assert games_reused(1.0) == 0
     assert games_reused(1.0) == (0 if unpicklable else 20)
     assert games_reused(0.0) == 0
+
+
+def test_the_files_of_a_policy_include_those_of_policies_that_it_makes(tmp_path: Path):
+    files = [tmp_path / name for name in ("a", "b", "c")]
+    for file in files:
+        file.touch()
+    with watch("outer"):
+        files[0].read_bytes()
+        with watch("inner"):
+            files[1].read_bytes()
+        files[2].read_bytes()
+    assert opened_by("outer") == files
+    assert opened_by("inner") == files[1:2]
+
+
+def test_only_files_of_installed_packages_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))  # as in a container with its project below /usr
+    own, installed = tmp_path / "app" / "weights", tmp_path / "lib" / "site-packages" / "data"
+    with watch("mine"):
+        for file in (own, installed):
+            file.parent.mkdir(parents=True)
+            file.touch()
+            file.read_bytes()
+    assert opened_by("mine") == [own]
 
 
 def test_digest_of_an_object_covers_its_state(tmp_path: Path, caplog: pytest.LogCaptureFixture):

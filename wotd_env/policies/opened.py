@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import sys
+import sysconfig
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,13 +19,14 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading, under the name of a module."""
+    """Record the files that this thread opens for reading, under the name of a module and of the outer ones."""
     _install()
-    _current.module = module
+    outer = getattr(_current, "modules", ())
+    _current.modules = (*outer, module)
     try:
         yield
     finally:
-        _current.module = None
+        _current.modules = outer
 
 
 @functools.cache
@@ -34,8 +36,8 @@ def _install() -> None:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the recorded data files of a module that still exist, without code."""
-    installed = {sys.prefix, sys.base_prefix}
+    """Return the recorded data files of a module that still exist, without code and files of installed packages."""
+    standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file
         for file in map(Path, tuple(_opened[module]))  # other threads may add to it
@@ -43,13 +45,15 @@ def opened_by(module: str) -> list[Path]:
         and file.suffix not in (".py", ".pyc", ".so")
         and "__pycache__" not in file.parts
         and file.parts[1:2] not in (("proc",), ("sys",), ("dev",))
-        and not any(file.is_relative_to(folder) for folder in installed)
+        and not file.is_relative_to(standard_library)
+        and not {"site-packages", "dist-packages"} & set(file.parts)
     )
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "open" or not (module := getattr(_current, "module", None)):
+    if event != "open" or not (modules := getattr(_current, "modules", ())):
         return
     path, _, flags = arguments
     if isinstance(path, str | bytes | os.PathLike) and not flags & (os.O_WRONLY | os.O_CREAT):
-        _opened[module].add(os.path.abspath(os.fsdecode(path)))
+        for module in modules:
+            _opened[module].add(os.path.abspath(os.fsdecode(path)))
