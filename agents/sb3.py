@@ -40,7 +40,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes of one core."""
+    """Defaults of the other settings: quick takes 6 minutes of one core."""
 
     updates: int = 116
     """Updates of the network; each plays games and takes gradient steps."""
