@@ -151,7 +151,8 @@ def make(client: httpx.Client, *seats: Any, **table: Any) -> tuple[At, Any]:
 
 def lasting(view: Any) -> Any:
     """Return a view without connection states, which the server updates some time after a socket closes."""
-    return view | {"seats": [seat | {"connected": None} for seat in view["seats"]]}
+    seats = [seat | {"connected": None} for seat in view["seats"]]
+    return view | {"seats": seats, "spectators": None}
 
 
 def until_closed(socket: ClientConnection, message: str | None = None) -> None:

@@ -152,9 +152,36 @@ async def _next(request: Request) -> JSONResponse:
     return JSONResponse(table.view(viewer))
 
 
+async def _pace(request: Request) -> JSONResponse:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.SetPace)
+    server.tables.set_pace(table, viewer, body.pace)
+    return JSONResponse(table.view(viewer))
+
+
+async def _step(request: Request) -> JSONResponse:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.Step)
+    server.tables.step(table, viewer, body.ply)
+    return JSONResponse(table.view(viewer, body.ply))
+
+
+async def _resign(request: Request) -> JSONResponse:
+    server, table, viewer = _viewed(request)
+    body = await _read(request, requests.Resign)
+    server.tables.resign(table, viewer, body.game, body.seat)
+    return JSONResponse(table.view(viewer))
+
+
+async def _delete(request: Request) -> JSONResponse:
+    server, table, viewer = _viewed(request)
+    server.tables.delete(table, viewer)
+    return JSONResponse({"table": table.id})
+
+
 async def _help(request: Request) -> JSONResponse:
     server, table, viewer = _viewed(request)
-    return JSONResponse(await server.tables.help(table, viewer))
+    return JSONResponse(await server.help(table, viewer))
 
 
 async def _text(request: Request) -> JSONResponse:
@@ -192,11 +219,15 @@ ROUTES = [
     Route("/api/tables", _open_tables),
     Route("/api/tables", _create, methods=["POST"]),
     Route("/api/tables/{table}", _look),
+    Route("/api/tables/{table}", _delete, methods=["DELETE"]),
     Route("/api/tables/{table}/join", _join, methods=["POST"]),
     Route("/api/tables/{table}/invitation", _invitation, methods=["POST"]),
     Route("/api/tables/{table}/seat", _hand_over, methods=["POST"]),
     Route("/api/tables/{table}/act", _act, methods=["POST"]),
     Route("/api/tables/{table}/next", _next, methods=["POST"]),
+    Route("/api/tables/{table}/pace", _pace, methods=["POST"]),
+    Route("/api/tables/{table}/step", _step, methods=["POST"]),
+    Route("/api/tables/{table}/resign", _resign, methods=["POST"]),
     Route("/api/tables/{table}/help", _help),
     Route("/api/tables/{table}/text", _text),
     Route("/api/tables/{table}/review", _review),

@@ -59,6 +59,25 @@ class Next(Message, tag="next"):
     game: _Whole
 
 
+class SetPace(Message):
+    """A request for another pace; None pauses the table."""
+
+    pace: Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])] | None
+
+
+class Step(Message):
+    """A request to take decision `ply`, which no person takes, at once."""
+
+    ply: _Whole
+
+
+class Resign(Message):
+    """A resignation of a seat in a game."""
+
+    game: _Whole
+    seat: _Whole
+
+
 class Named(Message):
     """Base of messages with a person's name."""
 
@@ -172,8 +191,13 @@ def check_table(table: NewTable, rules: Rules) -> None:
     if len(table.seats) != rules.players:
         reason = f"seats must have one entry for each of the {rules.players} players, got {len(table.seats)}"
         raise Refused(400, reason, "seats")
-    if table.pace < _LEAST_AMONG_AGENTS and all(seat.agent for seat in table.seats):
-        reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {table.pace:g}"
+    check_pace(table.pace, all(seat.agent for seat in table.seats))
+
+
+def check_pace(pace: float | None, only_agents: bool) -> None:
+    """Check the pace of a table."""
+    if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
+        reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
         raise Refused(400, reason, "pace")
 
 

@@ -18,6 +18,7 @@ from wotd_env.notation import parse_game, record_game
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask
 from wotd_env.web.agents import Agents, game_of, in_thread
+from wotd_env.web.helper import Helper
 from wotd_env.web.limits import Limits, Rate, Refused, client_of
 from wotd_env.web.review import Reviews, advise, replay
 from wotd_env.web.store import Store
@@ -35,6 +36,7 @@ class Server:
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies
         self.sockets: Counter[str] = Counter()
+        self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)
         self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> JSON
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)

@@ -36,7 +36,8 @@ class _Client(NamedTuple):
     changed: asyncio.Event  # set if the client needs a new view
 
     def viewer(self) -> Viewer:
-        return self.server.tables.viewer(self.table, self.key)
+        tables = self.server.tables
+        return tables.viewer(tables.find(self.table.id), self.key)
 
 
 async def serve_socket(socket: WebSocket) -> None:
@@ -156,8 +157,8 @@ async def _push(client: _Client) -> None:
         client.changed.clear()
         try:
             viewer = client.viewer()
-        except Refused:
-            await client.socket.close(_NOT_YOURS)  # the seat was given away
+        except Refused as refused:  # the table was deleted, or the seat was given away
+            await client.socket.close(_GONE if refused.status == 404 else _NOT_YOURS)
             return
         view = table.view(viewer, ply if table.number == game else 0)
         game, ply = table.number, table.ply
@@ -169,7 +170,7 @@ async def _push(client: _Client) -> None:
 
 async def _push_help(client: _Client, viewer: Viewer) -> None:
     """Send help for the position, unless the position changes first."""
-    helping = asyncio.create_task(client.server.tables.help(client.table, viewer))
+    helping = asyncio.create_task(client.server.help(client.table, viewer))
     changing = asyncio.create_task(client.changed.wait())
     try:
         await asyncio.wait({helping, changing}, return_when=asyncio.FIRST_COMPLETED)

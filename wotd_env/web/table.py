@@ -21,7 +21,7 @@ from wotd_env.web.agents import game_of
 from wotd_env.web.review import Advised
 from wotd_env.web.store import Played
 
-_STORED = ("help", "pace", "host", "watch")
+_STORED = ("help", "pace", "resigned", "host", "watch")
 """Fields of a table that are stored unchanged."""
 
 
@@ -58,9 +58,12 @@ class Table:
     begins: States | None  # requested first position of the first game, STATE (1,)
     seats: list[Seat]
     help: bool  # whether everybody sees win chances and hints
-    pace: float  # seconds before each decision of an agent or forced decision
+    pace: float | None  # seconds before each decision of an agent or forced decision; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
+    resigned: tuple[int, int] | None = (
+        None  # number of the last game that ended by resignation, and the loser
+    )
     number: int = 0  # of the game, from 1; 0 before the first
     played: Played = field(init=False)  # the game
     by: str = ""  # the client that set up the table; empty after a restart
@@ -103,7 +106,21 @@ class Table:
         """The stage of the table: "waiting" for players, "playing" or "over"."""
         if self.number == 0:
             return "waiting"
-        return "over" if self.state["phase"][0] == Phase.OVER else "playing"
+        over = self.loser is not None or self.state["phase"][0] == Phase.OVER
+        return "over" if over else "playing"
+
+    @property
+    def loser(self) -> int | None:
+        """The seat that has resigned in this game."""
+        game, seat = self.resigned or (0, 0)
+        return seat if game and game == self.number else None
+
+    @property
+    def unattended(self) -> bool:
+        """Whether no person takes the next decision: it is forced, or an agent is to act."""
+        return self.status == "playing" and (
+            len(self.legal) == 1 or self.seats[self.player].agent is not None
+        )
 
     @property
     def names(self) -> list[str]:
@@ -135,6 +152,7 @@ class Table:
     @classmethod
     def from_settings(cls, table: str, settings: dict[str, Any]) -> Table:
         """Return a table from its settings, see `settings`."""
+        settings = {"resigned": None} | settings  # older files have no resignations
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
@@ -174,7 +192,10 @@ class Table:
         # The server takes forced decisions.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
+        result = views.result(game, self.state, names, self.loser)
         shown = views.show(game, self.state, names)
+        if result:
+            shown["words"] = result["words"]
         if self.status == "waiting":
             free = [f"seat {SEATS[seat]}" for seat in self.waiting_for]
             shown["words"] = f"Waiting for {listed(free)}." if free else "The game is about to begin."
@@ -202,11 +223,12 @@ class Table:
                 for number, seat in enumerate(self.seats)
             ],
             "moved": last["moves"] if last else [],
+            "spectators": self.connected[self.watch],
             "roll_off": self.played.roll_off,
             "choices": views.choices(game, self.state, names) if mine else [],
             "log_from": min(log_from, self.ply),
             "log": self.log(log_from),
-            "result": views.result(game, self.state, names),
+            "result": result,
         }
 
     @property

@@ -24,10 +24,10 @@ from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
-from wotd_env.web.agents import Agents, Asked
+from wotd_env.web.agents import Agents
 from wotd_env.web.limits import Limits, Refused
-from wotd_env.web.requests import NewTable
-from wotd_env.web.review import advise, chances, hints, roll_off_of
+from wotd_env.web.requests import NewTable, check_pace
+from wotd_env.web.review import roll_off_of
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
@@ -55,7 +55,6 @@ class Tables:
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
         self._tables: dict[str, Table] = {}
-        self._advise = Asked("the advisor", advise, limits.thinking)
         self._tasks: set[asyncio.Task[None]] = set()
         for name, touched in store.tables().items():
             if touched < time.time() - limits.days * _DAY:
@@ -117,10 +116,7 @@ class Tables:
             if seat.agent:
                 self._check_agent(seat.agent, rules, f"seats[{number}]")
         if oldest:
-            oldest.stop_timer()
-            with _written():
-                self._store.forget(oldest.id)
-            del self._tables[oldest.id]
+            self._remove(oldest)
         invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
         keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
         host = _digest(keys.host)
@@ -178,11 +174,7 @@ class Tables:
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
         """Take decision `ply` of a game: a number of an action, or its word in the notation."""
-        if table.status != "playing":
-            why = "the game is over" if table.status == "over" else "the game has not begun"
-            raise Refused(409, f"there is no decision to take: {why}", "ply")
-        if ply != table.ply:
-            raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
+        _check_ply(table, ply)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
         if isinstance(action, str):
@@ -200,34 +192,35 @@ class Tables:
             raise Refused(409, f"game {game} is not over, or not the last one", "game")
         self._begin(table)
 
-    async def help(self, table: Table, viewer: Viewer) -> dict[str, Any]:
-        """Return the chances to win and, for the player to act, the best choices, as JSON."""
-        if not table.help or not table.number:
-            raise Refused(409, "there is no help at this table, or its game has not begun", "table")
-        game, state, number, ply = table.game, table.state, table.number, table.ply
-        if table.advice is None:
-            table.advice = asyncio.create_task(self._advise(table.rules, state))
-            table.advice.add_done_callback(_log_failure)
-        advice = table.advice
-        try:
-            advised = await asyncio.shield(advice)
-        except Exception:
-            if table.advice is advice:  # the next request repeats the call
-                table.advice = None
-            raise Refused(503, "the position could not be valued in time", wait=_AGAIN) from None
-        stood = chances(game, state, advised.equity, table.stood)
-        if (number, ply) == (table.number, table.ply):
-            table.stood = stood
-        mine = not game.is_over(state)[0] and int(state["player"][0]) in viewer.seats
-        return {
-            "table": table.id,
-            "game": number,
-            "ply": ply,
-            "chances": [round(chance, 4) for chance in stood],
-            "source": advised.source,
-            "exact": advised.exact,
-            "hints": hints(game, state, advised, table.names) if mine else [],
-        }
+    def resign(self, table: Table, viewer: Viewer, game: int, seat: int) -> None:
+        """End a game of two players: the other seat wins."""
+        if seat not in viewer.seats:
+            raise Refused(403, f"seat must be one of yours, {viewer.seats}, got {seat}", "seat")
+        if table.rules.players > 2:
+            reason = "only one of two players can resign; with more players, give your seat to an agent"
+            raise Refused(409, reason, "seat")
+        if table.status != "playing" or game != table.number:
+            raise Refused(409, f"game {game} is not being played", "game")
+        self._change(table, resigned=(game, seat))
+
+    def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
+        """Set the seconds before each decision that no person takes; None pauses the table."""
+        _check_host(viewer, "set the pace")
+        check_pace(pace, all(seat.agent for seat in table.seats))
+        self._change(table, pace=pace)
+
+    def step(self, table: Table, viewer: Viewer, ply: int) -> None:
+        """Take decision `ply` at once, which no person takes."""
+        _check_host(viewer, "step through the game")
+        _check_ply(table, ply)
+        if not table.unattended:
+            raise Refused(409, f"it is the turn of {table.names[table.player]}")
+        self._later(table, 0)
+
+    def delete(self, table: Table, viewer: Viewer) -> None:
+        """Delete a table and all its games."""
+        _check_host(viewer, "delete the table")
+        self._remove(table)
 
     def played(self, table: Table, number: int) -> RecordedGame:
         """Return a game of a table."""
@@ -275,7 +268,7 @@ class Tables:
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
             state["rng"] = seed  # for ties; `reset(seed=...)` would forget the loser
-            game.reset(state, roll=False)
+            game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
@@ -288,14 +281,23 @@ class Tables:
         self._happened(table)
 
     def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
-        before, table.seats[number] = table.seats[number], seat
-        try:
-            with _written():
-                self._store.put_table(table.id, table.settings())
-        except Refused:
-            table.seats[number] = before
-            raise
+        self._change(table, seats=[*table.seats[:number], seat, *table.seats[number + 1 :]])
+
+    def _change(self, table: Table, **settings: Any) -> None:
+        """Change settings of a table."""
+        changed = copy.copy(table)
+        vars(changed).update(settings)
+        with _written():
+            self._store.put_table(table.id, changed.settings())
+        vars(table).update(settings)
         self._happened(table)
+
+    def _remove(self, table: Table) -> None:
+        with _written():
+            self._store.forget(table.id)
+        table.stop_timer()
+        del self._tables[table.id]
+        table.changed()
 
     def _happened(self, table: Table) -> None:
         """Notify everybody, and continue the game."""
@@ -312,11 +314,12 @@ class Tables:
                 self._begin(table)
             except Refused:  # the last seat stays taken
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
-        elif table.status == "playing" and (len(table.legal) == 1 or table.seats[table.player].agent):
+        elif table.unattended and table.pace is not None:
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
         """Take the next decision after some seconds, unless another event comes first."""
+        table.stop_timer()
 
         def begin() -> None:
             task = asyncio.create_task(self._decide(table))
@@ -335,8 +338,8 @@ class Tables:
             action, note = await self.agents.choose(agent, table.rules, table.state)
         else:
             return
-        if (table.number, table.ply) != which:
-            return
+        if (table.number, table.ply) != which or table.status != "playing" or table.id not in self._tables:
+            return  # something else happened meanwhile
         try:
             self._take(table, action, note)
         except Refused as refused:
@@ -368,10 +371,18 @@ class Tables:
         return None
 
 
-def _log_failure(advice: asyncio.Task[Any]) -> None:
-    """Log an unexpected error of the advisor. `Asked` logs late answers."""
-    if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
-        _log.error("the advisor failed", exc_info=error)
+def _check_host(viewer: Viewer, what: str) -> None:
+    if not viewer.host:
+        raise Refused(403, f"only the host, who has set up the table, can {what}")
+
+
+def _check_ply(table: Table, ply: int) -> None:
+    """Check that decision `ply` of the running game is the next one."""
+    if table.status != "playing":
+        why = "the game is over" if table.status == "over" else "the game has not begun"
+        raise Refused(409, f"there is no decision to take: {why}", "ply")
+    if ply != table.ply:
+        raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
 
 
 def _new_key() -> str:

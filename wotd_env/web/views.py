@@ -67,16 +67,27 @@ def show(game: Game, state: States, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def result(game: Game, state: States, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return the result of a game, STATE (1,), or None if it is not over."""
-    if not game.is_over(state)[0]:
+def result(
+    game: Game, state: States, names: Sequence[str], resigned: int | None = None
+) -> dict[str, Any] | None:
+    """Return the result of a game, STATE (1,), or None if it is not over.
+
+    `resigned` is the seat of two that has resigned, if any.
+    """
+    if resigned is not None:
+        won, rewards = [1 - resigned], [1.0, 1.0]
+        rewards[resigned] = -1.0
+        words = f"{names[resigned]} resigns, {names[won[0]]} wins"
+    elif game.is_over(state)[0]:
+        won, rewards = winners(game, state), game.rewards(state)[0].tolist()
+        words = describe_result(game, state, names)
+    else:
         return None
-    words = describe_result(game, state, names)
     return {
         "truncated": bool(state["truncated"][0]),
-        "winners": winners(game, state),
+        "winners": won,
         "scores": game.scores(state)[0].tolist(),
-        "rewards": [round(float(reward), 6) for reward in game.rewards(state)[0]],
+        "rewards": [round(reward, 6) for reward in rewards],
         "words": f"{words[0].upper()}{words[1:]}.",
     }
 

@@ -31,8 +31,8 @@ def test_a_game_can_be_played_and_reviewed_by_touch(visit):
     expect(page.locator(".review")).to_be_visible()
     expect(page.locator(".grades").get_by_role("row")).to_have_count(3)
     page.go_back()
-    page.get_by_role("button", name="Next game").tap()
-    expect(page.locator(".sub")).to_contain_text("game 2")
+    page.get_by_role("button", name="Rematch").tap()
+    expect(page.locator(".sub").first).to_contain_text("game 2")
 
 
 def test_a_reload_restores_the_game(visit):
@@ -254,6 +254,109 @@ def test_the_page_shows_error_messages_of_the_server(visit):
     page.get_by_label("Start from a position").fill("nonsense")
     page.get_by_role("button", name="Start the game").click()
     expect(page.get_by_role("alert")).to_contain_text("position")
+
+
+# ------------------------------------------------------------------------------------------------ motion, control
+
+SLIDES = """() => {
+  window.slides = [];
+  const animate = Element.prototype.animate;
+  Element.prototype.animate = function (frames, timing) {
+    window.slides.push(frames[0].translate.split(" ").map(Number.parseFloat));
+    return animate.call(this, frames, timing);
+  };
+}"""
+WATER = "() => [...document.querySelectorAll('.path.color-0 .cell')].map(cell => cell.getBoundingClientRect().left)"
+
+
+def test_pieces_slide_from_their_old_space(visit):
+    page = visit(width=1280, height=720)
+    set_up(page, position=line("A......|.....", "wf(meo) 9 A move 0 wwwff"))
+    page.evaluate(SLIDES)
+    with a_step(page):
+        page.locator(".choices .choice", has_text="water").click()
+    lefts = page.evaluate(WATER)
+    assert page.evaluate("window.slides[0]") == pytest.approx([lefts[1] - lefts[4], 0], abs=1)
+
+
+def test_pieces_do_not_slide_with_reduced_motion(visit):
+    page = visit(reduced_motion="reduce")
+    set_up(page, position=line("A......|.....", "wf(meo) 9 A move 0 wwwff"))
+    page.evaluate(SLIDES)
+    with a_step(page):
+        page.locator(".choices .choice", has_text="water").click()
+    assert page.evaluate("window.slides") == []
+
+
+def test_a_sentence_and_the_title_report_the_game(visit):
+    page = visit()
+    set_up(page, position=line("A......|.....", "wf(meo) 9 A move 0 wwwff"))
+    assert my_turn(page)
+    expect(page).to_have_title(re.compile("^Your turn: where to move"))
+    with a_step(page):
+        page.locator(".choices .choice", has_text="water").click()
+    expect(page.locator(".happened")).to_have_text(re.compile("^(Ann|greedy): "))
+    expect(page.locator(".happened")).to_be_visible()
+
+
+def test_agents_can_be_paused_stepped_and_slowed(visit):
+    page = visit(width=360, height=740)
+    open_rules(page)
+    page.get_by_role("button", name="Watch agents play").click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#whose")).to_have_text(re.compile("^Paused: "))
+    for _ in range(3):
+        with a_step(page):
+            page.get_by_role("button", name="Step").click()
+    page.reload()
+    expect(page.locator("#whose")).to_have_text(re.compile("^Paused: "))
+    with a_step(page):
+        page.get_by_label("Speed of agents").select_option("fast")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_label("Speed of agents")).to_have_value("0.2")
+
+
+def test_a_player_resigns_and_plays_a_rematch(visit):
+    page = visit()
+    page.on("dialog", lambda dialog: dialog.accept())
+    set_up(page)
+    assert my_turn(page)
+    page.locator("summary", has_text="resign").click()
+    page.get_by_role("button", name="Resign").click()
+    expect(page.locator(".result")).to_have_text("Ann resigns, greedy wins.")
+    expect(page.get_by_role("button", name="Resign")).to_be_hidden()
+    page.get_by_role("button", name="Rematch").click()
+    expect(page.locator(".sub").first).to_contain_text("game 2")
+
+
+def test_tables_can_be_deleted(visit, site):
+    page = visit()
+    page.on("dialog", lambda dialog: dialog.accept())
+    for _ in range(2):
+        page.goto(site)
+        set_up(page)
+    page.locator("summary", has_text="resign").click()
+    page.get_by_role("button", name="Delete the table").click()
+    delete = page.get_by_role("button", name="Delete the table of Ann, greedy")
+    expect(delete).to_have_count(1)
+    delete.click()
+    expect(delete).to_have_count(0)
+    page.reload()
+    page.wait_for_selector(".set-up form")
+    assert page.evaluate("localStorage.getItem('wotd-tables')") == "{}"
+
+
+def test_spectators_are_visible(visit):
+    page = visit()
+    set_up(page)
+    link = page.evaluate(
+        "() => { const [[id, { watch }]] = Object.entries(JSON.parse(localStorage['wotd-tables']));"
+        " return `${location.origin}/#/watch/${id}/${watch}` }"
+    )
+    spectator = visit()
+    spectator.goto(link)
+    for seen in (page, spectator):
+        expect(seen.locator(".sub").first).to_contain_text("1 spectator")
 
 
 # ------------------------------------------------------------------------------------------------ review

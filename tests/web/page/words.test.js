@@ -11,10 +11,13 @@ import {
   verdictOf,
   worstOf,
 } from "../../../wotd_env/web/static/grades.js";
+import { controlsAgents } from "../../../wotd_env/web/static/pace.js";
 import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
+import { joinedMoves } from "../../../wotd_env/web/static/slide.js";
 import {
   colorsOpen,
   factsOf,
+  newsOf,
   percent,
   playerNames,
   powerOf,
@@ -48,6 +51,39 @@ test("addresses round-trip positions and names", () => {
   assert.deepEqual(readAddress(""), { page: "", parts: [] });
 });
 
+test("the latest event is a sentence", () => {
+  const log = [{ words: "Ann: pass", note: null }];
+  assert.equal(newsOf(view({ log })), "Ann: pass.");
+  const late = { words: "td: pass", note: "td failed; greedy chose" };
+  assert.equal(newsOf(view({ log: [...log, late] })), "td: pass (td failed; greedy chose).");
+  assert.equal(newsOf(view({ log: [], roll_off: [[]] })), "Ann starts with the most dragons.");
+  assert.equal(newsOf(view({ log: [], roll_off: null, player: 1 })), "Player B starts.");
+  assert.equal(newsOf(view({ log: [], status: "waiting" })), "");
+});
+
+test("spectators are counted", () => {
+  assert.match(factsOf(view({ spectators: 1 })), /1 spectator$/);
+  assert.match(factsOf(view({ spectators: 2 })), /2 spectators$/);
+  assert.doesNotMatch(factsOf(view({ spectators: 0 })), /spectator/);
+});
+
+test("several moves of a piece are one slide", () => {
+  const [first, second] = [
+    { seat: 0, path: 2, from: 0, to: 3 },
+    { seat: 0, path: 2, from: 3, to: 4 },
+  ];
+  const other = { seat: 1, path: 2, from: 4, to: 3 };
+  assert.deepEqual(joinedMoves([first, second, other]), [{ ...first, to: 4 }, other]);
+  assert.deepEqual(joinedMoves([second, { ...second, from: 4, to: 3 }]), []);
+});
+
+test("the host of a table of agents controls it", () => {
+  const agent = { ...seat, kind: "agent" };
+  assert.equal(controlsAgents(view({ host: true, seats: [agent, agent] })), true);
+  assert.equal(controlsAgents(view({ host: true, seats: [agent, seat] })), false);
+  assert.equal(controlsAgents(view({ host: false, seats: [agent, agent] })), false);
+});
+
 test("a malformed address is refused instead of raising an error", () => {
   assert.equal(readAddress("#/new/%E0%A4%A"), null);
 });
@@ -57,6 +93,9 @@ test("titles name the decision", () => {
   assert.equal(titleOf(view({ rolls_left: 0 })), "Your turn: use the eye of the tiger?");
   assert.equal(titleOf(view({ choices: [], player: 1 })), "Player B is to play");
   assert.equal(titleOf(view({ status: "waiting" })), "Waiting for players");
+  const agent = { ...seat, name: "td", kind: "agent" };
+  assert.equal(titleOf(view({ choices: [], seats: [agent], pace: 1 })), "td is to play");
+  assert.equal(titleOf(view({ choices: [], seats: [agent], pace: null })), "Paused: td is to play");
   assert.equal(titleOf(view({ seats: [seat, seat] })), "Ann: which dice to keep?");
   assert.equal(factsOf(view()), "turn 3 · 1 re-roll left");
   assert.equal(

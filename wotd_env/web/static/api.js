@@ -6,15 +6,15 @@
 const refusal = (words, status) => Object.assign(new Error(words), { status });
 
 /**
- * Send a request, GET, or POST if there is a body; return the answer or throw the refusal.
- * @param {string} path @param {{key?: string, body?: object}} [options] @returns {Promise<any>}
+ * Send a request, by default GET, or POST if there is a body; return the answer or throw the refusal.
+ * @param {string} path @param {{key?: string, body?: object, method?: string}} [options] @returns {Promise<any>}
  */
-export async function ask(path, { key, body } = {}) {
+export async function ask(path, { key, body, method } = {}) {
   /** @type {Record<string, string>} */
   const headers = {};
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
-  const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
+  const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : { method, headers };
   const response = await fetch(path, request).catch(() => {
     throw refusal("The server does not answer. Is it running?", 0);
   });
@@ -50,6 +50,14 @@ export const kept = {
     }
   },
 };
+
+/** Delete a table of this browser's user, after a question. @param {string} table @param {string} key */
+export async function deleteTable(table, key) {
+  if (!window.confirm("Delete this table and all its games?")) return false;
+  await ask(pathOf(table), { key, method: "DELETE" });
+  keys.drop(table);
+  return true;
+}
 
 /** @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys */
 

@@ -2,6 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { attribute, glyph, h, hasModifier } from "./dom.js";
+import { joinedMoves, slide } from "./slide.js";
 import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
@@ -43,6 +44,13 @@ export function makeBoard(spaces, pick) {
     show(shown) {
       for (const [path, line] of cells.entries())
         for (const [space, cell] of line.entries()) drawCell(cell, path, space, spaces, shown);
+    },
+    /** Let the pieces of a shown position slide to their spaces. @param {Move[]} moves @param {number[]} color */
+    slide(moves, color) {
+      for (const { seat, path, from, to } of joinedMoves(moves)) {
+        const piece = cells[path][to].querySelector(`use[href="#piece-${color[seat]}"]`)?.closest(".piece");
+        if (piece) slide(piece, cells[path][from]);
+      }
     },
   };
 }

@@ -69,7 +69,7 @@ export function endButtons({ table, game, result, mine, host }, { next }) {
   return [
     h("p.result", result?.words ?? "The game is over."),
     h("a.button.primary", { href: `#/review/${table}/${game}` }, "Review the game"),
-    (mine.length > 0 || host) && h("button", { onclick: next }, "Next game"),
+    (mine.length > 0 || host) && h("button", { onclick: next }, "Rematch"),
   ];
 }
 

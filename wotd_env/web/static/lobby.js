@@ -1,7 +1,7 @@
 /** The lobby: set up a table, find one, or load a recorded game. */
 
-import { ask, keys, pathOf } from "./api.js";
-import { errorLine, glyph, h, waitLine } from "./dom.js";
+import { ask, deleteTable, keys, pathOf } from "./api.js";
+import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { ANIMALS, counted } from "./words.js";
 
@@ -79,12 +79,36 @@ async function ownTable(table) {
     /** @type {View} */
     const view = await ask(pathOf(table), { key: keys.of(table)?.key });
     const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" };
-    const link = h("a", { href: `#/table/${table}` }, view.seats.map(({ name }) => name).join(", "));
-    return h("li", link, h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]));
+    const names = view.seats.map(({ name }) => name).join(", ");
+    const link = h("a", { href: `#/table/${table}` }, names);
+    const words = h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]);
+    const item = h(
+      "li",
+      link,
+      words,
+      removal(table, view.host, names, () => item.remove()),
+    );
+    return item;
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
     return null;
   }
+}
+
+/**
+ * Make the button that deletes a table of this host, or takes a table of another host off the list.
+ * @param {string} table @param {boolean} host @param {string} names @param {() => void} done
+ */
+function removal(table, host, names, done) {
+  const work = workButton(host ? "Delete" : "Forget", async () => {
+    if (!host) keys.drop(table);
+    else if (!(await deleteTable(table, keys.of(table)?.key ?? ""))) return;
+    done();
+  });
+  work
+    .querySelector("button")
+    ?.setAttribute("aria-label", `${host ? "Delete" : "Forget"} the table of ${names}`);
+  return work;
 }
 
 function recordedGame() {

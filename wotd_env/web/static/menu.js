@@ -1,14 +1,19 @@
-/** The menu of a table: share the game, and give a seat to an agent. */
+/** The menu of a table: share, resign, give a seat to an agent, delete. */
 
 import { linkTo } from "./address.js";
-import { agentsFor, ask, pathOf } from "./api.js";
+import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
+import { controlsAgents } from "./pace.js";
 
 /** @import {Keys} from "./api.js" */
+/** @import {makePace} from "./pace.js" */
 /** @import {Agent, Seat, View} from "./types.js" */
 
-/** Make the menu. @param {string} table @param {Keys} own @param {() => View|null} viewNow */
-export function makeMenu(table, own, viewNow) {
+/**
+ * Make the menu.
+ * @param {string} table @param {Keys} own @param {ReturnType<typeof makePace>} pace @param {() => View|null} viewNow
+ */
+export function makeMenu(table, own, pace, viewNow) {
   const path = pathOf(table);
   const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
   const share = h(
@@ -19,8 +24,8 @@ export function makeMenu(table, own, viewNow) {
     workButton("Save the game", save),
     own.watch && copyButton("Copy a link to watch", linkTo(`watch/${table}/${own.watch}`)),
   );
-  const people = h("div");
-  const element = h("details.card.menu", h("summary", "Share, seats"), share, people);
+  const rest = h("div");
+  const element = h("details.card.menu", h("summary", "Share, seats, resign"), share, rest);
   let shown = "";
 
   async function save() {
@@ -29,18 +34,42 @@ export function makeMenu(table, own, viewNow) {
     URL.revokeObjectURL(url);
   }
 
+  async function resign() {
+    const view = viewNow();
+    if (!view || !window.confirm("Resign this game?")) return;
+    const seat = view.mine.includes(view.player) ? view.player : view.mine[0];
+    await ask(`${path}/resign`, { key: own.key, body: { game: view.game, seat } });
+  }
+
+  async function remove() {
+    if (await deleteTable(table, own.key)) location.hash = "#/";
+  }
+
   /** @param {View} view */
   function show(view) {
     const seats = view.seats.filter(
       (seat) => seat.kind !== "agent" && (seat.mine || (view.host && !seat.connected)),
     );
-    const now = JSON.stringify(seats.map(({ seat, name }) => [seat, name]));
+    const resigns = view.status === "playing" && view.mine.length > 0 && view.seats.length === 2;
+    const slows = view.host && view.seats.some(({ kind }) => kind === "agent") && !controlsAgents(view);
+    const now = JSON.stringify([
+      seats.map(({ seat, name }) => [seat, name]),
+      resigns,
+      slows && view.pace,
+      view.host,
+    ]);
     if (now === shown) return;
     shown = now;
-    people.replaceChildren(
-      seats.length ? h("h3", "Give a seat to an agent") : "",
+    const parts = [
+      slows && h("h3", "Speed of agents"),
+      slows && pace.select(view),
+      seats.length > 0 && h("h3", "Give a seat to an agent"),
       ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
-    );
+      (resigns || view.host) && h("h3", "End"),
+      resigns && workButton("Resign", resign),
+      view.host && workButton("Delete the table", remove),
+    ];
+    rest.replaceChildren(h("div.share", ...parts));
   }
 
   return { element, show };

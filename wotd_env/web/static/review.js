@@ -117,8 +117,10 @@ class Viewer {
 
   /** @param {number} to number of a step */
   go(to) {
+    const before = this.at;
     this.at = Math.max(0, Math.min(this.last, to));
     const { at, last, review, names, state } = this;
+    const came = at === before + 1 ? review.steps[before].moves : [];
     const step = at < last ? review.steps[at] : null;
     const colors = review.last.color;
     this.board.show({
@@ -128,6 +130,7 @@ class Viewer {
       marks: step ? marksOfStep(step, colors) : new Map(),
       immunity: review.rules.immunity,
     });
+    this.board.slide(came, colors);
     const { faces, kept } = diceAt(review, at);
     this.turn.textContent = step
       ? `turn ${step.turn + 1}, step ${at + 1} of ${last}`

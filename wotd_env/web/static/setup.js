@@ -3,7 +3,7 @@
 import { agentsFor, ask, kept, keys } from "./api.js";
 import { errorLine, h } from "./dom.js";
 import { agentOption } from "./menu.js";
-import { LETTERS } from "./words.js";
+import { LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
@@ -189,8 +189,7 @@ function rulesFields({ rules, pace }, position) {
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
   const helps = { "": "on if all seats are at this screen or agents", yes: "on", no: "off" };
   const help = select({ name: "help", value: "" }, helps);
-  const usual = String(pace.default);
-  const speed = select({ name: "pace", value: usual }, { 0.2: "fast", [usual]: "normal", 2: "slow" });
+  const speed = select({ name: "pace", value: String(pace.default) }, PACES);
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",

@@ -9,9 +9,10 @@ import { byId, errorLine, h, isElsewhere, noticeCard, say } from "./dom.js";
 import { makeHints } from "./help.js";
 import { makeLog } from "./log.js";
 import { makeMenu } from "./menu.js";
+import { controlsAgents, makePace } from "./pace.js";
 import { facesOf, heldFaces, placesAfter, sortedPlaces } from "./places.js";
 import { makeSeats } from "./seats.js";
-import { capital, colorsOpen, ELEMENTS, FACES, factsOf, titleOf } from "./words.js";
+import { capital, colorsOpen, ELEMENTS, FACES, factsOf, newsOf, titleOf } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Chosen} from "./choosing.js" */
@@ -48,6 +49,7 @@ class TablePage {
     this.own = own;
     this.title = h("h1", { id: "whose", tabindex: "-1" }, "The table opens …");
     this.facts = h("p.sub");
+    this.news = h("p.sub.happened");
     this.seats = makeSeats();
     this.boardPlace = h("div.board-place");
     this.dice = makeDice(() => this.showActions());
@@ -58,8 +60,9 @@ class TablePage {
     this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": "Choices" });
     this.choices = h("section.card.choices", h("h2", "Choices"), this.choiceList);
     this.log = makeLog();
-    this.menu = makeMenu(id, own, () => this.view);
-    const head = h("header.turn", this.title, this.facts);
+    this.pace = makePace(id, own.key, this.error.show);
+    this.menu = makeMenu(id, own, this.pace, () => this.view);
+    const head = h("header.turn", this.title, this.facts, this.news);
     const parts = [head, this.error.element, this.seats.element, this.boardPlace, this.dock];
     this.play = h("section.play", { "aria-labelledby": "whose" }, ...parts);
     const side = h("div.side", this.hints.element, this.choices, this.log.element, this.menu.element);
@@ -124,6 +127,10 @@ class TablePage {
     }
     this.showTurn(view);
     this.showBoard();
+    this.board?.slide(
+      news.flatMap(({ moves }) => moves),
+      view.color,
+    );
     this.showActions();
     this.showChoices();
     this.showHelp();
@@ -156,6 +163,8 @@ class TablePage {
     this.title.title = words;
     this.title.className = this.myTurn ? "mine" : "";
     this.facts.textContent = factsOf(view);
+    this.news.textContent = newsOf(view);
+    this.news.title = this.news.textContent;
     document.title = `${words} · Way of the Dragon`;
     this.play.dataset.status = view.status;
   }
@@ -201,7 +210,7 @@ class TablePage {
     };
     if (view.status === "waiting") return waitingParts(view, this.own);
     if (view.status === "over") return endButtons(view, acts);
-    if (!this.myTurn) return otherActs(view);
+    if (!this.myTurn) return controlsAgents(view) ? this.pace.buttons(view) : otherActs(view);
     if (view.phase !== "keep") return moveButtons(view, this.chosen, acts);
     const held = this.dice.held();
     const changed = held.some((kept, place) => kept !== this.places.kept[place]);

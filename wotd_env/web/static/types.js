@@ -17,7 +17,7 @@
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
  * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
- *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number,
+ *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
  *   result: Result|null}} View
  * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
  *   hints: {action: number, words: string, loss: number}[]}} Help

@@ -12,6 +12,9 @@ export const LETTERS = "ABCDE";
 export const POWERS = ["fear", "rebirth", "eye of the tiger", "anxiety", "the dragon", "any one power"];
 const ANY_POWER = 5;
 
+/** Speeds of agents: seconds before a decision that no person takes. */
+export const PACES = { 0.2: "fast", 0.8: "normal", 2: "slow", 5: "very slow" };
+
 /** @param {string} word */
 export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
@@ -55,7 +58,8 @@ export function titleOf(view) {
   if (view.status === "waiting") return "Waiting for players";
   if (view.status === "over") return view.result?.words ?? "The game is over";
   const name = view.seats[view.player].name;
-  if (!view.choices.length) return `${name} is to play`;
+  if (!view.choices.length)
+    return `${stateOf(view.seats[view.player], view) === "paused" ? "Paused: " : ""}${name} is to play`;
   const several = view.seats.filter(({ mine }) => mine).length > 1;
   const question = asksForTiger(view) ? "use the eye of the tiger?" : QUESTIONS[view.phase];
   return `${several ? name : "Your turn"}: ${question}`;
@@ -71,17 +75,32 @@ export function factsOf(view) {
     view.perfection && "perfection: an extra turn is earned",
     !playing && view.rules_words,
     !playing && view.help && "win chances and hints are on",
+    view.spectators > 0 && counted(view.spectators, "spectator"),
   ]
     .filter(Boolean)
     .join(" · ");
 }
 
+/** Return the latest event of a game in a sentence. @param {View} view */
+export function newsOf({ log, status, player, seats, roll_off: rollOff }) {
+  const last = log[log.length - 1];
+  if (last) return `${last.words}${last.note ? ` (${last.note})` : ""}.`;
+  if (status !== "playing") return "";
+  return `${seats[player].name} starts${rollOff ? " with the most dragons" : ""}.`;
+}
+
 /** Return the state of a seat in words. @param {Seat} seat @param {View} view */
-export function stateOf(seat, { status, player, result }) {
+export function stateOf(seat, { status, player, result, pace }) {
   if (!seat.taken) return "free";
   if (result && !result.truncated && result.winners.includes(seat.seat)) return "won";
   if (status === "playing" && seat.seat === player)
-    return seat.kind === "agent" ? "thinking …" : seat.mine ? "you play" : "plays";
+    return seat.kind === "agent"
+      ? pace === null
+        ? "paused"
+        : "thinking …"
+      : seat.mine
+        ? "you play"
+        : "plays";
   return !seat.connected && seat.kind !== "agent" ? "away" : "";
 }
 

@@ -1,0 +1,137 @@
+"""Control of a table: its pace, single steps, resignation, deletion, and spectators."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra web")
+
+from websockets.exceptions import ConnectionClosed
+
+from tests.helpers.server import GREEDY, HERE, OPEN, At, closed, make, running, until_closed
+
+
+def watcher(at: At, content: dict[str, str]) -> At:
+    """Return the table as a spectator sees it."""
+    return At(at.client, at.table, content["watch"])
+
+
+def test_paused_table_moves_only_by_steps(client: httpx.Client) -> None:
+    at, _ = make(client, GREEDY, GREEDY, pace=5)
+    paused = at.post("/pace", pace=None).json()
+    assert (paused["pace"], paused["ply"]) == (None, 0)
+    for ply in range(3):
+        assert at.post("/step", ply=ply).status_code == 200
+        assert at.until(lambda view, ply=ply: view["ply"] > ply)["ply"] == ply + 1
+    assert at.post("/step", ply=2).status_code == 409
+    assert at.view["ply"] == 3
+    at.post("/pace", pace=0.2)
+    assert at.until(lambda view: view["ply"] > 4)["pace"] == 0.2
+
+
+def test_a_repeated_step_takes_one_decision(client: httpx.Client) -> None:
+    at, _ = make(client, GREEDY, GREEDY, pace=5)
+    at.post("/pace", pace=None)
+    for _ in range(3):
+        at.post("/step", ply=0)
+    at.until(lambda view: view["ply"] == 1)
+    at.post("/step", ply=1)
+    assert at.until(lambda view: view["ply"] > 1)["ply"] == 2
+
+
+@pytest.mark.parametrize("pace", [-1, 5.1, "fast", 0.1])
+def test_wrong_pace_is_refused(client: httpx.Client, pace: object) -> None:
+    at, _ = make(client, GREEDY, GREEDY, pace=5)
+    refused = at.post("/pace", pace=pace)
+    assert (refused.status_code, refused.json()["field"]) == (400, "pace")
+    assert at.view["pace"] == 5
+
+
+def test_pause_lasts_through_a_restart(tmp_path: Path) -> None:
+    with running(tmp_path / "tables.sqlite") as client:
+        at, _ = make(client, GREEDY, GREEDY, pace=5)
+        at.post("/pace", pace=None)
+    with running(tmp_path / "tables.sqlite") as client:
+        again = At(client, at.table, at.key)
+        assert again.view["pace"] is None
+        again.post("/step", ply=0)
+        again.until(lambda view: view["ply"] == 1)
+
+
+def test_person_decides_at_a_paused_table(client: httpx.Client) -> None:
+    at, content = make(client, HERE, HERE)
+    at.post("/pace", pace=None)
+    assert at.post("/step", ply=0).status_code == 409
+    assert at.act(content["view"])["ply"] >= 1
+
+
+def test_only_the_host_controls_a_table(client: httpx.Client) -> None:
+    at, content = make(client, GREEDY, GREEDY, pace=5)
+    spectator = watcher(at, content)
+    assert spectator.post("/pace", pace=None).status_code == 403
+    assert spectator.post("/step", ply=0).status_code == 403
+    assert client.delete(spectator.url, headers=spectator.headers).status_code == 403
+    assert client.delete(at.url).status_code == 401
+    assert (at.view["pace"], at.view["ply"]) == (5, 0)
+
+
+def test_resignation_ends_the_game_for_the_other_player(tmp_path: Path) -> None:
+    with running(tmp_path / "tables.sqlite") as client:
+        at, _ = make(client, HERE, GREEDY, rules={"start": "loser"}, pace=5, help=True)
+        over = at.post("/resign", game=1, seat=0).json()
+        assert (over["status"], over["choices"]) == ("over", [])
+        assert over["result"]["winners"] == [1]
+        assert over["result"]["rewards"] == [-1, 1]
+        assert over["words"] == over["result"]["words"] == "Ann resigns, greedy wins."
+        assert at.post("/resign", game=1, seat=0).status_code == 409
+        assert at.post("/act", ply=over["ply"], action=31).status_code == 409
+        assert at.get("/help").json()["hints"] == []
+        assert at.get("/review").status_code == 200
+    with running(tmp_path / "tables.sqlite") as client:
+        at = At(client, at.table, at.key)
+        assert at.view["result"] == over["result"]
+        again = at.post("/next", game=1).json()
+        assert (again["status"], again["game"], again["player"]) == ("playing", 2, 0)  # the loser starts
+
+
+def test_foreign_seats_and_large_tables_cannot_be_resigned(client: httpx.Client) -> None:
+    at, content = make(client, HERE, GREEDY)
+    assert at.post("/resign", game=1, seat=1).status_code == 403
+    assert at.post("/resign", game=2, seat=0).status_code == 409
+    assert watcher(at, content).post("/resign", game=1, seat=0).status_code == 403
+    three, _ = make(client, HERE, GREEDY, GREEDY, rules={"players": 3})
+    refused = three.post("/resign", game=1, seat=0)
+    assert refused.status_code == 409
+    assert "give your seat to an agent" in refused.json()["error"]
+    waiting, _ = make(client, HERE, OPEN)
+    assert waiting.post("/resign", game=0, seat=0).status_code == 409
+
+
+def test_deleted_table_is_gone_for_everybody(tmp_path: Path) -> None:
+    with running(tmp_path / "tables.sqlite") as client:
+        at, content = make(client, HERE, OPEN)
+        with watcher(at, content).socket() as socket:
+            assert json.loads(socket.recv(timeout=60))["type"] == "view"
+            assert client.delete(at.url, headers=at.headers).status_code == 200
+            assert closed(at) == (4404, "this table does not exist or was deleted")
+            with pytest.raises(ConnectionClosed, match="4404"):
+                until_closed(socket)
+        assert at.get().status_code == 404
+        assert client.get("/api/tables").json()["tables"] == []
+        agents, _ = make(client, GREEDY, GREEDY, pace=0.2)
+        agents.until(lambda view: view["ply"] > 1)
+        client.delete(agents.url, headers=agents.headers)
+    with running(tmp_path / "tables.sqlite") as client:
+        assert [At(client, each.table, each.key).get().status_code for each in (at, agents)] == [404, 404]
+
+
+def test_spectators_are_counted(client: httpx.Client) -> None:
+    at, content = make(client, HERE, GREEDY)
+    assert at.view["spectators"] == 0
+    with watcher(at, content).socket(), watcher(at, content).socket():
+        assert at.until(lambda view: view["spectators"] == 2)["mine"] == [0]
+    assert at.until(lambda view: view["spectators"] == 0)["ply"] == 0

@@ -1,0 +1,56 @@
+/** The speed of a table: pause, single steps, slow and fast. */
+
+import { ask, pathOf } from "./api.js";
+import { h } from "./dom.js";
+import { PACES } from "./words.js";
+
+/** @import {View} from "./types.js" */
+
+const USUAL = 0.8;
+
+/** Whether only agents play, and this browser controls them. @param {View} view */
+export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
+
+/**
+ * Make the requests for the speed of a table. Errors go to `failed`.
+ * @param {string} table @param {string} key @param {(reason: unknown) => void} failed
+ */
+export function makePace(table, key, failed) {
+  let before = USUAL; // the speed to continue with after a pause
+
+  /** @param {number|null} pace */
+  const set = (pace) => ask(`${pathOf(table)}/pace`, { key, body: { pace } }).catch(failed);
+
+  /** @param {View} view */
+  async function step({ pace, ply }) {
+    if (pace !== null) await set(null);
+    await ask(`${pathOf(table)}/step`, { key, body: { ply } }).catch((refusal) => {
+      if (refusal.status !== 409) failed(refusal); // 409: this decision has been taken meanwhile
+    });
+  }
+
+  /** @param {View} view */
+  function select({ pace }) {
+    const options = Object.entries(PACES).map(([value, words]) => h("option", { value }, words));
+    const named = pace !== null && String(pace) in PACES;
+    if (!named) options.unshift(h("option", { value: "" }, pace === null ? "paused" : `${pace} s`));
+    const properties = {
+      "aria-label": "Speed of agents",
+      "data-name": "speed",
+      value: named ? String(pace) : "",
+    };
+    const element = h("select", { ...properties, onchange: () => set(Number(element.value)) }, ...options);
+    return element;
+  }
+
+  /** The buttons for a table of agents. @param {View} view */
+  function buttons(view) {
+    const paused = view.pace === null;
+    before = view.pace ?? before;
+    const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
+    const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
+    return [h("button", pausing, paused ? "Continue" : "Pause"), h("button", stepping, "Step"), select(view)];
+  }
+
+  return { buttons, select };
+}
