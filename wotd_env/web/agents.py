@@ -22,6 +22,7 @@ from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.web import views
+from wotd_env.web.strengths import STRENGTHS
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The standard agents. The operator can add others."""
@@ -129,7 +130,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 class Agents:
-    """The agents of a server: `AGENTS`, and `more` by name.
+    """The agents of a server: `STRENGTHS`, `AGENTS`, and `more` by name.
 
     An agent has `patience` seconds for a decision; then another agent decides. `words` are descriptions by name.
     """
@@ -138,6 +139,9 @@ class Agents:
         self._patience = patience
         self._policies: dict[str, Policy] = dict(more or {})
         self.words = dict.fromkeys(self._policies, "an agent of this server")
+        for name, strength in STRENGTHS.items():
+            if name not in self._policies:
+                self._policies[name], self.words[name] = strength.make(), strength.words
         for name in AGENTS:
             if name not in self._policies:
                 self._policies[name] = make_policy(name)
@@ -145,9 +149,16 @@ class Agents:
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON: whether each plays some rules, and if not, the reason."""
+        """Return all agents as JSON: the number among `STRENGTHS`, from 1, and whether it plays some rules."""
+        levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         return [
-            {"name": name, "words": words, "plays": not (why := self.why_not(name, rules)), "why": why}
+            {
+                "name": name,
+                "words": words,
+                "level": levels.get(name),
+                "plays": not (why := self.why_not(name, rules)),
+                "why": why,
+            }
             for name, words in self.words.items()
         ]
 

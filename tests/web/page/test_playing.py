@@ -429,6 +429,22 @@ def test_the_page_explains_why_agents_cannot_play(visit):
     expect(option).to_have_text(re.compile("^ppo is made|^ppo is not made"))
 
 
+def test_an_opponent_is_chosen_by_its_strength(visit):
+    page = visit()
+    open_rules(page)
+    agent = page.get_by_label("agent of seat B")
+    expect(agent).to_have_value("easy")
+    group = agent.locator("optgroup[label='By strength'] option")
+    expect(group).to_have_text([re.compile(f"^{level} · ") for level in range(1, 8)])
+    page.get_by_label("Plain spaces").fill("6")
+    page.get_by_label("Plain spaces").blur()
+    expect(group.last).to_be_disabled()
+    expect(group.last).to_have_text("near perfect is not made for 6 plain spaces")
+    agent.select_option("newcomer")
+    page.get_by_role("button", name="Start the game").click()
+    expect(page.locator(".seat .name").last).to_have_text("newcomer")
+
+
 def test_continuing_a_recorded_game_keeps_the_opponents(visit):
     page = visit()
     page.get_by_label("text of a game").fill(recorded())

@@ -130,12 +130,12 @@ test("a seat has the power of its color, any power, or none", () => {
 });
 
 test("an agent that cannot play the rules is not selected", () => {
-  const able = { words: "", plays: true, why: "" };
-  const unable = { words: "", plays: false, why: "ppo is not made for own powers" };
+  const able = { words: "", level: null, plays: true, why: "" };
+  const unable = { words: "", level: 7, plays: false, why: "ppo is not made for own powers" };
   assert.equal(
     ableAgent(
       [
-        { name: "planner", ...able },
+        { name: "easy", ...able },
         { name: "ppo", ...able },
       ],
       "ppo",
@@ -145,12 +145,12 @@ test("an agent that cannot play the rules is not selected", () => {
   assert.equal(
     ableAgent(
       [
-        { name: "planner", ...able },
+        { name: "easy", ...able },
         { name: "ppo", ...unable },
       ],
       "ppo",
     ),
-    "planner",
+    "easy",
   );
   assert.equal(
     ableAgent(
@@ -165,7 +165,7 @@ test("an agent that cannot play the rules is not selected", () => {
 });
 
 test("a continued game keeps its opponents", () => {
-  const agents = [{ name: "greedy", words: "", plays: true, why: "" }];
+  const agents = [{ name: "greedy", words: "", level: null, plays: true, why: "" }];
   assert.deepEqual(firstSeat(1, ["Ann", "greedy"], agents, "Me"), {
     kind: "agent",
     name: "",
@@ -174,7 +174,7 @@ test("a continued game keeps its opponents", () => {
   assert.deepEqual(firstSeat(0, ["Ann", "greedy"], agents, "Me"), {
     kind: "here",
     name: "Ann",
-    agent: "planner",
+    agent: "easy",
   });
   assert.equal(firstSeat(0, ["Player A"], agents, "Me").name, "");
   assert.equal(firstSeat(0, [], agents, "Me").name, "Me");

@@ -79,12 +79,24 @@ export function makeMenu(table, own, pace, viewNow) {
 function handOverRow(seat, view, path, key) {
   const select = h("select", { "aria-label": `agent for ${seat.name}` });
   const error = errorLine();
-  agentsFor({ rules: view.rules }).then((found) => select.append(...found.map(agentOption)), error.show);
+  agentsFor({ rules: view.rules }).then((found) => select.append(...agentOptions(found)), error.show);
   const handOver = () => ask(path, { key, body: { seat: seat.seat, agent: select.value } });
   const button = workButton("Hand over", handOver);
   return h("div.hand-over", h("span.name", seat.name), select, button, error.element);
 }
 
+/** Make the options of agents: the strengths first, then the others. @param {Agent[]} agents */
+export function agentOptions(agents) {
+  const strengths = agents.filter(({ level }) => level !== null);
+  const others = agents.filter(({ level }) => level === null);
+  return [
+    h("optgroup", { label: "By strength" }, ...strengths.map(agentOption)),
+    h("optgroup", { label: "By policy" }, ...others.map(agentOption)),
+  ];
+}
+
 /** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */
-export const agentOption = ({ name, words, plays, why }) =>
-  h("option", { value: name, title: words, disabled: !plays }, why || name);
+function agentOption({ name, words, level, plays, why }) {
+  const label = level === null ? name : `${level} · ${name}: ${words}`;
+  return h("option", { value: name, title: words, disabled: !plays }, why || label);
+}

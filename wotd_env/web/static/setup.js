@@ -2,7 +2,7 @@
 
 import { agentsFor, ask, kept, keys } from "./api.js";
 import { errorLine, h } from "./dom.js";
-import { agentOption } from "./menu.js";
+import { agentOptions } from "./menu.js";
 import { LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
@@ -13,7 +13,7 @@ import { LETTERS, PACES } from "./words.js";
  * @typedef {{kind: string, name: string, agent: string}} WantedSeat
  */
 
-const USUAL_AGENT = "planner";
+const USUAL_AGENT = "easy";
 const KINDS = {
   here: "a person at this screen",
   invited: "a person by invitation link",
@@ -154,7 +154,7 @@ function seatRow(seat, first, setup) {
   /** @param {Agent[]} agents */
   function offer(agents) {
     const selected = ableAgent(agents, agent.value || first.agent);
-    agent.replaceChildren(...agents.map(agentOption));
+    agent.replaceChildren(...agentOptions(agents));
     agent.value = selected;
   }
 

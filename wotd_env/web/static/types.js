@@ -24,7 +24,8 @@
  *
  * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
  *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
- * @typedef {{name: string, words: string, plays: boolean, why: string}} Agent and whether it plays the given rules,
+ * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent of a strength, if it
+ *   has a level from 1, and whether it plays the given rules,
  *   or why not; the rules of `/api/setup` are those of the basic game
  * @typedef {{least: number, most: number, default: number}} Range
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
