@@ -78,12 +78,13 @@ def figures() -> str:
     """Return the claims of the first pages with their figures; the links are relative to README.md."""
     claims = (
         f"**Solved.** The optimal value of all {_solved()[1]} positions of the two-player game is known, so every "
-        "decision of an agent has an exact regret ([the perfect player](docs/results/perfect-play.md)). On short "
-        "boards the [powers](docs/results/powers.md) are solved, too.",
+        "decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
+        "[benchmark](docs/results/benchmark.md)).",
         f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
         f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/results/speed.md)).",
-        f"**Strong baselines.** The bundled agent `td` wins {against_perfect('td')} of 100 games against perfect "
-        f"play, and {ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
+        "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
+        f"{against_perfect('td')} of 100 games against perfect play, and "
+        f"{ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
         "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
     )
