@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,13 +22,18 @@ def watcher(at: At, content: dict[str, str]) -> At:
     return At(at.client, at.table, content["watch"])
 
 
+def beyond(ply: int) -> Callable[[Any], bool]:
+    """Return the condition that decision `ply` has been taken."""
+    return lambda view: bool(view["ply"] > ply)
+
+
 def test_paused_table_moves_only_by_steps(client: httpx.Client) -> None:
     at, _ = make(client, GREEDY, GREEDY, pace=5)
     paused = at.post("/pace", pace=None).json()
     assert (paused["pace"], paused["ply"]) == (None, 0)
     for ply in range(3):
         assert at.post("/step", ply=ply).status_code == 200
-        assert at.until(lambda view, ply=ply: view["ply"] > ply)["ply"] == ply + 1
+        assert at.until(beyond(ply))["ply"] == ply + 1
     assert at.post("/step", ply=2).status_code == 409
     assert at.view["ply"] == 3
     at.post("/pace", pace=0.2)

@@ -17,7 +17,7 @@ export function gradeTable(review, names) {
   const heads = COLUMNS.map((head) => h("th", { scope: "col" }, head));
   const rows = review.seats.map((seat) => gradeRow(seat, names[seat.seat], review));
   const explanation =
-    `${review.definition} Errors are counted of all decisions with a choice. ` +
+    `${review.definition} The number behind the slash counts all decisions with a choice. ` +
     "Cost: the chance to win lost by all decisions. Luck: the chance gained by dice. " +
     "Without luck: the share of the win that the decisions earned.";
   const table = h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows));
