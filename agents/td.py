@@ -47,8 +47,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour; many is
-    for 3 or more players."""
+    """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour; many is for 3+ players."""
 
     updates: int = 600
     """Updates of the network; each plays games and takes gradient steps."""
