@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,12 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from websockets.exceptions import ConnectionClosed
 
 from tests.helpers.server import GREEDY, HERE, OPEN, At, closed, make, running, until_closed
+from wotd_env import Rules
+from wotd_env.web.agents import Agents
+from wotd_env.web.limits import Limits
+from wotd_env.web.requests import NewSeat, NewTable
+from wotd_env.web.store import Store
+from wotd_env.web.tables import Tables
 
 
 def watcher(at: At, content: dict[str, str]) -> At:
@@ -48,6 +55,37 @@ def test_a_repeated_step_takes_one_decision(client: httpx.Client) -> None:
     at.until(lambda view: view["ply"] == 1)
     at.post("/step", ply=1)
     assert at.until(lambda view: view["ply"] > 1)["ply"] == 2
+
+
+def test_a_step_during_a_decision_does_not_take_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def overlap() -> int:
+        tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
+        seats = [NewSeat(kind="agent", agent="greedy") for _ in range(2)]
+        table, keys = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
+        host = tables.viewer(table, keys.host)
+        tables.set_pace(table, host, None)
+        chosen = asyncio.Event()
+
+        async def late(*asked: Any) -> tuple[int, str | None]:
+            await chosen.wait()
+            return table.legal[0], None
+
+        monkeypatch.setattr(agents, "choose", late)
+        tables.step(table, host, 0)
+        for _ in range(9):
+            await asyncio.sleep(0.001)  # the first decision waits
+        asyncio.get_running_loop().call_later(0, chosen.set)
+        tables.step(
+            table, host, 0
+        )  # begins in the same round of the loop, after the first decision is chosen
+        for _ in range(9):
+            await asyncio.sleep(0.001)
+        await tables.close()
+        return table.ply
+
+    assert asyncio.run(overlap()) == 1
 
 
 @pytest.mark.parametrize("pace", [-1, 5.1, "fast", 0.1])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
-import hashlib
 import json
 import logging
 import secrets
@@ -17,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from wotd_env.core.game import IllegalActionError
 from wotd_env.core.position import SEATS
@@ -25,6 +24,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
+from wotd_env.web.keys import Keys, digest_of, new_key
 from wotd_env.web.limits import Limits, Refused
 from wotd_env.web.requests import NewTable, check_pace
 from wotd_env.web.review import roll_off_of
@@ -39,14 +39,6 @@ _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data can raise."""
 
 _log = logging.getLogger("wotd_env.web")
-
-
-class Keys(NamedTuple):
-    """The keys of a new table. Only digests of them are stored."""
-
-    host: str
-    watch: str
-    invitations: dict[int, str]  # by seat
 
 
 class Tables:
@@ -90,7 +82,7 @@ class Tables:
 
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key."""
-        digest = _digest(key)
+        digest = digest_of(key)
         same = functools.partial(secrets.compare_digest, digest)
         seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
         host = same(table.host)
@@ -118,18 +110,18 @@ class Tables:
         if oldest:
             self._remove(oldest)
         invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
-        keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
-        host = _digest(keys.host)
+        keys = Keys(new_key(), new_key(), {number: new_key() for number in invited})
+        host = digest_of(keys.host)
         seats = []
         for number, seat in enumerate(wanted.seats):
             key = host if seat.kind == "here" else None
-            invitation = _digest(keys.invitations[number]) if seat.kind == "invited" else None
+            invitation = digest_of(keys.invitations[number]) if seat.kind == "invited" else None
             seats.append(Seat(seat.kind, seat.name, seat.agent, key, invitation))
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self._tables:
             pass  # try another one
-        watch = _digest(keys.watch)
+        watch = digest_of(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -147,13 +139,13 @@ class Tables:
             if not free or (seat is not None and seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if seat is None else seat
-        key, name = _new_key(), name or f"Player {SEATS[number]}"
-        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, _digest(key)))
+        key, name = new_key(), name or f"Player {SEATS[number]}"
+        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, digest_of(key)))
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
         """Return the seat of an invitation."""
-        digest = _digest(invitation)
+        digest = digest_of(invitation)
         for number, seat in enumerate(table.seats):
             if seat.invitation and secrets.compare_digest(seat.invitation, digest):
                 return number
@@ -320,17 +312,25 @@ class Tables:
     def _later(self, table: Table, seconds: float) -> None:
         """Take the next decision after some seconds, unless another event comes first."""
         table.stop_timer()
+        number, ply = table.number, table.ply
 
         def begin() -> None:
-            task = asyncio.create_task(self._decide(table))
+            task = asyncio.create_task(self._decide(table, number, ply))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
-    async def _decide(self, table: Table) -> None:
-        """Take a forced decision or the decision of an agent."""
-        which, legal = (table.number, table.ply), table.legal
+    async def _decide(self, table: Table, number: int, ply: int) -> None:
+        """Take decision `ply` of a game, a forced one or that of an agent, unless it has been taken already."""
+
+        def due() -> bool:
+            same = (table.number, table.ply) == (number, ply)
+            return same and table.status == "playing" and table.id in self._tables
+
+        if not due():
+            return
+        legal = table.legal
         agent = table.seats[table.player].agent
         if len(legal) == 1:
             action, note = legal[0], None
@@ -338,8 +338,8 @@ class Tables:
             action, note = await self.agents.choose(agent, table.rules, table.state)
         else:
             return
-        if (table.number, table.ply) != which or table.status != "playing" or table.id not in self._tables:
-            return  # something else happened meanwhile
+        if not due():
+            return
         try:
             self._take(table, action, note)
         except Refused as refused:
@@ -383,14 +383,6 @@ def _check_ply(table: Table, ply: int) -> None:
         raise Refused(409, f"there is no decision to take: {why}", "ply")
     if ply != table.ply:
         raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
-
-
-def _new_key() -> str:
-    return secrets.token_urlsafe(32)
-
-
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 @contextmanager
