@@ -31,7 +31,7 @@ Regrets = dict[str, dict[str, Estimate]]  # kind -> stage -> mean regret
 
 @dataclass(frozen=True)
 class Result:
-    """What the benchmark measured of an agent on one board.
+    """The measurements of an agent on one board.
 
     Attributes:
         agent: name of the agent.
