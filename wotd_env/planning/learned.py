@@ -245,13 +245,13 @@ def _value(states: Records, config: Configs, features: Features, network: Networ
                 relu_of_rows(network.rows, active, first, x, j)
         relu_of_products(network.hidden_bias, x, network.hidden, y)
         for j in range(count):
-            _write_values(states[start + j], config[0], network, x, y, j, values[start + j])
+            _write_values(states[start + j], network, x, y, j, values[start + j])
 
 
 @inlined
-def _write_values(s: Record, rules: Config, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
+def _write_values(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
     """Write the values of a position, (n,), from row j of the layers' outputs."""
-    n = rules.players
+    n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)
     seat = np.int64(s.player)
