@@ -9,7 +9,7 @@ import { asksForTiger, capital, LETTERS } from "./words.js";
 /** @import {Chosen} from "./choosing.js" */
 /** @import {Choice, View} from "./types.js" */
 
-/** @typedef {{act: (choice: Choice) => void, undo: () => void, next: () => void}} Acts */
+/** @typedef {{act: (choice: Choice) => void, undo: () => void}} Acts */
 
 /** @param {() => void} undo @param {string} [label] */
 const undoButton = (undo, label) =>
@@ -64,8 +64,8 @@ export function moveButtons(view, { offered, picked }, { act, undo }) {
   return [tip && h("p.tip", tip), ...buttons];
 }
 
-/** Return the content of the dock after the game. @param {View} view @param {Acts} acts */
-export function endButtons({ table, game, result, mine, host }, { next }) {
+/** Return the content of the dock after the game. @param {View} view @param {() => void} next starts the next game */
+export function endButtons({ table, game, result, mine, host }, next) {
   return [
     h("p.result", result?.words ?? "The game is over."),
     h("a.button.primary", { href: `#/review/${table}/${game}` }, "Review the game"),

@@ -1,0 +1,105 @@
+"""Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles` (a minute; solves short boards first).
+
+A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board. The
+positions come from games of two easy opponents. The difficulty is the weakest policy that finds the best action.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env import Game, Rules, make_policy
+from wotd_env.analysis import Advisor
+from wotd_env.core.actions import Action, power_of
+from wotd_env.core.position import position
+from wotd_env.core.rules import Phase
+from wotd_env.core.state import States
+from wotd_env.policy import ask, play_out
+from wotd_env.solver import cache_file, solve
+from wotd_env.web.strengths import STRENGTHS
+
+FILE = Path(__file__).parents[1] / "wotd_env" / "web" / "static" / "puzzles.json"
+BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
+KINDS = ("dice", "move", "swap", "power")
+GAP = 0.04  # least difference of the best action to the second best, in equity
+DECIDED = 0.9  # equity beyond which a game counts as decided
+EACH = 20  # puzzles of each kind and level
+
+
+def main() -> None:
+    """Write the puzzles."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="seed of the games and of the choice")
+    parser.add_argument("--games", type=int, default=10_000, help="games on each board")
+    wanted = parser.parse_args()
+    rng = np.random.default_rng(wanted.seed)
+    found = [
+        puzzle for rules in BOARDS for puzzle in puzzles(Game(rules, skip_forced=False), wanted.games, rng)
+    ]
+    chosen = []
+    for kind in KINDS:
+        for level in (1, 2, 3):
+            fitting = [puzzle for puzzle in found if (puzzle["kind"], puzzle["level"]) == (kind, level)]
+            chosen += [fitting[i] for i in rng.permutation(len(fitting))[:EACH]]
+            print(kind, level, len(fitting))
+    lines = [json.dumps(chosen[i], separators=(",", ":")) for i in rng.permutation(len(chosen))]
+    FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Return all puzzles in games of two easy opponents."""
+    advisor = Advisor(game, solve(game.rules, cache_file(game.rules)))
+    states = decisions(game, games, rng)
+    equity, actions, best = advisor.analyze(states)
+    top = np.sort(actions, 1)[:, ::-1]
+    clear = (top[:, 0] - top[:, 1] >= GAP) & (abs(equity) < DECIDED)
+    finds = {name: ask(make_policy(name), game, states, rng) == best for name in ("greedy", "planner")}
+    for i in np.flatnonzero(clear).tolist():
+        legal = np.flatnonzero(np.isfinite(actions[i]))
+        kind = kind_of(game.rules, states[i], legal)
+        if kind:
+            level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
+            lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
+            yield {
+                "position": position(game.rules, states[i : i + 1]),
+                "kind": kind,
+                "level": level,
+                "lost": lost,  # by each legal action, ascending: thousandths of a game
+            }
+
+
+def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
+    """Return different decisions with several legal actions, STATE (N,)."""
+    players = STRENGTHS["easy"].make(), STRENGTHS["very easy"].make()
+    state = game.reset(games, seed=int(rng.integers(1 << 32)))
+    seats = np.resize([[0, 1], [1, 0]], (games, 2))
+    seen = []
+    for actions in play_out(game, state, seats, lambda player, i: ask(players[player], game, state[i], rng)):
+        seen.append(state[actions >= 0].copy())
+    states = np.concatenate(seen)
+    states["rng"] = 0
+    states = np.unique(states)
+    several: States = states[game.legal_actions(states).sum(1) > 1]
+    return several
+
+
+def kind_of(rules: Rules, record: np.void, legal: NDArray[np.int64]) -> str | None:
+    """Return the kind of a decision, or None if it makes no puzzle."""
+    moves, powers = record["phase"] == Phase.MOVE, rules.powers != "none"
+    if powers:
+        uses = any(power_of(action) is not None for action in legal.tolist())
+        return "power" if moves and uses else None
+    if moves:
+        return "swap" if legal[-1] >= Action.FIRST_SWAP else "move"
+    return "dice" if record["phase"] == Phase.KEEP else None
+
+
+if __name__ == "__main__":
+    main()

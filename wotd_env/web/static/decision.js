@@ -1,0 +1,186 @@
+/** A decision on the screen: the board, the dice, the buttons of the dock, and the choices in words. */
+
+import { makeBoard } from "./board.js";
+import { marksOf, NOTHING, tap } from "./choosing.js";
+import { makeDice } from "./dice.js";
+import { choiceButton, holdButtons, moveButtons } from "./dock.js";
+import { h, isElsewhere, say } from "./dom.js";
+import { facesOf, heldFaces, sortedPlaces } from "./places.js";
+import { colorsOpen, ELEMENTS, FACES } from "./words.js";
+
+/** @import {Child} from "./dom.js" */
+/** @import {Chosen} from "./choosing.js" */
+/** @import {Places} from "./places.js" */
+/** @import {View} from "./types.js" */
+
+/**
+ * What the page does with a decision: `act` takes an action, and `otherwise` returns the content of the dock if there is
+ * no decision to take.
+ * @typedef {{act: (action: number) => void, otherwise: (view: View) => Child[]}} Handling
+ */
+
+const NONE = [false, false, false, false, false];
+
+export class Decision {
+  /** The shown position; null before the first one. @type {View} */
+  view = /** @type {any} */ (null);
+  /** @type {Chosen} */
+  chosen = NOTHING;
+  /** @type {Places} */
+  places = sortedPlaces();
+  /** @type {ReturnType<typeof makeBoard>|null} */
+  board = null;
+
+  /** @param {AbortSignal} signal ends the use of keys @param {Handling} handling */
+  constructor(signal, { act, otherwise }) {
+    this.act = act;
+    this.otherwise = otherwise;
+    this.boardPlace = h("div.board-place");
+    this.dice = makeDice(() => this.showActions());
+    this.actions = h("div.actions");
+    this.dock = h("div.dock", this.dice.element, this.actions);
+    this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": "Choices" });
+    this.choices = h("section.card.choices", h("h2", "Choices"), this.choiceList);
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
+  }
+
+  /** Whether this browser is to decide. */
+  get open() {
+    return this.view.choices.length > 0;
+  }
+
+  /**
+   * Show a position. With `places`, it is a new one: unfinished choices are dropped, and `rolled` dice tumble.
+   * @param {View} view @param {Places|null} places @param {boolean} [rolled]
+   */
+  show(view, places, rolled = false) {
+    this.view = view;
+    if (places) {
+      this.chosen = NOTHING;
+      this.places = places;
+      this.showDice(rolled);
+    }
+    this.showBoard();
+    this.showActions();
+    this.showChoices();
+  }
+
+  /** @param {boolean} rolled whether the dice have just been rolled */
+  showDice(rolled) {
+    const { dice, phase } = this.view;
+    const choosing = this.open && phase === "keep";
+    const held = phase === "move" ? NONE : this.places.kept;
+    this.dice.show(facesOf(this.places.order, dice), held, choosing, rolled ? this.places.rolled : NONE);
+  }
+
+  showBoard() {
+    const { view } = this;
+    if (!this.board) {
+      this.board = makeBoard(view.rules.spaces, (path, space) => this.pick(path, space));
+      this.boardPlace.replaceChildren(this.board.element);
+    }
+    this.board.show({
+      state: view,
+      names: view.seats.map(({ name }) => name),
+      moved: view.moved,
+      marks: view.phase === "keep" ? new Map() : marksOf(view, this.chosen),
+      immunity: view.rules.immunity,
+      hidden: colorsOpen(view),
+    });
+  }
+
+  /** The choice that keeps the held dice. */
+  holdChoice() {
+    const { dice, choices } = this.view;
+    const wanted = heldFaces(facesOf(this.places.order, dice), this.dice.held());
+    return choices.find(({ keep }) => keep !== null && heldFaces(dice, keep) === wanted);
+  }
+
+  dockParts() {
+    const { view } = this;
+    const acts = {
+      act: (/** @type {{action: number}} */ { action }) => this.act(action),
+      undo: () => this.undo(),
+    };
+    if (!this.open) return this.otherwise(view);
+    if (view.phase !== "keep") return moveButtons(view, this.chosen, acts);
+    const held = this.dice.held();
+    const changed = held.some((kept, place) => kept !== this.places.kept[place]);
+    return holdButtons(view, held, changed, this.holdChoice(), acts);
+  }
+
+  showActions() {
+    this.dock.classList.toggle("mine", this.open);
+    this.dice.element.hidden = this.view.status !== "playing";
+    const focused = this.actions.querySelector(":focus")?.getAttribute("data-name");
+    this.actions.replaceChildren(...this.dockParts().filter((part) => part instanceof Node));
+    if (focused)
+      /** @type {HTMLElement|null} */ (this.actions.querySelector(`[data-name="${focused}"]`))?.focus();
+  }
+
+  showChoices() {
+    this.choices.hidden = this.view.status !== "playing" || !this.view.mine.length;
+    const focused = this.choiceList.querySelector(":focus") !== null;
+    const buttons = this.view.choices.map((choice) => choiceButton(choice, () => this.act(choice.action)));
+    this.choiceList.replaceChildren(...(buttons.length ? buttons : [h("p.quiet", "It is not your turn.")]));
+    if (focused) this.focus();
+  }
+
+  /** Put the focus on the most likely choice. */
+  focus() {
+    const target = this.actions.querySelector("button.primary") ?? this.choiceList.querySelector("button");
+    /** @type {HTMLElement|null} */ (target)?.focus({ preventScroll: true });
+  }
+
+  /** @param {number} path @param {number|null} space */
+  pick(path, space) {
+    if (!this.open || this.view.phase === "keep") return;
+    const { act, chosen } = tap(this.view, this.chosen, path, space);
+    if (act) return this.act(act.action);
+    this.chosen = chosen;
+    this.showBoard();
+    this.showActions();
+    const { offered, picked } = chosen;
+    if (offered.length) say(`Chosen: ${offered.map(({ words }) => words).join(", or ")}. Enter confirms.`);
+    else if (picked.length) {
+      const name = this.view.seats[picked[0]].name;
+      say(`${name} on ${ELEMENTS[path]} chosen. Choose the piece to swap it with.`);
+    }
+  }
+
+  undo() {
+    this.chosen = NOTHING;
+    if (this.view.phase === "keep") this.showDice(false);
+    this.showBoard();
+    this.showActions();
+    say("Undone.");
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (!this.view || isElsewhere(event)) return;
+    const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
+    if (this.doKey(key, /** @type {HTMLElement} */ (event.target))) event.preventDefault();
+  }
+
+  /** Act on a key; return whether it has a meaning. @param {string} key @param {HTMLElement} target */
+  doKey(key, target) {
+    const keeping = this.open && this.view.phase === "keep";
+    if (key === "U") this.undo();
+    else if (keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
+    else if (keeping && key === "R") {
+      const hold = this.holdChoice();
+      if (hold && hold.kind !== "stop") this.act(hold.action);
+    } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]"))
+      /** @type {HTMLElement|null} */ (this.actions.querySelector("button.primary"))?.click();
+    else return false;
+    return true;
+  }
+
+  /** @param {number} place */
+  pressDie(place) {
+    this.dice.toggle(place);
+    const face = FACES[this.view.dice[this.places.order[place]]];
+    say(`${face} ${this.dice.held()[place] ? "kept" : "not kept"}`);
+  }
+}
