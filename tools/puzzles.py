@@ -1,7 +1,8 @@
 """Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles` (a minute; solves short boards first).
 
-A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board. The
-positions come from games of two easy opponents. The difficulty is the weakest policy that finds the best action.
+A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board.
+The positions come from games of two easy opponents. The level is 1 if `greedy` finds the best action, 2 if only
+`planner` finds it, and 3 if neither does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.policy import ask, play_out
 from wotd_env.solver import cache_file, solve
+from wotd_env.web.app import STATIC
 from wotd_env.web.strengths import STRENGTHS
 
-FILE = Path(__file__).parents[1] / "wotd_env" / "web" / "static" / "puzzles.json"
+FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
 GAP = 0.04  # least difference of the best action to the second best, in equity

@@ -23,6 +23,8 @@ from wotd_env.web.sockets import serve_socket
 from wotd_env.web.store import Store
 
 _HERE = Path(__file__).parent
+STATIC = _HERE / "static"
+"""Folder of the files of the page."""
 
 
 def make_app(
@@ -38,13 +40,13 @@ def make_app(
     server = Server(store, policies or {}, limits or Limits())
     app = Starlette(
         routes=[
-            Route("/", lambda request: FileResponse(_HERE / "static" / "index.html")),
+            Route("/", lambda request: FileResponse(STATIC / "index.html")),
             Route("/drawings.svg", _constant(symbols(), "image/svg+xml")),
             Route("/colors.css", _constant(style(), "text/css")),
             Route("/rules/{language}", _rules),
             *handlers.ROUTES,
             WebSocketRoute("/api/tables/{table}/socket", serve_socket),
-            Mount("/static", StaticFiles(directory=_HERE / "static", check_dir=False)),
+            Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
         ],
         middleware=[Middleware(Guard, frozenset(map(str.lower, names)))],
         exception_handlers=answers.HANDLERS,

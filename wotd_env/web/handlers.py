@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from wotd_env.core.position import SEATS
 from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
-from wotd_env.web import requests
-from wotd_env.web.agents import in_thread
+from wotd_env.web import requests, views
+from wotd_env.web.agents import game_of, in_thread
 from wotd_env.web.limits import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
@@ -85,6 +87,25 @@ async def _agents(request: Request) -> JSONResponse:
     tables = server_of(request).tables
     rules, _ = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
     return JSONResponse({"agents": await in_thread(lambda: tables.agents.listed(rules))})
+
+
+async def _choices(request: Request) -> JSONResponse:
+    _ = server_of(request).tables  # refuses while the server warms up
+    rules, state = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
+    if state is None:
+        raise Refused(400, "position is missing", "position")
+    game, player = game_of(rules), int(state["player"][0])
+    names = [f"player {letter}" if rules.players > 2 else "the opponent" for letter in SEATS[: rules.players]]
+    names[player] = "you"
+    return JSONResponse(
+        {
+            "rules": asdict(rules),
+            "rules_words": views.rules_in_words(rules),
+            "names": names,
+            **views.show(game, state, names),
+            "choices": views.choices(game, state, names),
+        }
+    )
 
 
 async def _open_tables(request: Request) -> JSONResponse:
@@ -216,6 +237,7 @@ async def _games(request: Request) -> Response:
 ROUTES = [
     Route("/api/setup", _setup),
     Route("/api/agents", _agents, methods=["POST"]),
+    Route("/api/choices", _choices, methods=["POST"]),
     Route("/api/tables", _open_tables),
     Route("/api/tables", _create, methods=["POST"]),
     Route("/api/tables/{table}", _look),

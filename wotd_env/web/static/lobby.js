@@ -55,7 +55,12 @@ function hero() {
   const animals = ANIMALS.map((_, color) => glyph(`piece-${color}`));
   const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
   const words = h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win.");
-  return h("header.hero", h("h1", "Way of the Dragon"), words, parade);
+  const links = h(
+    "nav.buttons",
+    { "aria-label": "Start" },
+    h("a.button", { href: "#/puzzle" }, "Puzzle of the day"),
+  );
+  return h("header.hero", h("h1", "Way of the Dragon"), words, parade, links);
 }
 
 /** @param {Entry} entry */

@@ -6,6 +6,7 @@ import { connectDialogs } from "./dialogs.js";
 import { byId, h, noticeCard } from "./dom.js";
 import { joinPage } from "./join.js";
 import { lobbyPage } from "./lobby.js";
+import { puzzlePage } from "./puzzle.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 
@@ -23,6 +24,7 @@ const pages = {
     if (!keys.of(table)) keys.add(table, { key, watch: key });
     location.replace(`#/table/${encodeURIComponent(table)}`);
   },
+  puzzle: (signal, number) => puzzlePage(main, signal, number),
   review: (signal, table, game) => reviewPage(main, signal, table, game),
   game: (signal) => gamePage(main, signal),
 };

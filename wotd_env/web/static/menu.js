@@ -97,6 +97,6 @@ export function agentOptions(agents) {
 
 /** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */
 function agentOption({ name, words, level, plays, why }) {
-  const label = level === null ? name : `${level} · ${name}: ${words}`;
+  const label = level === null ? name : `${level} · ${name}`;
   return h("option", { value: name, title: words, disabled: !plays }, why || label);
 }

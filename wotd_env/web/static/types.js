@@ -22,6 +22,11 @@
  * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
  *   hints: {action: number, words: string, loss: number}[]}} Help
  *
+ * @typedef {State & {rules: Rules, rules_words: string, names: string[], choices: Choice[]}} Study a position with its
+ *   choices
+ * @typedef {{position: string, kind: string, level: number, lost: number[]}} Puzzle the loss of each choice in order, in
+ *   thousandths of a game
+ *
  * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
  *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
  * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent of a strength, if it

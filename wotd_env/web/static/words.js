@@ -53,6 +53,10 @@ export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" &&
 /** Return the source of win chances in words. @param {{source: string, exact: boolean}} help */
 export const sourceOf = ({ source, exact }) => `Source: ${source}${exact ? "" : ", an estimate"}.`;
 
+/** Return the question of a decision. @param {View} view */
+export const questionOf = (view) =>
+  asksForTiger(view) ? "use the eye of the tiger?" : QUESTIONS[view.phase];
+
 /** @param {View} view */
 export function titleOf(view) {
   if (view.status === "waiting") return "Waiting for players";
@@ -61,8 +65,7 @@ export function titleOf(view) {
   if (!view.choices.length)
     return `${stateOf(view.seats[view.player], view) === "paused" ? "Paused: " : ""}${name} is to play`;
   const several = view.seats.filter(({ mine }) => mine).length > 1;
-  const question = asksForTiger(view) ? "use the eye of the tiger?" : QUESTIONS[view.phase];
-  return `${several ? name : "Your turn"}: ${question}`;
+  return `${several ? name : "Your turn"}: ${questionOf(view)}`;
 }
 
 /** Return the facts below the title. @param {View} view */
