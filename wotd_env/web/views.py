@@ -110,9 +110,12 @@ def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, A
             "notation": word,
             "keep": [bool(action >> die & 1) for die in range(DICE)] if holds else None,
             "moves": (moves := _moves(state, after)),
+            "scores": scores,
             **_parts(state[0], action, moves),
         }
-        for (word, action), after in zip(words.items(), decided[:, None], strict=True)
+        for (word, action), after, scores in zip(
+            words.items(), decided[:, None], game.scores(decided).tolist(), strict=True
+        )
     ]
 
 

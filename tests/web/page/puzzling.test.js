@@ -42,7 +42,7 @@ test("statistics count first answers and days in a row", () => {
 });
 
 test("a choice moves its pieces without changing the first position", () => {
-  const choice = { action: 33, moves: [{ seat: 1, path: 2, from: 0, to: 3 }] };
+  const choice = { action: 33, scores: [0, 2], moves: [{ seat: 1, path: 2, from: 0, to: 3 }] };
   const view = viewOf(
     /** @type {any} */ ({
       names: ["the opponent", "you"],
@@ -64,6 +64,6 @@ test("a choice moves its pieces without changing the first position", () => {
   );
   const after = viewAfter(view, /** @type {any} */ (choice));
   assert.deepEqual(after.pieces[1], [0, 0, 3, 0, 0]);
-  assert.deepEqual([after.choices, after.moved], [[], choice.moves]);
+  assert.deepEqual([after.choices, after.moved, after.scores], [[], choice.moves, [0, 2]]);
   assert.deepEqual(view.pieces[1], [0, 0, 0, 0, 0]);
 });

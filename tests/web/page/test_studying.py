@@ -114,3 +114,89 @@ def test_puzzles_fit_the_screen_and_are_accessible(visit, site, width, height, t
     answer(page, number, best=False)
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+LESSON = json.loads((app.STATIC / "lesson.json").read_text())
+
+
+def solve_task(page: Page, task: dict[str, object]) -> None:
+    """Take the wanted choice of a task."""
+    rules, state = notation.parse_position(str(task["position"]))
+    wanted = notation.legal_words(Game(rules, skip_forced=False), state)[task["accept"][0]]  # type: ignore[index]
+    page.locator(f".choices [data-action='{wanted}']").click()
+
+
+def test_the_tutorial_leads_through_eight_steps_to_a_game(visit, site):
+    page = visit(width=360, height=740)
+    page.get_by_role("link", name="Learn the game").click()
+    for number, step in enumerate(LESSON, 1):
+        expect(page.locator("#step-title")).to_have_text(f"{number} of 8: {step['title']}")
+        for task in step["tasks"]:
+            expect(page.locator(".task")).to_have_text(task["words"])
+            solve_task(page, task)
+            expect(page.locator(".task")).to_have_text(task["done"])
+            if task is not LESSON[-1]["tasks"][-1]:
+                page.locator("[data-name=next]").click()
+    expect(page.locator(".seat .score").first).to_contain_text("12")
+    page.get_by_role("button", name="Play your first game").click()
+    page.wait_for_selector(".play[data-at]")
+    expect(page.locator(".seat .name").last).to_have_text("newcomer")
+
+
+def test_the_tutorial_is_played_on_the_board(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/learn/1")
+    for die in (0, 1):
+        page.locator(".die").nth(die).click()
+    page.locator("[data-name=roll]").click()
+    expect(page.locator(".task")).to_have_text(LESSON[0]["tasks"][0]["done"])
+    page.goto(f"{site}/#/learn/7")
+    swaps = page.locator(".cell[data-mark=swap]")
+    swaps.first.click()
+    swaps.first.click()
+    page.locator(".actions .primary").click()
+    expect(page.locator(".task")).to_have_text(LESSON[6]["tasks"][0]["done"])
+
+
+def test_another_choice_in_the_tutorial_gets_a_hint(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/learn/4")
+    page.locator(".choices .choice").first.click()
+    expect(page.locator(".task .hint")).to_have_text(LESSON[3]["tasks"][0]["hint"])
+    solve_task(page, LESSON[3]["tasks"][0])
+    expect(page.locator(".task .hint")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_tutorial_fits_the_screen_and_is_accessible(visit, site, width, height, theme):
+    page = visit(width=width, height=height, color_scheme=theme)
+    for number in range(1, 9):
+        page.goto(f"{site}/#/learn/{number}")
+        expect(page.locator("#step-title")).to_contain_text(f"{number} of 8")
+        page.wait_for_selector(".dock.mine")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        dock = page.locator(".dock").bounding_box()
+        board = page.locator(".board").bounding_box()
+        assert dock is not None
+        assert board is not None
+        assert board["y"] + board["height"] <= dock["y"] + 1
+        assert dock["y"] + dock["height"] <= height + 1
+    assert violations(page) == []
+    solve_task(page, LESSON[7]["tasks"][0])
+    page.wait_for_selector(".actions .primary")
+    assert violations(page) == []
+
+
+def test_every_element_is_shown_with_its_animal(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/learn")
+    expect(page.locator(".animals li")).to_have_text(
+        [
+            "water: black tortoise",
+            "fire: red bird",
+            "metal: white tiger",
+            "earth: yellow dragon",
+            "wood: blue dragon",
+        ]
+    )

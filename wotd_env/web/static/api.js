@@ -51,6 +51,13 @@ export const kept = {
   },
 };
 
+/** Set up a table and store its keys; return its name. @param {object} body @returns {Promise<string>} */
+export async function createTable(body) {
+  const { table, key, watch, invitations } = await ask("/api/tables", { body });
+  keys.add(table, { key, watch, invitations });
+  return table;
+}
+
 /** Delete a table of this browser's user, after a question. @param {string} table @param {string} key */
 export async function deleteTable(table, key) {
   if (!window.confirm("Delete this table and all its games?")) return false;

@@ -9,8 +9,8 @@ const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन
 /** @param {string} id */
 const open = (id) => /** @type {HTMLDialogElement} */ (byId(id)).showModal();
 
-/** @param {string} language @param {string} [section] id of the part of the rules to scroll to */
-async function showRules(language, section) {
+/** @param {string} language @param {number} [power] whose row in the rules is marked */
+async function showRules(language, power) {
   kept.set("wotd-language", language);
   for (const button of byId("languages").children)
     button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
@@ -20,13 +20,16 @@ async function showRules(language, section) {
   if (response?.ok) text.innerHTML = await response.text();
   else text.textContent = "The rules could not be loaded. Is the server running?";
   text.scrollTop = 0;
-  if (section) byId(section)?.scrollIntoView();
+  if (power === undefined) return;
+  const title = text.querySelector("#powers");
+  title?.scrollIntoView();
+  title?.nextElementSibling?.querySelectorAll("tr")[power + 1]?.classList.add("marked");
 }
 
-/** @param {string} [section] */
-function openRules(section) {
+/** Open the rules, at the row of a power if it is given. @param {number} [power] */
+export function openRules(power) {
   const preferred = navigator.language.slice(0, 2);
-  showRules(kept.get("wotd-language", preferred in LANGUAGES ? preferred : "en"), section);
+  showRules(kept.get("wotd-language", preferred in LANGUAGES ? preferred : "en"), power);
   open("rules");
 }
 
@@ -47,6 +50,6 @@ export function connectDialogs() {
 export function powerButton(power, used) {
   const words = `${POWERS[power]}${used ? ", used" : ""}`;
   const look = { class: `power${used ? " used" : ""}`, title: words, "aria-label": words };
-  const act = { "aria-haspopup": "dialog", onclick: () => openRules("powers") };
+  const act = { "aria-haspopup": "dialog", onclick: () => openRules(power) };
   return h("button", { ...look, ...act }, glyph(`power-${power}`));
 }

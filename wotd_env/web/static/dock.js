@@ -58,7 +58,8 @@ export function moveButtons(view, { offered, picked }, { act, undo }) {
     return [...offered.map((choice) => choiceButton(choice, act, "primary")), undoButton(undo)];
   if (picked.length) return [h("p.tip", "Tap the piece to swap it with."), undoButton(undo)];
   const tip = tipOf(view.choices);
-  const buttons = choicesBeside(view).map((choice, i) =>
+  const beside = choicesBeside(view).map((choice) => ({ ...choice, words: choice.words.split(",")[0] }));
+  const buttons = beside.map((choice, i) =>
     choiceButton(choice, act, i === 0 && !tip && choice.power === null ? "primary" : ""),
   );
   return [tip && h("p.tip", tip), ...buttons];

@@ -55,11 +55,9 @@ function hero() {
   const animals = ANIMALS.map((_, color) => glyph(`piece-${color}`));
   const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
   const words = h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win.");
-  const links = h(
-    "nav.buttons",
-    { "aria-label": "Start" },
-    h("a.button", { href: "#/puzzle" }, "Puzzle of the day"),
-  );
+  const learn = h("a.button", { href: "#/learn" }, "Learn the game");
+  const puzzle = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
+  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle);
   return h("header.hero", h("h1", "Way of the Dragon"), words, parade, links);
 }
 

@@ -5,6 +5,7 @@ import { keys } from "./api.js";
 import { connectDialogs } from "./dialogs.js";
 import { byId, h, noticeCard } from "./dom.js";
 import { joinPage } from "./join.js";
+import { learnPage } from "./learn.js";
 import { lobbyPage } from "./lobby.js";
 import { puzzlePage } from "./puzzle.js";
 import { gamePage, reviewPage } from "./review.js";
@@ -24,6 +25,7 @@ const pages = {
     if (!keys.of(table)) keys.add(table, { key, watch: key });
     location.replace(`#/table/${encodeURIComponent(table)}`);
   },
+  learn: (signal, number) => learnPage(main, signal, number),
   puzzle: (signal, number) => puzzlePage(main, signal, number),
   review: (signal, table, game) => reviewPage(main, signal, table, game),
   game: (signal) => gamePage(main, signal),

@@ -1,6 +1,6 @@
 /** The form that sets up a table. */
 
-import { agentsFor, ask, kept, keys } from "./api.js";
+import { agentsFor, createTable, kept } from "./api.js";
 import { errorLine, h } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { LETTERS, PACES } from "./words.js";
@@ -74,9 +74,7 @@ export function setUpForm(setup, position, players) {
       const [position, help] = [textOf(fields, "position"), textOf(fields, "help")];
       const more = { position, help, pace: Number(fields.get("pace")) };
       const body = requestOf(wanted, rulesOf(fields), more);
-      const { table, key, watch: link, invitations } = await ask("/api/tables", { body });
-      keys.add(table, { key, watch: link, invitations });
-      location.hash = `#/table/${table}`;
+      location.hash = `#/table/${await createTable(body)}`;
     } catch (reason) {
       error.show(reason);
     }

@@ -39,9 +39,9 @@ export function viewOf({ names, ...study }) {
   };
 }
 
-/** Return the view after a choice, before any roll. Its moves are drawn; scores stay. @param {View} view @param {Choice} choice */
+/** Return the view after a choice, before any roll. @param {View} view @param {Choice} choice */
 export function viewAfter(view, choice) {
   const pieces = view.pieces.map((spaces) => [...spaces]);
   for (const { seat, path, to } of choice.moves) pieces[seat][path] = to;
-  return { ...view, pieces, moved: choice.moves, choices: [] };
+  return { ...view, pieces, scores: choice.scores, moved: choice.moves, choices: [] };
 }

@@ -3,7 +3,7 @@
 /**
  * @typedef {{seat: number, path: number, from: number, to: number}} Move
  * @typedef {{action: number, kind: string, words: string, notation: string, keep: boolean[]|null, path: number|null,
- *   seats: number[]|null, moves: Move[], power: number|null}} Choice
+ *   seats: number[]|null, moves: Move[], scores: number[], power: number|null}} Choice with the scores after it
  * @typedef {{ply: number, turn: number, seat: number, dice: number[], words: string, notation: string, action: number,
  *   forced: boolean, roll: number[]|null, moves: Move[], note: string|null}} Step
  * @typedef {{seat: number, kind: string, agent: string|null, name: string, taken: boolean, connected: boolean,
@@ -26,6 +26,8 @@
  *   choices
  * @typedef {{position: string, kind: string, level: number, lost: number[]}} Puzzle the loss of each choice in order, in
  *   thousandths of a game
+ * @typedef {{title: string, tasks: {position: string, accept: string[], words: string, done: string, hint: string}[]}} LessonStep a step of the
+ *   tutorial: `accept` are the notations of the wanted choices, `hint` the answer to others
  *
  * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
  *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables

@@ -10,7 +10,7 @@ export const LETTERS = "ABCDE";
 
 /** Powers by their numbers; the last one stands for a seat that may choose. */
 export const POWERS = ["fear", "rebirth", "eye of the tiger", "anxiety", "the dragon", "any one power"];
-const ANY_POWER = 5;
+export const ANY_POWER = 5;
 
 /** Speeds of agents: seconds before a decision that no person takes. */
 export const PACES = { 0.2: "fast", 0.8: "normal", 2: "slow", 5: "very slow" };
