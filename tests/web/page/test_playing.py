@@ -397,7 +397,8 @@ def faces(page: Page) -> list[str | None]:
 
 def test_a_kept_die_keeps_its_place_and_key(visit):
     page = visit(width=1280, height=720)
-    set_up(page)
+    # Five different faces, because an action names only one of several equal dice.
+    set_up(page, position=line(".......|.....", "wf(meo) 1 A keep 2 wfmed"))
     assert my_turn(page)
     kept = faces(page)[3]
     page.keyboard.press("4")
