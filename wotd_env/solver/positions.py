@@ -74,7 +74,7 @@ def board_of(spaces: int) -> Board:
     progress = np.array([sum(pair) for pair in codes], np.uint16)
     layers = PATHS * (2 * top - 1) + 1
     shape_progress = progress[[0, *range(1, len(codes), 2)]]
-    below, shapes_below = _multisets(progress, layers), _multisets(shape_progress, layers)
+    below, shapes_below = multisets(progress, layers), multisets(shape_progress, layers)
     # A point counts more than all pieces on numbered spaces (R10).
     worth = np.array([(PATHS + 1) * max(s - spaces, 0) + (s > spaces) for s in range(top + 1)])
     return Board(
@@ -109,7 +109,7 @@ def board_of(spaces: int) -> Board:
     )
 
 
-def _multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
+def multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
     """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers."""
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
