@@ -17,8 +17,6 @@ from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECE
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
-__all__ = ["check_one", "check_states", "contiguous", "describe_fault", "first_fault"]
-
 CHECKS = (
     ("phase", "from 0 to 4"),
     ("player", "from 0 to {last_seat}"),

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from wotd_env.core.state import States
 
-__all__ = ["call", "slices"]
-
 MIN_GAMES = 256
 """Games in a slice for which starting a thread pays off."""
 
