@@ -358,8 +358,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 def _rolls(faces: bytes) -> Outcomes:
     """Return the possible rolls after the dice of a record, by number."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
-    first, size = int(dice.THROW_START[keep]), int(dice.THROW_SIZE[keep])
-    rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)
+    rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
 
 

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
@@ -74,12 +73,7 @@ def power_of(action: int) -> Power | None:
     return Power.REBIRTH if action == Action.REBIRTH_TURN else None
 
 
-def _pair_table() -> NDArray[np.int8]:
-    """Return the relative seats of every swap, int8 (6, 10, 2): [players, pair] -> two seats, 0 = the seat to act."""
-    table = np.zeros((6, 10, 2), np.int8)
-    for players in range(2, 6):
-        table[players, : pairs(players)] = list(combinations(range(players), 2))
-    return table
-
-
-PAIRS = _pair_table()
+PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
+"""int8 (6, 10, 2): [players, pair] -> the relative seats of a swap, 0 = the seat to act."""
+for _players in range(2, MAX_PLAYERS + 1):
+    PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

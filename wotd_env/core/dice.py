@@ -28,17 +28,9 @@ NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
 
-def _index_parts() -> NDArray[np.uint16]:
-    """Return uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
-    table = np.zeros((DICE, 8), np.uint16)
-    for i in range(DICE):
-        for symbol in range(FACES + 1):
-            table[i, symbol] = comb(symbol + i, i + 1)
-    table[:, 7] = table[:, UNROLLED]
-    return table
-
-
-INDEX_PARTS = _index_parts()
+_SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
+INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
+"""uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
@@ -46,15 +38,8 @@ def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
     return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
-def _keeps() -> NDArray[np.int8]:
-    """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
-    keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
-    for symbols in combinations_with_replacement(range(FACES + 1), DICE):
-        keeps[keep_index(symbols)] = symbols
-    return keeps
-
-
-KEEPS = _keeps()
+KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), key=keep_index), np.int8)
+"""int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
 """int8 (462, 5): the dice of every keep as the state shows them."""
@@ -117,13 +102,16 @@ def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint
         unrolled = int(UNROLLED_DICE[keep])
         kept = KEEPS[keep, : DICE - unrolled].tolist()
         start[keep], size[keep] = len(rolls), FACES**unrolled
-        rolls.extend(
-            keep_index(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled)
-        )
+        rolls += [keep_index(sorted([*kept, *throw])) for throw in product(range(FACES), repeat=unrolled)]
     return start, size, np.array(rolls, np.uint8)
 
 
 THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
+
+
+def rolls_after(keep: int) -> NDArray[np.uint8]:
+    """Return the roll after each of the 6^k equally probable throws of the k unrolled dice of a keep, uint8 (6^k,)."""
+    return THROW_ROLL[THROW_START[keep] :][: THROW_SIZE[keep]]
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
