@@ -51,17 +51,8 @@ class Record(Protocol):
     _reserved: Any
 
 
-class Records(Protocol):
-    """A batch of games in compiled code: STATE (N,)."""
-
-    shape: Any
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: Any, /) -> Any: ...
-
-    def __setitem__(self, index: Any, game: Any, /) -> None: ...
-
+Records = Any
+"""A batch of games in compiled code: STATE (N,)."""
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than records."""
