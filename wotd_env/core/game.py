@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_choice, check_integer, check_names, kind_of
+from wotd_env.core.arguments import check_choice, check_integer, kind_of
 from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
-from wotd_env.core.rules import DICE, REROLLS, Phase, Rules
+from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_SEATS = np.empty(0, np.int64)
 _ILLEGAL = 1 << 62
-_FIELDS = tuple(field.name for field in dataclasses.fields(Rules))
 
 
 class IllegalActionError(ValueError):
@@ -110,19 +108,7 @@ class Game:
         encoding: str = "one_hot",
         **fields: Any,
     ) -> None:
-        if fields:
-            check_names(
-                "Game.__init__()", fields, (*_FIELDS, "rules", "skip_forced", "num_threads", "encoding")
-            )
-            if rules is not None:
-                raise TypeError(
-                    f"Game() takes rules or fields of Rules, not both: got rules and {', '.join(fields)}"
-                )
-        if rules is None:
-            rules = Rules(**fields)
-        if not isinstance(rules, Rules):
-            raise TypeError(f"rules must be a Rules, got {rules!r}")
-        self.rules = rules
+        self.rules = rules = rules_for(Game, fields, rules)
         self.skip_forced = bool(skip_forced)
         self.num_threads = check_integer("num_threads", num_threads, 1)
         self.num_actions = num_actions(rules.players)

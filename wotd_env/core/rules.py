@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
@@ -116,6 +118,33 @@ class Rules:
         if not isinstance(values, dict) or not values.keys() <= set(names):
             raise ValueError(f"rules must be a dict with keys among {', '.join(names)}, got {values!r}")
         return cls(**values)
+
+
+def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
+    """Return the rules of an object of the class `made`: `rules`, or those with the given fields.
+
+    Raises:
+        TypeError: for a name that is not a field, for fields beside `rules`, and if `rules` is not a Rules. TorchRL
+            relies on Python's wording of the first error.
+        ValueError: for an invalid value.
+    """
+    names = [field.name for field in fields(Rules)]
+    for name in given:
+        if name not in names:
+            options = inspect.signature(made).parameters.values()
+            names += [option.name for option in options if option.kind != option.VAR_KEYWORD]
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known arguments: {', '.join(names)}"
+            raise TypeError(f"{made.__name__}.__init__() got an unexpected keyword argument {name!r}. {hint}")
+    if rules is None:
+        return Rules(**given)
+    if given:
+        raise TypeError(
+            f"{made.__name__}() takes rules or fields of Rules, not both: got rules and {', '.join(given)}"
+        )
+    if not isinstance(rules, Rules):
+        raise TypeError(f"rules must be a Rules, got {rules!r}")
+    return rules
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:

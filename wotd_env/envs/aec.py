@@ -14,9 +14,9 @@ from pettingzoo.utils.env_logger import EnvLogger
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, IllegalActionError, final_rewards
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
-from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action
+from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 ILLEGAL_REWARD = -1.0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import inspect
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,32 +16,12 @@ from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
-from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
 from wotd_env.rendering import Viewer
 
 OBSERVATION_DTYPES = ("int8", "float32")
 MASK_DTYPES = ("int8", "bool")
-
-
-def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
-    """Return the rules of an environment from its other keyword arguments.
-
-    Raises:
-        TypeError: for a name that is not a field of Rules. TorchRL relies on Python's wording of the message.
-        ValueError: for an invalid value.
-    """
-    known = [field.name for field in dataclasses.fields(Rules)]
-    for name in fields:
-        if name not in known:
-            options = inspect.signature(environment).parameters.values()
-            names = [*known, *(option.name for option in options if option.kind != option.VAR_KEYWORD)]
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f". Did you mean {near[0]!r}?" if near else ""
-            where = f"{environment.__name__}.__init__()"
-            raise TypeError(f"{where} got an unexpected keyword argument {name!r}{hint}")
-    return Rules(**fields)
 
 
 class Format:

@@ -14,9 +14,9 @@ from numpy.typing import DTypeLike, NDArray
 from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, final_rewards
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
-from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action, warn_of_illegal
+from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_of_illegal
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.rules import rules_for
 from wotd_env.core.state import STATE, States, scratch
-from wotd_env.envs.common import Format, rules_for, warn_of_illegal
+from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import jax
@@ -12,22 +11,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from wotd_env.core import batch
+from wotd_env.core import batch, dice
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_names
-from wotd_env.core.dice import (
-    INDEX_PARTS,
-    KEEP_DICE,
-    KEEPS,
-    NUM_KEEPS,
-    NUM_ROLLS,
-    UNROLLED,
-    chance_outcomes,
-    keep_index,
-)
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import layout
-from wotd_env.core.rules import MAX_PLAYERS, PATHS, Phase, Rules
+from wotd_env.core.rules import MAX_PLAYERS, PATHS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.jax import rules as play
 from wotd_env.jax.rules import COLORS, Moves, State
@@ -35,12 +23,8 @@ from wotd_env.jax.rules import COLORS, Moves, State
 
 def _chance_logits() -> NDArray[np.float32]:
     """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
-    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
-    for keep, symbols in enumerate(KEEPS.tolist()):
-        kept = [symbol for symbol in symbols if symbol != UNROLLED]
-        outcomes, probabilities = chance_outcomes(len(symbols) - len(kept))
-        for faces, probability in zip(outcomes.tolist(), probabilities, strict=True):
-            chances[keep, keep_index(sorted(kept + faces))] += probability
+    throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
+    chances = np.array(throws) / dice.THROW_SIZE[:, None]
     with np.errstate(divide="ignore"):
         return np.log(chances).astype(np.float32)
 
@@ -71,16 +55,8 @@ class WayOfTheDragon:
     id = "way_of_the_dragon"
     version = "v0"
 
-    def __init__(self, rules: Rules | None = None, **fields_of_rules: Any) -> None:
-        if fields_of_rules:
-            known = (*(field.name for field in fields(Rules)), "rules")
-            check_names("WayOfTheDragon.__init__()", fields_of_rules, known)
-            if rules is not None:
-                raise TypeError(
-                    "WayOfTheDragon() takes rules or fields of Rules, not both: got rules and "
-                    + ", ".join(fields_of_rules)
-                )
-        self.rules = rules = rules or Rules(**fields_of_rules)
+    def __init__(self, rules: Rules | None = None, **fields: Any) -> None:
+        self.rules = rules = rules_for(WayOfTheDragon, fields, rules)
         if rules.start == "loser":
             raise ValueError("start must be 'dragons' or a seat number in JAX, got 'loser'")
         self.num_players = rules.players
@@ -160,7 +136,7 @@ class WayOfTheDragon:
             "_dead": records["dead"],
             "_colors": order,
             "_used": records["used"],
-            "_keep": INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
+            "_keep": dice.INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
             "_rolls_left": records["rolls_left"],
             "_phase": records["phase"],
             "_turn": records["turn"],
@@ -198,7 +174,7 @@ class WayOfTheDragon:
         records["player"] = player
         records["dead"] = np.asarray(state._dead).reshape(games, PATHS)
         records["color"] = COLORS[state._colors].reshape(games, MAX_PLAYERS)
-        records["dice"] = KEEP_DICE[state._keep].reshape(games, -1)
+        records["dice"] = dice.KEEP_DICE[state._keep].reshape(games, -1)
         for name in ("turn", "phase", "rolls_left", "used", "perfection"):
             records[name] = np.asarray(getattr(state, f"_{name}")).reshape(games)
         records["truncated"] = np.asarray(state.truncated).reshape(games)
