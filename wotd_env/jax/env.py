@@ -15,7 +15,7 @@ from wotd_env.core import batch, dice
 from wotd_env.core.actions import num_actions
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import layout
-from wotd_env.core.rules import MAX_PLAYERS, PATHS, Phase, Rules, rules_for
+from wotd_env.core.rules import Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.jax import rules as play
 from wotd_env.jax.rules import COLORS, Moves, State
@@ -159,25 +159,21 @@ class WayOfTheDragon:
 
         After an illegal action the record has the position before it, because records know no such end.
 
-        Args:
-            state: states of these rules.
-            seed: seed of the random streams, as in `wotd_env.Game.reset`.
+        The random streams are those of `seed`, as in `wotd_env.Game.reset`.
         """
-        state = jax.tree.map(lambda leaf: np.asarray(leaf), state)
-        games, n = state.current_player.size, self.num_players
+        axes = np.ndim(state.current_player)
+        every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
+        games, n = len(every.current_player), self.num_players
         records = np.zeros(games, STATE)
         batch.seed(records, np.ones(games, bool), check_seed(seed))
-        player = np.asarray(state.current_player).reshape(games)
-        seats = (np.arange(n) - player[:, None]) % n
-        pieces = np.asarray(state._pieces).reshape(games, n, PATHS)
-        records["pieces"][:, :n] = np.take_along_axis(pieces, seats[:, :, None], 1)
-        records["player"] = player
-        records["dead"] = np.asarray(state._dead).reshape(games, PATHS)
-        records["color"] = COLORS[state._colors].reshape(games, MAX_PLAYERS)
-        records["dice"] = dice.KEEP_DICE[state._keep].reshape(games, -1)
-        for name in ("turn", "phase", "rolls_left", "used", "perfection"):
-            records[name] = np.asarray(getattr(state, f"_{name}")).reshape(games)
-        records["truncated"] = np.asarray(state.truncated).reshape(games)
+        seats = (np.arange(n) - every.current_player[:, None]) % n
+        records["pieces"][:, :n] = np.take_along_axis(every._pieces, seats[:, :, None], 1)
+        records["player"] = every.current_player
+        records["color"] = COLORS[every._colors]
+        records["dice"] = dice.KEEP_DICE[every._keep]
+        records["truncated"] = every.truncated
+        for name in ("dead", "turn", "phase", "rolls_left", "used", "perfection"):
+            records[name] = getattr(every, f"_{name}")
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
