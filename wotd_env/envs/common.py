@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -17,7 +17,7 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
+from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
 
 OBSERVATION_DTYPES = ("int8", "float32")
@@ -58,14 +58,6 @@ class Format:
             return observation
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
-    def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
-        """Return the observation of each game, from int8 (N, D) and int8 (N, A). The rows are views."""
-        shown = self.show(observation, mask)
-        if self.mask_in == "info":
-            return iter(shown)
-        rows = zip(shown["observation"], shown["action_mask"], strict=True)
-        return ({"observation": row, "action_mask": row_mask} for row, row_mask in rows)
-
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
         """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
         return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
@@ -104,21 +96,22 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        Args:
-            seed: the seed or None.
-            options: the options of the reset.
-            learner: the learner's seat in the last game.
-            seat: the setting of its seat, see `next_games`.
-            lost: whether the learner lost the last game by an illegal action.
+        `learner` was its seat in the last game, which it has `lost` by an illegal action or not; see `next_games`.
         """
         last = None
         if self._state is not None:
             last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
-        number = 0 if seed is None else check_seed(seed)
-        seeds = Seeds(np.array([number], np.uint64), np.array([seed is not None]))
+        seeds = read_seeds(None if seed is None else check_seed(seed), 1)
         chosen = read_options(self.game.rules, options)
         state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
         return state, int(seats[0])
+
+    def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """Return a seat's observation and action mask, new arrays; the mask is all ones if the game has `ended`."""
+        observation = np.empty(self.game.observation_size, np.int8)
+        mask = np.empty(self.game.num_actions, np.int8)
+        batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
+        return observation, mask
 
     def render(self) -> Any:
         """Return a picture of the position, or show it. Without a render mode, warn and return None."""

@@ -24,11 +24,7 @@ ANY_SEAT = -1
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`.
-
-    Raises:
-        ValueError: for a seat that does not play.
-    """
+    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for other values."""
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
@@ -47,11 +43,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of all environments: `seed + i`, or one of a list for each environment.
-
-    Raises:
-        ValueError: for an invalid seed or a list of another length.
-    """
+    """Return the seeds `seed + i`, or those of a list; raise ValueError for an invalid seed or another length."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -73,12 +65,9 @@ class Options(NamedTuple):
 
 
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> Options:
-    """Read `reset(options=...)`. Unknown keys get a warning.
+    """Read `reset(options=...)`: `"starting_player"`, and `"state"`, a record or a batch of one.
 
-    Args:
-        rules: the rules.
-        options: with the keys `"starting_player"` and `"state"`, a record or a batch of one.
-        *more: keys that the caller reads.
+    The caller reads the keys in `more`. Other keys get a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both keys are given.
@@ -144,8 +133,8 @@ def next_games(
         last: the last games, None before the first ones. They are not changed.
         where: bool (N,): the environments that start a game.
         seat: the learner's seat, or ANY_SEAT.
-        seeds: the seeds.
-        options: the options of the reset.
+        seeds: of all environments.
+        options: of the reset.
 
     Returns:
         All games, STATE (N,), and the learners' seats, int8 (N,).

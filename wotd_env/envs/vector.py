@@ -287,9 +287,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         games = np.flatnonzero(ended)
         if not games.size:
             return {}
-        rows = self._format.show_rows(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
+        shown = self._format.show(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
+        if isinstance(shown, dict):
+            shown = [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
         final = np.empty(self.num_envs, object)  # all None
-        final[games] = np.fromiter(rows, object, len(games))
+        final[games] = np.fromiter(shown, object, len(games))
         return {
             "final_obs": final,
             "_final_obs": ended,
