@@ -47,11 +47,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file, see `replacing`.
-
-    Raises:
-        OSError: naming the file, if it cannot be written; an older file is unchanged.
-    """
+    """Write a file, see `replacing`; after an error, an OSError that names the file, an older file is unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

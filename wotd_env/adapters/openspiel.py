@@ -275,8 +275,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def _position(self, record: States) -> str:
         rules = self.game.rules
         if self._draws:
-            placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
-            rules = replace(rules, dead_pieces=placed)
+            rules = replace(rules, dead_pieces=notation.count_dead(record[0]))
         return notation.position(rules, record)
 
     def _to_act(self) -> int:
@@ -289,8 +288,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             return _rolls(self._bytes[DICE_AT].tobytes())
         draw, rules = self._draws[0], self.game.rules
         if draw in ELEMENTS:
-            placed = sum(bits.bit_count() for bits in self.record["dead"][0].tolist())
-            return _dead_pieces(rules.spaces, ELEMENTS.index(draw), rules.dead_pieces - placed)
+            left = rules.dead_pieces - notation.count_dead(self.record[0])
+            return _dead_pieces(rules.spaces, ELEMENTS.index(draw), left)
         outcomes = rules.players if draw == START else len(_colorings(rules.players))
         return _listed(dict.fromkeys(range(outcomes), 1))
 

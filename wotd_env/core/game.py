@@ -68,13 +68,6 @@ class GameSpec:
     max_reward: float = 1.0
 
 
-def _spec(rules: Rules) -> GameSpec:
-    # The holds (one more with the tiger), the move, and the choice of an extra turn.
-    most = REROLLS + (rules.powers != "none") + 2
-    turns = rules.max_turns
-    return GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
-
-
 class Game:
     """The rules of a game, applied to batches of states.
 
@@ -116,7 +109,10 @@ class Game:
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
         self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
-        self.spec = _spec(rules)
+        # The holds (one more with the tiger), the move, and the choice of an extra turn.
+        most = REROLLS + (rules.powers != "none") + 2
+        turns = rules.max_turns
+        self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
 
     def __repr__(self) -> str:
         return (
@@ -168,11 +164,7 @@ class Game:
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
-        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,).
-
-        Raises:
-            ValueError: for an invalid seat.
-        """
+        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,)."""
         if starting_player is None:
             return np.full(games, self.config["start"][0])
         return self._seats("starting_player", starting_player, games)
@@ -194,9 +186,6 @@ class Game:
         Returns:
             Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1. The seats with the most dragons roll
             again, until one is left. There are no rounds if the rules name the starting player.
-
-        Raises:
-            ValueError: for an invalid seed.
         """
         state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
@@ -223,11 +212,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Return a legal action in words, with the kept dice or the destinations of the pieces.
-
-        Args:
-            state: one game, STATE (1,).
-            action: the action.
+        """Return a legal action of a game, STATE (1,), in words, with the kept dice or the destinations of the pieces.
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -480,10 +465,9 @@ class Game:
         return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions for kernels, int64 (N,). Integers beyond 64 bits become other illegal actions.
+        """Return actions for kernels, int64 (N,); raise ValueError unless there is an integer for every game.
 
-        Raises:
-            ValueError: unless there is an integer for every game.
+        Integers beyond 64 bits become other illegal actions.
         """
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:

@@ -151,15 +151,9 @@ def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
     """Return `colors` as a hashable value after checking it."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
-    if not isinstance(colors, Sequence) or isinstance(colors, str):
-        raise ValueError(f"colors must be None, 'random' or a tuple of element names, got {colors!r}")
-    if len(colors) != players:
-        raise ValueError(
-            f"colors must name one element for each of the {players} players, got {tuple(colors)!r}"
-        )
-    for name in colors:
-        if not isinstance(name, str) or name not in ELEMENTS:
-            raise ValueError(f"colors must be among {', '.join(ELEMENTS)}, got {name!r}")
-    if len(set(colors)) != players:
-        raise ValueError(f"colors must differ from seat to seat, got {tuple(colors)!r}")
-    return tuple(colors)
+    names = list(colors) if isinstance(colors, Sequence) and not isinstance(colors, str) else []
+    known = all(isinstance(name, str) and name in ELEMENTS for name in names)
+    if not known or not len(names) == len(set(names)) == players:
+        expected = f"None, 'random' or {players} different names among {', '.join(ELEMENTS)}"
+        raise ValueError(f"colors must be {expected}, got {colors!r}")
+    return tuple(names)
