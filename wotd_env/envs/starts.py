@@ -19,8 +19,7 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
-ANY_SEAT = -1
-"""Value of the setting `seat`: the learner's seat is drawn for every game."""
+ANY_SEAT = -1  # value of the setting `seat`: the learner's seat is drawn for every game
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
@@ -57,30 +56,17 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
     return Seeds(numbers, np.array([one is not None for one in seed]))
 
 
-class Options(NamedTuple):
-    """The options of a reset."""
-
-    starting_player: Any = None
-    state: States | None = None  # STATE (1,), a copy of the game to continue
-
-
-def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> Options:
-    """Read `reset(options=...)`: `"starting_player"`, and `"state"`, a record or a batch of one.
-
-    The caller reads the keys in `more`. Other keys get a warning.
+def _read_options(rules: Rules, options: Mapping[str, Any]) -> tuple[Any, States | None]:
+    """Return the options "starting_player" and "state" of a reset, a game to continue as a copy, STATE (1,).
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both keys are given.
     """
-    options = options or {}
-    known = ("starting_player", "state", *more)
-    for key in options:
-        if key not in known:
-            names = ", ".join(map(repr, known))
-            gymnasium.logger.warn("reset() ignores options[%r]; the options are %s", key, names)
+    for key in options.keys() - {"starting_player", "state"}:
+        gymnasium.logger.warn("reset() ignores options[%r]; a game has 'starting_player' and 'state'", key)
     starter, given = options.get("starting_player"), options.get("state")
     if given is None:
-        return Options(starter)
+        return starter, None
     if starter is not None:
         raise ValueError(
             "options must not have both 'state' and 'starting_player': a state knows who is to act"
@@ -94,11 +80,7 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
         raise ValueError(f"options['state']: {error}") from None
     if state["phase"][0] == Phase.OVER:
         raise ValueError("options['state'] must be a running game, got a finished one")
-    return Options(state=state)
-
-
-_NO_GAME = np.zeros(1, STATE).view(ROW)
-"""The record of a game before the first one, see `engine.new_game`."""
+    return None, state
 
 
 class LastGames(NamedTuple):
@@ -121,7 +103,12 @@ class _Starts(NamedTuple):
 
 
 def next_games(
-    game: Game, last: LastGames | None, where: NDArray[np.bool_], seat: int, seeds: Seeds, options: Options
+    game: Game,
+    last: LastGames | None,
+    where: NDArray[np.bool_],
+    seat: int,
+    seeds: Seeds,
+    options: Mapping[str, Any],
 ) -> tuple[States, NDArray[np.int8]]:
     """Start the next games and play them to their first decisions.
 
@@ -134,35 +121,36 @@ def next_games(
         where: bool (N,): the environments that start a game.
         seat: the learner's seat, or ANY_SEAT.
         seeds: of all environments.
-        options: of the reset.
+        options: of the reset, `"starting_player"` or `"state"`, a record or a batch of one. Others get a warning.
 
     Returns:
         All games, STATE (N,), and the learners' seats, int8 (N,).
 
     Raises:
-        ValueError: for an invalid starting player.
+        ValueError: for an invalid option.
     """
+    starter, given = _read_options(game.rules, options)
     n = len(where)
     seeded = where & seeds.given
     if last is None:
         last = LastGames(np.zeros(n, STATE), np.zeros(n, np.int8), np.zeros(n, np.bool_))
-        if options.state is None:
+        if given is None:
             random = np.uint64(secrets.randbits(63)) + np.arange(n, dtype=np.uint64)
             seeds, seeded = Seeds(np.where(seeded, seeds.number, random), where), where
     state = last.state.view(ROW).copy().view(STATE)
-    if options.state is None:
-        state.view(ROW)[seeded] = _NO_GAME
+    if given is None:
+        state.view(ROW)[seeded] = np.zeros(1, STATE).view(ROW)  # a first game, see `engine.new_game`
     else:
-        state[where] = options.state
+        state[where] = given
     starts = _Starts(
         where=where,
         seeds=seeds.number,
         seeded=seeded,
-        starters=game.starters(options.starting_player, n),
+        starters=game.starters(starter, n),
         seats=last.seats.copy(),
         lost=last.lost & ~seeded,
     )
-    game.apply(_start, state, starts, seat, options.state is None, validate=False)
+    game.apply(_start, state, starts, seat, given is None, validate=False)
     return state, starts.seats
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from wotd_env.core.state import STATE, States, scratch
 from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
 from wotd_env.envs.opponents import Opponents
-from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_seeds
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
@@ -138,10 +138,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             TypeError: for a `"reset_mask"` of another type.
         """
         seeds = read_seeds(seed, self.num_envs)
-        where = self._read_reset_mask(options)
+        chosen = dict(options or {})
+        where = self._read_reset_mask(chosen.pop("reset_mask", None))
         learners = self._learners
         last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
-        chosen = read_options(self.game.rules, options, "reset_mask")
         self._state, learners["seat"] = next_games(self.game, last, where, self._settings.seat, seeds, chosen)
         super().reset(seed=seeds.first)
         for field in ("steps", "ended", "lost"):
@@ -206,9 +206,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if not self._started:
             raise ResetNeeded("no game has started: call reset() first")
 
-    def _read_reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+    def _read_reset_mask(self, where: Any) -> NDArray[np.bool_]:
         """Return the environments to reset, bool (N,)."""
-        where = (options or {}).get("reset_mask")
         if where is None:
             return np.ones(self.num_envs, np.bool_)
         if not isinstance(where, np.ndarray) or where.dtype != np.bool_:
