@@ -7,11 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.95
-"""The probability that an interval contains the true value."""
-
-Z = 1.959963984540054
-"""The quantile of the normal distribution at (1 + LEVEL) / 2."""
+LEVEL = 0.95  # the probability that an interval contains the true value
+Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) / 2
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:

@@ -31,8 +31,7 @@ CONFIG = np.dtype(
 )
 
 _FIELDS: Any = CONFIG.fields
-COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
-"""Offsets of fields, in bytes."""
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]  # offsets of fields, in bytes
 
 
 class Config(Protocol):
@@ -52,8 +51,7 @@ class Config(Protocol):
     encoding: Any
 
 
-Configs = Any
-"""The rules as kernels receive them: CONFIG (1,)."""
+Configs = Any  # the rules as kernels receive them: CONFIG (1,)
 
 
 def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:

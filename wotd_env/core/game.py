@@ -421,14 +421,8 @@ class Game:
         `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game, and are sliced
         alike. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, for its own memory.
 
-        Args:
-            kernel: a function, compiled by `wotd_env.core.compilation.kernel` or not. It may change the records.
-            state: STATE (N,).
-            *arguments: further arguments of the kernel.
-            validate: check all records first.
-
-        Returns:
-            The result of each call.
+        The kernel is compiled by `wotd_env.core.compilation.kernel` or not. It may change the records, which are
+        checked first unless `validate` is False. Return the result of each call.
         """
         work = checks.contiguous(state)
         if validate:
@@ -472,7 +466,9 @@ class Game:
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
             return chosen
-        whole = chosen.dtype.kind in "iu" or all(map(_is_whole, chosen.flat))
+        whole = chosen.dtype.kind in "iu" or all(
+            isinstance(action, int | np.integer) and not isinstance(action, bool) for action in chosen.flat
+        )
         if chosen.shape != state.shape or not whole:
             raise ValueError(f"actions must be an integer array {state.shape}, got {kind_of(chosen)}")
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
@@ -508,10 +504,6 @@ def _as_array(actions: ArrayLike) -> NDArray[Any]:
     return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # not rounded to floats
 
 
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
-
-
 def check_seed(seed: Any) -> np.uint64:
     """Return a seed for kernels; raise ValueError for an invalid one."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
@@ -528,9 +520,6 @@ def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: b
     """Return the array `out` after checking it; for None a new array, which is empty if `optional`."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
-    try:
-        if out.dtype == dtype and out.shape == shape and out.flags.carray:
-            return out
-    except AttributeError:
-        pass
+    if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:
+        return out
     raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")

@@ -136,8 +136,7 @@ def copy_16(typing: Any, row: Any, at: Any, table: Any, index: Any) -> Any:
     return types.void(row, types.int64, table, types.int64), emit
 
 
-DEFAULT_SPACES = Rules().spaces
-"""The number of plain spaces for which `put_pieces` is compiled."""
+DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pieces` is compiled
 
 
 @_emitted

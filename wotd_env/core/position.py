@@ -11,8 +11,7 @@ from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
-SEATS = "ABCDE"
-"""The letters of the seats, and of their pieces."""
+SEATS = "ABCDE"  # the letters of the seats, and of their pieces
 FACES = "wfmeod"
 """The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
 UNROLLED = "?"

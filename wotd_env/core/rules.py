@@ -34,31 +34,21 @@ POWER_MODES = ("none", "own", "any")
 class Power(IntEnum):
     """The powers, numbered as their colors (R12)."""
 
-    FEAR = 0
-    """water: do not move although one could"""
-    REBIRTH = 1
-    """fire: an extra turn"""
-    TIGER = 2
-    """metal: one more re-roll"""
-    ANXIETY = 3
-    """earth: jump over the pieces in the way"""
-    DRAGON = 4
-    """wood: dragons count as an element"""
+    FEAR = 0  #: water: do not move although one could
+    REBIRTH = 1  #: fire: an extra turn
+    TIGER = 2  #: metal: one more re-roll
+    ANXIETY = 3  #: earth: jump over the pieces in the way
+    DRAGON = 4  #: wood: dragons count as an element
 
 
 class Phase(IntEnum):
     """The kind of the next event or decision."""
 
-    CHANCE = 0
-    """roll the dice"""
-    KEEP = 1
-    """choose the dice to keep"""
-    MOVE = 2
-    """choose a move, a swap, or neither"""
-    EXTRA = 3
-    """choose whether to take an extra turn"""
-    OVER = 4
-    """none: the game has ended or was truncated"""
+    CHANCE = 0  #: roll the dice
+    KEEP = 1  #: choose the dice to keep
+    MOVE = 2  #: choose a move, a swap, or neither
+    EXTRA = 3  #: choose whether to take an extra turn
+    OVER = 4  #: none: the game has ended or was truncated
 
 
 @dataclass(frozen=True)
