@@ -131,11 +131,8 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
         """Return a new game before its first chance node, or the game of the parameter `position`.
 
-        Args:
-            saved: return this state instead, a dict from `to_dict` or its JSON text.
-
-        Raises:
-            ValueError: if `saved` is malformed or belongs to other rules.
+        With `saved`, a dict from `to_dict` or its JSON text, return that state instead; raise ValueError if it is
+        malformed or belongs to other rules.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:

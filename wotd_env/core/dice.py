@@ -70,15 +70,12 @@ def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
     """
     left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
     legal = np.zeros(NUM_ROLLS, np.uint64)
-    for roll in range(NUM_ROLLS):
-        seen = set()
+    for roll, faces in enumerate(KEEPS[:NUM_ROLLS].tolist()):
         for hold in range(NUM_HOLDS):
-            kept = [int(KEEPS[roll, die]) for die in range(DICE) if hold >> die & 1]
-            keep = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
-            left[roll, hold] = keep
-            if keep not in seen:
-                seen.add(keep)
-                legal[roll] |= np.uint64(1 << hold)
+            kept = [face for die, face in enumerate(faces) if hold >> die & 1]
+            left[roll, hold] = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
+        _, lowest = np.unique(left[roll], return_index=True)
+        legal[roll] = (1 << lowest).sum()
     return left, legal
 
 

@@ -43,29 +43,17 @@ class IllegalActionError(ValueError):
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Facts about a game, for libraries that ask for them.
+    """Facts about a game, for libraries that ask for them."""
 
-    Attributes:
-        players: number of seats.
-        min_reward: lowest reward of a seat.
-        max_turns: turns of the longest game (R16).
-        max_decisions: decisions of all seats in the longest game.
-        max_decisions_per_turn: decisions of the longest turn.
-        chance: whether there are chance events (rolls of the dice).
-        perfect_information: whether every seat sees the whole state.
-        zero_sum: whether the rewards of a game sum to 0.
-        max_reward: highest reward of a seat.
-    """
-
-    players: int
-    min_reward: float
-    max_turns: int
-    max_decisions: int
-    max_decisions_per_turn: int
-    chance: bool = True
-    perfect_information: bool = True
-    zero_sum: bool = True
-    max_reward: float = 1.0
+    players: int  #: number of seats
+    min_reward: float  #: lowest reward of a seat
+    max_turns: int  #: turns of the longest game (R16)
+    max_decisions: int  #: decisions of all seats in the longest game
+    max_decisions_per_turn: int  #: decisions of the longest turn
+    chance: bool = True  #: whether there are chance events (rolls of the dice)
+    perfect_information: bool = True  #: whether every seat sees the whole state
+    zero_sum: bool = True  #: whether the rewards of a game sum to 0
+    max_reward: float = 1.0  #: highest reward of a seat
 
 
 class Game:
@@ -170,12 +158,7 @@ class Game:
         return self._seats("starting_player", starting_player, games)
 
     def new(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        starting_player: ArrayLike | None = None,
-        roll: bool = True,
+        self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
     ) -> States:
         """Return new games, STATE (N,), see `reset`."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)

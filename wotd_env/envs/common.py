@@ -20,9 +20,6 @@ from wotd_env.core.state import States
 from wotd_env.envs.starts import LastGames, next_games, read_seeds
 from wotd_env.rendering import Viewer
 
-OBSERVATION_DTYPES = ("int8", "float32")
-MASK_DTYPES = ("int8", "bool")
-
 
 class Format:
     """The format in which an environment returns observations and action masks.
@@ -32,8 +29,8 @@ class Format:
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
         self.mask_in: str = check_choice("mask_in", mask_in, ("obs", "info"))
-        self.dtype = check_dtype("observation_dtype", observation_dtype, OBSERVATION_DTYPES)
-        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, MASK_DTYPES)
+        self.dtype = check_dtype("observation_dtype", observation_dtype, ("int8", "float32"))
+        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, ("int8", "bool"))
         self._game = game
 
     def flat_space(self) -> Box:

@@ -70,8 +70,7 @@ class WayOfTheDragon:
 
         The starting player is drawn with equal probabilities, which is the distribution of the roll-off.
         """
-        state = play.new_game(self.rules, key)
-        return self._complete(state, play.no_moves(self.rules))
+        return self._complete(play.new_game(self.rules, key), play.no_moves(self.rules))
 
     def step(self, state: State, action: Array, key: Array) -> State:
         """Take an action and roll on to the next decision.
@@ -179,8 +178,7 @@ class WayOfTheDragon:
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
         """Return the result of an action: `new`, or `state` if the action is illegal or the game over."""
         over = state.terminated | state.truncated
-        legal = play.is_legal(self.rules, state._legal, action)
-        illegal = ~over & ~legal
+        illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
         new = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, new)
         ended = new.terminated & ~over

@@ -42,23 +42,14 @@ _THROW_START, _THROW_SIZE = dice.THROW_START.astype(np.int32), dice.THROW_SIZE.a
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front.
+    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front."""
 
-    Attributes:
-        current_player: seat to act, int32.
-        observation: the game as this seat sees it, int8 (D,), the encoding "one_hot".
-        rewards: of the last step, by seat, float32 (n,).
-        terminated: whether the game has ended by R9 or by an illegal action.
-        truncated: whether the game has ended by R16.
-        legal_action_mask: the legal actions, bool (A,); all of them after the end.
-    """
-
-    current_player: Array
-    observation: Array
-    rewards: Array
-    terminated: Array
-    truncated: Array
-    legal_action_mask: Array
+    current_player: Array  #: seat to act, int32
+    observation: Array  #: the game as this seat sees it, int8 (D,), the encoding "one_hot"
+    rewards: Array  #: of the last step, by seat, float32 (n,)
+    terminated: Array  #: whether the game has ended by R9 or by an illegal action
+    truncated: Array  #: whether the game has ended by R16
+    legal_action_mask: Array  #: the legal actions, bool (A,); all of them after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
     _dead: Array  # int32 (5,): bit t set: a dead piece on space t of that path
@@ -236,12 +227,10 @@ def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
         order = (np.arange(n) + ahead) % n
         pieces, hues = pieces[order], hues[order]
     unused = (s._used >> seats & 1) == 0
-    given: dict[str, Any] = {
-        "none": np.zeros(PATHS, bool),
-        "own": hues[:, None] == ALL_PATHS,
-        "any": np.ones(PATHS, bool),
-    }
-    powers = unused[:, None] & given[rules.powers]
+    held_by_seats: Any = np.full(PATHS, rules.powers == "any")
+    if rules.powers == "own":
+        held_by_seats = hues[:, None] == ALL_PATHS
+    powers = unused[:, None] & held_by_seats
 
     def one_hot(numbers: Array, size: int) -> Array:
         return (numbers[..., None] == np.arange(size)).reshape(-1)
@@ -450,12 +439,8 @@ def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, 
     s = hold(rules, s, action)
     s = throw(rules, s, thrown(s._keep, bits[0]))
     moves = moves_of(rules, s)
-    forced = (
-        (s._phase == Phase.MOVE)
-        & ~choosing
-        & (moves.legal & (moves.legal - 1) == 0)
-        & ~(moves.swaps > 0).any()
-    )
+    single = (moves.legal & (moves.legal - 1) == 0) & ~(moves.swaps > 0).any()
+    forced = (s._phase == Phase.MOVE) & ~choosing & single
     only = Action.MOVE_ON + jax.lax.population_count(moves.legal - 1).astype(jnp.int32)
     s = finish(rules, s, moves, jnp.where(forced, only, action), choosing | forced, extra)
     return throw(rules, s, thrown(jnp.full((), NOTHING_KEPT), bits[1])), moves
