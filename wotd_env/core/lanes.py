@@ -34,8 +34,7 @@ MOST = np.uint64(127)
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
-trailing_zeros: Any = numbers.trailing_zeros
-"""Return the index of the lowest set bit of a number other than 0."""
+trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit of a number other than 0
 
 
 def _emitted(function: Callable[..., Any]) -> Any:

@@ -38,7 +38,6 @@ SPACES = np.eye(16, dtype=np.int8)
 BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
 
-
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
 TOKEN_WIDTH = 6  # entries of the token of a piece. All tokens are longer if a path has more plain spaces
 

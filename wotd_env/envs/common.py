@@ -17,7 +17,7 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LastGames, next_games, read_seeds
+from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
 
 
@@ -99,7 +99,8 @@ class OneGame:
         if self._state is not None:
             last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
         seeds = read_seeds(None if seed is None else check_seed(seed), 1)
-        state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, options or {})
+        chosen = read_options(self.game.rules, options)
+        state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
         return state, int(seats[0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:

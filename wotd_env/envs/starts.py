@@ -42,7 +42,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds `seed + i`, or those of a list; raise ValueError for an invalid seed or another length."""
+    """Return the seeds of environments, `seed + i` or those of a list of N; raise ValueError for invalid ones."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -56,14 +56,20 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
     return Seeds(numbers, np.array([one is not None for one in seed]))
 
 
-def _read_options(rules: Rules, options: Mapping[str, Any]) -> tuple[Any, States | None]:
-    """Return the options "starting_player" and "state" of a reset, a game to continue as a copy, STATE (1,).
+def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
+    """Return the options `"starting_player"` and `"state"` of a reset, the state as a copy, STATE (1,).
+
+    The caller reads the options in `more`. Other keys get a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both keys are given.
     """
-    for key in options.keys() - {"starting_player", "state"}:
-        gymnasium.logger.warn("reset() ignores options[%r]; a game has 'starting_player' and 'state'", key)
+    options = options or {}
+    known = ("starting_player", "state", *more)
+    for key in options:
+        if key not in known:
+            names = ", ".join(map(repr, known))
+            gymnasium.logger.warn("reset() ignores options[%r]; the options are %s", key, names)
     starter, given = options.get("starting_player"), options.get("state")
     if given is None:
         return starter, None
@@ -108,7 +114,7 @@ def next_games(
     where: NDArray[np.bool_],
     seat: int,
     seeds: Seeds,
-    options: Mapping[str, Any],
+    options: tuple[Any, States | None],
 ) -> tuple[States, NDArray[np.int8]]:
     """Start the next games and play them to their first decisions.
 
@@ -121,15 +127,15 @@ def next_games(
         where: bool (N,): the environments that start a game.
         seat: the learner's seat, or ANY_SEAT.
         seeds: of all environments.
-        options: of the reset, `"starting_player"` or `"state"`, a record or a batch of one. Others get a warning.
+        options: the result of `read_options`.
 
     Returns:
         All games, STATE (N,), and the learners' seats, int8 (N,).
 
     Raises:
-        ValueError: for an invalid option.
+        ValueError: for an invalid starting player.
     """
-    starter, given = _read_options(game.rules, options)
+    starter, given = options
     n = len(where)
     seeded = where & seeds.given
     if last is None:

@@ -19,7 +19,7 @@ from wotd_env.core.state import STATE, States, scratch
 from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
 from wotd_env.envs.opponents import Opponents
-from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_seeds
+from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
@@ -138,10 +138,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             TypeError: for a `"reset_mask"` of another type.
         """
         seeds = read_seeds(seed, self.num_envs)
-        chosen = dict(options or {})
-        where = self._read_reset_mask(chosen.pop("reset_mask", None))
+        where = self._read_reset_mask((options or {}).get("reset_mask"))
         learners = self._learners
         last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
+        chosen = read_options(self.game.rules, options, "reset_mask")
         self._state, learners["seat"] = next_games(self.game, last, where, self._settings.seat, seeds, chosen)
         super().reset(seed=seeds.first)
         for field in ("steps", "ended", "lost"):
