@@ -125,7 +125,6 @@ class WayOfTheDragon:
         n, player = self.num_players, records["player"].astype(np.int32)
         seats = (player[:, None] + np.arange(n)) % n
         order = (records["color"][:, None] == COLORS).all(2).argmax(1)
-        over = records["phase"] == Phase.OVER
         truncated = records["truncated"] != 0
         faces = records["dice"] & 7
         integers = {
@@ -143,7 +142,7 @@ class WayOfTheDragon:
         state = State(
             **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
             rewards=jnp.asarray(game.rewards(records)),
-            terminated=jnp.asarray(over & ~truncated),
+            terminated=jnp.asarray((records["phase"] == Phase.OVER) & ~truncated),
             truncated=jnp.asarray(truncated),
             _perfection=jnp.asarray(records["perfection"] != 0),
             observation=jnp.zeros(len(records)),  # these are made below
@@ -211,13 +210,11 @@ def auto_reset(
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:
-        reset = jax.random.fold_in(key, 1)
         no = jnp.zeros((), bool)
         state = step(state.replace(terminated=no, truncated=no), action, key)
         over = state.terminated | state.truncated
-        new = init(reset).replace(
-            rewards=state.rewards, terminated=state.terminated, truncated=state.truncated
-        )
+        new = init(jax.random.fold_in(key, 1))
+        new = new.replace(rewards=state.rewards, terminated=state.terminated, truncated=state.truncated)
         chosen: State = jax.tree.map(lambda old, new: jnp.where(over, new, old), state, new)
         return chosen
 
