@@ -24,7 +24,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 def _chance_logits() -> NDArray[np.float32]:
     """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
     throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
-    chances = np.array(throws) / dice.THROW_SIZE[:, None]
+    chances: NDArray[np.float64] = np.array(throws) / dice.THROW_SIZE[:, None]
     with np.errstate(divide="ignore"):
         return np.log(chances).astype(np.float32)
 
