@@ -31,6 +31,10 @@ from wotd_env.core.observation import ENCODINGS, layout, parts
 from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, PATHS, Rules
 from wotd_env.core.state import States
 
+__all__ = [
+    "permute_actions", "permute_dice", "permute_masks", "permute_observations", "permute_states", "rotate_seats",
+]  # fmt: skip
+
 
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
     """Return the games with permuted paths and permuted elements on the dice, STATE (N,).

@@ -90,11 +90,9 @@ class WayOfTheDragon:
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game before a roll: the second half of `step`, which forces no move.
+        """Set the dice of a game before a roll to one of the 252 outcomes of `chance_logits`.
 
-        Args:
-            state: the result of `decide`; without a roll to come, only its rewards change, to 0.
-            roll: one of the 252 outcomes of `chance_logits`.
+        This is the second half of `step`. It forces no move. Without a roll to come, only the rewards change, to 0.
         """
         state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
         return self._complete(state, play.moves_of(self.rules, state))

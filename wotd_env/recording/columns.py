@@ -16,7 +16,6 @@ with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
 
 KEY = b"wotd_env"  # key of the metadata of a file: JSON
-
 FORMAT = 1
 
 
