@@ -429,8 +429,8 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
     """Take an action, roll, and take a forced move; return also the moves of the new state.
 
-    The action is legal, int32. The random bits, uint32 (2,), are for the roll after a hold and for the first roll of the
-    next turn.
+    The action is legal, int32. The random bits, uint32 (2,), are for the roll after a hold and for the first roll of
+    the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
