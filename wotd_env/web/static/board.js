@@ -2,7 +2,6 @@
 
 import { cellOf } from "./choosing.js";
 import { attribute, glyph, h, hasModifier } from "./dom.js";
-import { joinedMoves, slide } from "./slide.js";
 import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
@@ -144,4 +143,26 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   cell.classList.toggle("swapped", fresh && swapped);
   cell.classList.toggle("start", left && !arrived);
   cell.classList.toggle("way", passed);
+}
+
+/** Join the moves of each piece to one; leave out pieces that are back. @param {Move[]} moves in their order */
+export function joinedMoves(moves) {
+  /** @type {Map<string, Move>} */
+  const joined = new Map();
+  for (const move of moves) {
+    const piece = `${move.seat}:${move.path}`;
+    joined.set(piece, { ...move, from: joined.get(piece)?.from ?? move.from });
+  }
+  return [...joined.values()].filter(({ from, to }) => from !== to);
+}
+
+/** Let a drawn piece slide from another element to its place. @param {Element} piece @param {Element} from */
+function slide(piece, from) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const [start, end] = [from, piece].map((element) => element.getBoundingClientRect());
+  const x = start.left + start.width / 2 - end.left - end.width / 2;
+  const y = start.top + start.height / 2 - end.top - end.height / 2;
+  const duration = Math.min(220 + Math.hypot(x, y), 650); // milliseconds
+  const frames = { translate: [`${x}px ${y}px`, "0 0"], zIndex: [5, 5] };
+  piece.animate(frames, { duration, easing: "cubic-bezier(.4, 0, .2, 1)" });
 }

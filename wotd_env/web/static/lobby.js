@@ -5,15 +5,12 @@ import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { ANIMALS, counted } from "./words.js";
 
-/** @import {Entry, View} from "./types.js" */
+/** @import {Entry, Page, View} from "./types.js" */
 
 const OWN_TABLES = 8;
 
-/**
- * Show the lobby until the signal, with a position and its players to start from if they are given.
- * @param {HTMLElement} main @param {AbortSignal} signal @param {string} [position] @param {string[]} [players]
- */
-export function lobbyPage(main, signal, position = "", players = []) {
+/** Show the lobby, with a position and its players to start from if they are given. @type {Page} */
+export function lobbyPage(main, signal, position = "", ...players) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
   const openTables = h("section.card", { "aria-labelledby": "open-title" });
   const ownTables = h("section.card", { "aria-labelledby": "own-title", hidden: true });
@@ -103,15 +100,13 @@ async function ownTable(table) {
  * @param {string} table @param {boolean} host @param {string} names @param {() => void} done
  */
 function removal(table, host, names, done) {
-  const work = workButton(host ? "Delete" : "Forget", async () => {
+  async function remove() {
     if (!host) keys.drop(table);
     else if (!(await deleteTable(table, keys.of(table)?.key ?? ""))) return;
     done();
-  });
-  work
-    .querySelector("button")
-    ?.setAttribute("aria-label", `${host ? "Delete" : "Forget"} the table of ${names}`);
-  return work;
+  }
+  const label = host ? "Delete" : "Forget";
+  return workButton(label, remove, { "aria-label": `${label} the table of ${names}` });
 }
 
 function recordedGame() {

@@ -62,7 +62,7 @@ export function makeMenu(table, own, pace, viewNow) {
     shown = now;
     const parts = [
       slows && h("h3", "Speed of agents"),
-      slows && pace.select(view),
+      slows && pace.speedSelect(view),
       seats.length > 0 && h("h3", "Give a seat to an agent"),
       ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
       (resigns || view.host) && h("h3", "End"),
