@@ -70,9 +70,7 @@ class Table:
     connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of their keys
     _log: list[Json] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None  # of the next decision of an agent or forced decision
-    advice: asyncio.Task[Any] | None = (
-        None  # the `review.Advised` of the position, once somebody asks for help
-    )
+    advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the position
     stood: list[float] = field(default_factory=list)  # win chances of the seats at the last valued position
 
     @property
@@ -206,7 +204,9 @@ class Table:
             "host": viewer.host,
             "mine": viewer.seats,
             "waiting_for": self.waiting_for,
-            **self.outline(),
+            "rules": asdict(self.rules),
+            "rules_words": views.rules_in_words(self.rules),
+            "help": self.help,
             "pace": self.pace,
             **shown,
             "seats": [
@@ -235,14 +235,6 @@ class Table:
         """The seats without a player."""
         return [number for number, seat in enumerate(self.seats) if not seat.taken]
 
-    def outline(self) -> Json:
-        """Return the fixed settings of the table."""
-        return {
-            "rules": asdict(self.rules),
-            "rules_words": views.rules_in_words(self.rules),
-            "help": self.help,
-        }
-
     def entry(self) -> Json:
         """Return the table as an entry of the list of open tables."""
         seats = [
@@ -254,7 +246,9 @@ class Table:
             }
             for number, seat in enumerate(self.seats)
         ]
-        return {"table": self.id, **self.outline(), "seats": seats, "open": self.open}
+        words = views.rules_in_words(self.rules)
+        settings = {"rules": asdict(self.rules), "rules_words": words, "help": self.help}
+        return {"table": self.id, **settings, "seats": seats, "open": self.open}
 
     @property
     def open(self) -> list[int]:

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from wotd_env.core.game import IllegalActionError
-from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
@@ -112,24 +111,24 @@ class Tables:
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
         """Set up a table, with the rules and the first position, STATE (1,) or None, of a request of client `by`."""
         oldest = self._find_room(by)
-        for number, seat in enumerate(wanted.seats):
-            if seat.agent:
-                self._check_agent(seat.agent, rules, f"seats[{number}]")
+        for number, wish in enumerate(wanted.seats):
+            if wish.agent:
+                self._check_agent(wish.agent, rules, f"seats[{number}]")
         if oldest:
             self._remove(oldest)
-        invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
-        keys = Keys(_new_key(), _new_key(), {number: _new_key() for number in invited})
-        host = _digest_of(keys.host)
-        seats = []
-        for number, seat in enumerate(wanted.seats):
-            key = host if seat.kind == "here" else None
-            invitation = _digest_of(keys.invitations[number]) if seat.kind == "invited" else None
-            seats.append(Seat(seat.kind, seat.name, seat.agent, key, invitation))
+        keys = Keys(_new_key(), _new_key(), {})
+        host, watch = _digest_of(keys.host), _digest_of(keys.watch)
+        seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
+        for number, seat in enumerate(seats):
+            if seat.kind == "here":
+                seat.key = host
+            elif seat.kind == "invited":
+                keys.invitations[number] = _new_key()
+                seat.invitation = _digest_of(keys.invitations[number])
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self._tables:
             pass  # try another one
-        watch = _digest_of(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -147,7 +146,7 @@ class Tables:
             if not free or (seat is not None and seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if seat is None else seat
-        key, name = _new_key(), name or f"Player {SEATS[number]}"
+        key = _new_key()
         self._put_seat(table, number, Seat(table.seats[number].kind, name, None, _digest_of(key)))
         return number, key
 
