@@ -25,12 +25,8 @@ export function makeBoard(spaces, pick) {
     }),
   );
   const rows = ELEMENTS.map((element, path) => {
-    const sign = h(
-      "div",
-      { role: "rowheader", class: `sign color-${path}`, onclick: () => pick(path, null) },
-      glyph(`element-${path}`),
-      h("span.unseen", element),
-    );
+    const look = { role: "rowheader", class: `sign color-${path}`, onclick: () => pick(path, null) };
+    const sign = h("div", look, glyph(`element-${path}`), h("span.unseen", element));
     return h("div", { role: "row", class: `path color-${path}` }, sign, ...cells[path]);
   });
   const grid = h("div.board", { role: "grid", "aria-label": "Board" }, ...rows);
@@ -78,21 +74,16 @@ function walkWithArrows(grid, cells, pick) {
     const [on, back, next, previous] = climbs
       ? ["ArrowUp", "ArrowDown", "ArrowRight", "ArrowLeft"]
       : ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"];
-    /** @type {Record<string, () => void>} */
-    const steps = {
-      [on]: () => go(path, Math.min(space + 1, last)),
-      [back]: () => go(path, Math.max(space - 1, 0)),
-      [next]: () => go(Math.min(path + 1, cells.length - 1), space),
-      [previous]: () => go(Math.max(path - 1, 0), space),
-      Home: () => go(path, 0),
-      End: () => go(path, last),
-      Enter: () => pick(path, space),
-      " ": () => pick(path, space),
-    };
-    if (!steps[event.key]) return;
+    /** @type {Record<string, [number, number]>} */
+    const steps = { [on]: [0, 1], [back]: [0, -1], [next]: [1, 0], [previous]: [-1, 0] };
+    Object.assign(steps, { Home: [0, -last], End: [0, last] });
+    const picks = event.key === "Enter" || event.key === " ";
+    const step = steps[event.key];
+    if (!step && !picks) return;
     event.preventDefault();
     event.stopPropagation();
-    steps[event.key]();
+    if (picks) pick(path, space);
+    else go(clamp(path + step[0], cells.length - 1), clamp(space + step[1], last));
   }
 
   grid.addEventListener("keydown", walk);
@@ -103,6 +94,9 @@ function walkWithArrows(grid, cells, pick) {
         pick(path, space);
       });
 }
+
+/** @param {number} value @param {number} most */
+const clamp = (value, most) => Math.max(0, Math.min(value, most));
 
 /**
  * Draw a cell. Unchanged drawings stay, because new ones would start their animations.
@@ -163,6 +157,6 @@ function slide(piece, from) {
   const x = start.left + start.width / 2 - end.left - end.width / 2;
   const y = start.top + start.height / 2 - end.top - end.height / 2;
   const duration = Math.min(220 + Math.hypot(x, y), 650); // milliseconds
-  const frames = { translate: [`${x}px ${y}px`, "0 0"], zIndex: [5, 5] };
+  const frames = [`${x}px ${y}px`, "0 0"].map((translate) => ({ translate, zIndex: 5 }));
   piece.animate(frames, { duration, easing: "cubic-bezier(.4, 0, .2, 1)" });
 }

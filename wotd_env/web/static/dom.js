@@ -84,13 +84,9 @@ export function errorLine(shown) {
 export function workButton(label, work, properties) {
   const error = errorLine();
   const button = h("button", { ...properties, onclick: run }, label);
-  async function run() {
+  function run() {
     error.hide();
-    try {
-      await work(button);
-    } catch (reason) {
-      error.show(reason);
-    }
+    work(button).catch(error.show);
   }
   return h("span.work", button, error.element);
 }

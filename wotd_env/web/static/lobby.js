@@ -75,38 +75,26 @@ async function showOwnTables(section) {
 
 /** Make the entry of a table of this browser; forget a deleted table. @param {string} table */
 async function ownTable(table) {
+  const key = keys.of(table)?.key ?? "";
   try {
     /** @type {View} */
-    const view = await ask(pathOf(table), { key: keys.of(table)?.key });
-    const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" };
-    const names = view.seats.map(({ name }) => name).join(", ");
-    const link = h("a", { href: `#/table/${table}` }, names);
-    const words = h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]);
-    const item = h(
-      "li",
-      link,
-      words,
-      removal(table, view.host, names, () => item.remove()),
-    );
+    const { host, seats, status, turn } = await ask(pathOf(table), { key });
+    const names = seats.map(({ name }) => name).join(", ");
+    const state =
+      status === "playing" ? `turn ${turn + 1}` : status === "over" ? "over" : "waits for players";
+    const label = host ? "Delete" : "Forget";
+    const remove = async () => {
+      if (!host) keys.drop(table);
+      else if (!(await deleteTable(table, key))) return;
+      item.remove();
+    };
+    const removal = workButton(label, remove, { "aria-label": `${label} the table of ${names}` });
+    const item = h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state), removal);
     return item;
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
     return null;
   }
-}
-
-/**
- * Make the button that deletes a table of this host, or takes a table of another host off the list.
- * @param {string} table @param {boolean} host @param {string} names @param {() => void} done
- */
-function removal(table, host, names, done) {
-  async function remove() {
-    if (!host) keys.drop(table);
-    else if (!(await deleteTable(table, keys.of(table)?.key ?? ""))) return;
-    done();
-  }
-  const label = host ? "Delete" : "Forget";
-  return workButton(label, remove, { "aria-label": `${label} the table of ${names}` });
 }
 
 function recordedGame() {

@@ -136,13 +136,9 @@ class PuzzlePage extends StudyPage {
     const level = select({ value: String(wanted.level), onchange: change }, Object.entries(LEVELS));
     const next = h("button", { onclick: () => this.next() }, "Another puzzle");
     const daily = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
-    return h(
-      "section.card.puzzle-card",
-      h("h2", "Puzzles"),
-      h("div.fields", h("label", "Kind", kind), h("label", "Difficulty", level)),
-      h("div.buttons", next, !this.daily && daily),
-      this.statistics,
-    );
+    const fields = h("div.fields", h("label", "Kind", kind), h("label", "Difficulty", level));
+    const buttons = h("div.buttons", next, !this.daily && daily);
+    return h("section.card.puzzle-card", h("h2", "Puzzles"), fields, buttons, this.statistics);
   }
 
   showStatistics() {

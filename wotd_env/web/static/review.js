@@ -64,28 +64,20 @@ class Viewer {
       stepButton("›", "a step forward", "right arrow", () => this.go(this.at + 1)),
       stepButton("»", "to the end", "End", () => this.go(this.last)),
     );
+    const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
+    const board = h("div.board-place", this.board.element);
     const told = h("div.told", this.caption, this.verdict);
-    return h(
-      "section.play",
-      { "aria-labelledby": "review-title" },
-      h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn),
-      h("div.board-place", this.board.element),
-      h("div.review-step", { tabindex: "0" }, this.dicePlace, told),
-      controls,
-      this.graph?.element,
-    );
+    const step = h("div.review-step", { tabindex: "0" }, this.dicePlace, told);
+    const label = { "aria-labelledby": "review-title" };
+    return h("section.play", label, head, board, step, controls, this.graph?.element);
   }
 
   /** @param {string} back */
   sidePart(back) {
     const { review, names } = this;
-    const buttons = h(
-      "div.buttons",
-      this.again,
-      copyButton("Copy the position", () => this.state.position),
-      copyButton("Copy the game", () => review.text),
-      h("a.button", { href: back }, "Back"),
-    );
+    const position = copyButton("Copy the position", () => this.state.position);
+    const game = copyButton("Copy the game", () => review.text);
+    const buttons = h("div.buttons", this.again, position, game, h("a.button", { href: back }, "Back"));
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");

@@ -12,36 +12,14 @@ import { makeSeats } from "./seats.js";
 /** @param {string} position @returns {Promise<View>} */
 export const studyAt = async (position) => viewOf(await ask("/api/choices", { body: { position } }));
 
+const PERSON = { kind: "here", agent: null, taken: true, connected: true };
+const NO_TABLE = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
+const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from: 0, result: null };
+
 /** @param {Study} study @returns {View} */
 export function viewOf({ names, ...study }) {
-  const seats = names.map((name, seat) => ({
-    seat,
-    name,
-    kind: "here",
-    agent: null,
-    taken: true,
-    connected: true,
-    mine: seat === study.player,
-  }));
-  return {
-    ...study,
-    seats,
-    table: "",
-    game: 0,
-    ply: 0,
-    status: "playing",
-    host: false,
-    mine: [study.player],
-    waiting_for: [],
-    help: false,
-    pace: null,
-    spectators: 0,
-    moved: [],
-    roll_off: null,
-    log: [],
-    log_from: 0,
-    result: null,
-  };
+  const seats = names.map((name, seat) => ({ ...PERSON, seat, name, mine: seat === study.player }));
+  return { ...NO_TABLE, ...NO_GAME, ...study, status: "playing", seats, mine: [study.player] };
 }
 
 /** Return the view after a choice, before any roll. @param {View} view @param {Choice} choice */

@@ -158,7 +158,7 @@ class TablePage {
   act(action) {
     if (this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
-    if (phase === "keep") this.pressed.set(ply, [...this.decision.dice.held()]);
+    if (phase === "keep") this.pressed.set(ply, this.decision.held);
     if (this.send({ type: "act", ply, action })) this.acted = ply;
   }
 }
