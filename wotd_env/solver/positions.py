@@ -121,14 +121,6 @@ def _multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
     return count[1:]
 
 
-class Layers(NamedTuple):
-    """The values of the positions of a board, layer by layer."""
-
-    board: Board
-    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: NDArray[Any]  # float or int16: a value of each position
-
-
 @kernel
 def rank_of(board: Board, total: Any, codes: Any) -> Any:
     """Return the rank of a position within its layer, from a tuple of five ascending codes and their progress."""
@@ -202,7 +194,7 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 
 @kernel
 def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
-    """Return the index in `Layers.values` of a position with progress `total`, uint64."""
+    """Return the index of a position with progress `total`, uint64."""
     return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 
 
