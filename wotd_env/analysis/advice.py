@@ -85,8 +85,7 @@ class Advisor:
         return False
 
 
-Source = tuple[str, bool, Value]
-"""Description of a source, whether it is exact, and its value function."""
+Source = tuple[str, bool, Value]  # description of a source, whether it is exact, and its value function
 
 
 def _solution(game: Game) -> Source:

@@ -22,10 +22,8 @@ from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
-STAGES = 10
-"""Number of stages of a game, by the progress of both players."""
-WORST = 20
-"""Number of blunders in `Grades.worst`."""
+STAGES = 10  #: number of stages of a game, by the progress of both players
+WORST = 20  #: number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
 MOST_GAMES = 10_000_000  # each takes about 100 bytes
@@ -36,16 +34,12 @@ class Grade(NamedTuple):
 
     kind: str
     decisions: int
-    regret: float
-    """mean of a decision"""
+    regret: float  #: mean of a decision
     regret_error: float
-    per_game: float
-    """mean of the sum over a game of one seat"""
+    per_game: float  #: mean of the sum over a game of one seat
     per_game_error: float
-    errors: float
-    """share of decisions with a regret of at least ERROR; blunders are errors too"""
-    blunders: float
-    """share of decisions with a regret of at least BLUNDER"""
+    errors: float  #: share of decisions with a regret of at least ERROR; blunders are errors too
+    blunders: float  #: share of decisions with a regret of at least BLUNDER
 
     @property
     def share_against_perfect(self) -> float:
@@ -65,16 +59,12 @@ class Blunder(NamedTuple):
     """A decision with a large regret."""
 
     regret: float
-    state: States
-    """STATE (1,), the position"""
+    state: States  #: STATE (1,), the position
     action: int
     best: int
-    rules: Rules
-    """of the game"""
-    game_seed: int
-    """of the game"""
-    moves: tuple[int, ...]
-    """all actions before this one, of both seats"""
+    rules: Rules  #: of the game
+    game_seed: int  #: of the game
+    moves: tuple[int, ...]  #: all actions before this one, of both seats
 
     def __str__(self) -> str:
         game = Game(self.rules)

@@ -42,10 +42,8 @@ ROSTER = (
     ("oracle", 4),
 )
 """The players: a policy, and how many of 16 decisions are random instead. Each seat draws one, all equally likely."""
-SIZE = 800
-"""Positions of each kind and stage."""
-GAMES = 200
-"""Most games for each position of a kind and stage; rare kinds therefore have fewer positions."""
+SIZE = 800  # positions of each kind and stage
+GAMES = 200  # most games for each position of a kind and stage; rare kinds therefore have fewer positions
 
 BLOCK = 4096  # games played side by side; positions do not depend on it
 MAX_SEED = 2**20

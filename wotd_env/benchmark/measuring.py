@@ -30,10 +30,8 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 from wotd_env.solver import Table
 
-REFERENCES = ("greedy", "planner", "td")
-"""The opponents of every agent; `td` plays on the full board only."""
-GAMES = 1000
-"""Games for each share."""
+REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent; `td` plays on the full board only
+GAMES = 1000  # games for each share
 
 BATCH = 1024  # positions in one call of the agent
 

@@ -27,10 +27,8 @@ with needed_for("a file of positions", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "validation", "test")
-"""Sets of positions from different games."""
-STAGES = ("opening", "middle", "endgame")
-"""Thirds of a game, see `stages`."""
+SPLITS = ("train", "validation", "test")  #: sets of positions from different games
+STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
 FOLDER = Path(__file__).parent  # of the bundled files
@@ -43,14 +41,11 @@ class Positions(NamedTuple):
     split: str
     state: States
     """STATE (M,): `state["player"]` decides. The random streams are 0, so they contain no future dice."""
-    mask: NDArray[np.int8]
-    """(M, A): 1 for legal actions, at least two"""
+    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
     equity: NDArray[np.float32]
     """(M, A): expected reward of every action under perfect play after it, nan if the action is illegal"""
-    kind: NDArray[np.int64]
-    """(M,): index into `wotd_env.analysis.KINDS`"""
-    stage: NDArray[np.int64]
-    """(M,): index into STAGES"""
+    kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
+    stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]
     """(M,): the game, which is also its seed; a game has at most one decision of each kind and stage"""
 

@@ -20,8 +20,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.intervals import margin_of_ratio
 
-ALL = "all"
-"""Name of the group of all kinds or all stages."""
+ALL = "all"  # name of the group of all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
 FORMAT = 1

@@ -39,8 +39,7 @@ from wotd_env.planning.values import CheckedValue
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
 
-HIDDEN = BLOCK
-"""Units of the second layer."""
+HIDDEN = BLOCK  # units of the second layer
 
 LEAD = 8  # points; larger leads look the same
 AHEAD = np.uint64(31)  # the next five spaces

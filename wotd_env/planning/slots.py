@@ -36,8 +36,7 @@ from wotd_env.planning.values import CheckedValue
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
 
-CHUNK = 128
-"""States whose afterstates are valued in one call."""
+CHUNK = 128  # states whose afterstates are valued in one call
 MOST_ENDS = 3
 """Afterstates of one action: without an extra turn, with that of perfection (R8), with that of rebirth (R12)."""
 
@@ -128,8 +127,7 @@ def _is_free(action: int) -> bool:
 
 # -------------------------------------------------------------------------------------------------------------- groups
 
-ENDED, LAST = -1, 0
-"""`Group.rolls` of ended games, and of phases MOVE and EXTRA."""
+ENDED, LAST = -1, 0  # `Group.rolls` of ended games, and of phases MOVE and EXTRA
 
 
 class Group(NamedTuple):

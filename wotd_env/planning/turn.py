@@ -31,13 +31,10 @@ from wotd_env.core.rules import DICE
 
 LANES = 16
 """Positions side by side: one AVX-512 register of float32. The rows of a turn then fit into the L1 cache."""
-NOTHING = NUM_KEEPS - 1
-"""The row of the keep without dice."""
-STOPS = NUM_KEEPS
-"""The first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops."""
+NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
+STOPS = NUM_KEEPS  # the first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops
 
-Rows = Any
-"""float (462 or more, LANES), in kernels."""
+Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:

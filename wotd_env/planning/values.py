@@ -31,10 +31,8 @@ WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 """Weight of a space, by the largest number of numbered pieces of any seat."""
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
-"""Loss by distance to the occupied space, minus one."""
-POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
-"""By color."""
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # loss by distance to the occupied space, minus one
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by color
 ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
 """By the points behind the best other seat; the last entry is for three or more points."""

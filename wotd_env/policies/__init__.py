@@ -35,8 +35,7 @@ __all__ = [
 class Script(IntEnum):
     """The compiled policy of a seat in compiled loops."""
 
-    OUTSIDE = 0
-    """none: the loop stops and asks the policy"""
+    OUTSIDE = 0  #: none: the loop stops and asks the policy
     RANDOM = 1
     GREEDY = 2
 
@@ -44,17 +43,13 @@ class Script(IntEnum):
 class Named(NamedTuple):
     """A policy with a name."""
 
-    words: str
-    """description"""
-    maker: str
-    """the factory: module of this package, colon, name"""
-    argument: str = ""
-    """placeholder of the argument of the factory, which follows the name and a colon"""
+    words: str  #: description
+    maker: str  #: the factory: module of this package, colon, name
+    argument: str = ""  #: placeholder of the argument of the factory, which follows the name and a colon
     needs_argument: bool = False
     needs_trust: bool = False
     """reading its file can run code, so the factory takes the user's consent as `trust`"""
-    script: Script = Script.OUTSIDE
-    """the equivalent compiled policy"""
+    script: Script = Script.OUTSIDE  #: the equivalent compiled policy
 
 
 POLICIES = {

@@ -38,18 +38,12 @@ ASKED = 256  # positions in one call of the policy
 class Evaluation(NamedTuple):
     """Expected rewards, from -1 to 1."""
 
-    begins: float
-    """of the policy against perfect play, with the first turn"""
-    follows: float
-    """of the policy against perfect play, with the second turn"""
-    itself: float
-    """of the policy against itself, with the first turn"""
-    enemy_begins: float
-    """of the best response against the policy, with the first turn"""
-    enemy_follows: float
-    """of the best response against the policy, with the second turn"""
-    perfect: float
-    """of perfect play against perfect play, with the first turn"""
+    begins: float  #: of the policy against perfect play, with the first turn
+    follows: float  #: of the policy against perfect play, with the second turn
+    itself: float  #: of the policy against itself, with the first turn
+    enemy_begins: float  #: of the best response against the policy, with the first turn
+    enemy_follows: float  #: of the best response against the policy, with the second turn
+    perfect: float  #: of perfect play against perfect play, with the first turn
 
     @property
     def win_share(self) -> float:

@@ -55,8 +55,7 @@ class TableError(ValueError):
 
 
 ALL_POWERS = (1 << len(Power)) - 1
-Section = tuple[int, int]
-"""The powers that the player to move and the other player still hold, as bits."""
+Section = tuple[int, int]  # the powers that the player to move and the other player still hold, as bits
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:

@@ -24,16 +24,11 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
 class End(IntEnum):
     """The ways to end a turn. The names in `_ON` are the first of several ends, one for each path."""
 
-    MOVE_ON = 0
-    """+ 5 * path + dice - 1: one piece moves (R3)"""
-    PERFECTION_ON = 25
-    """+ path: one piece moves by five dice, and the player takes the extra turn (R8)"""
-    EQUILIBRIUM = 30
-    """every piece that can move advances by one space (R7)"""
-    PASS = 31
-    """nothing moves (R5)"""
-    SWAP_ON = 32
-    """+ path: the pieces of the path are swapped (R6)"""
+    MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
+    PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
+    EQUILIBRIUM = 30  # every piece that can move advances by one space (R7)
+    PASS = 31  # nothing moves (R5)
+    SWAP_ON = 32  # + path: the pieces of the path are swapped (R6)
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
