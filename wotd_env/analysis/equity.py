@@ -16,11 +16,10 @@ from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. `"swap"` is a move where calling the dragon is possible; `"tiger hold"` is the hold after the
-second re-roll, in which the tiger may be used."""
+"""Kinds of decisions. A `"swap"` is a move in which calling the dragon is possible; in a `"tiger hold"`, after the
+second re-roll, the tiger may be used."""
 ERROR = 0.01  #: least regret of an error, in equity; 0.5 % of games won with two players
-BLUNDER = 0.05
-"""Least regret of a blunder, in equity; 2.5 % of games won with two players. Every blunder is an error."""
+BLUNDER = 0.05  #: least regret of a blunder, in equity; 2.5 % of games won with two players
 
 
 class Analysis(NamedTuple):

@@ -49,14 +49,15 @@ class SeatReview(NamedTuple):
 
 
 class Review(NamedTuple):
-    """A recorded game of T decisions with notes, luck and the sums of each seat."""
+    """A recorded game of T decisions with notes, luck and the sums of each seat.
+
+    The luck of a roll is the equity after it minus the mean over all outcomes; 0 if there was no roll.
+    """
 
     source: str  #: the source of the equities in words
     exact: bool  #: whether the source is the exact solution
     notes: list[Note]  #: a note for every decision that was not forced
-    luck: NDArray[np.float32]
-    """(T + 1,): luck of the roll before each position, for the seat that rolled; 0 if there was no roll. It is the
-    equity after the roll minus the mean over all outcomes."""
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position, for the seat that rolled
     seats: list[SeatReview]
 
 
@@ -86,10 +87,8 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     luck = np.zeros(len(recorded.states), np.float32)
     luck[rolled] = became - was
 
-    players = recorded.rules.players
-    results = game.rewards(recorded.states[-1:])[0]
-    seats = []
-    for seat in range(players):
+    players, seats = recorded.rules.players, []
+    for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
         mine = after["player"] == seat  # the other seats share the opposite of the luck equally
         seats.append(
@@ -99,7 +98,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
                 errors=sum(note.regret >= ERROR for note in own),
                 blunders=sum(note.regret >= BLUNDER for note in own),
                 luck=float(np.where(mine, became - was, (was - became) / (players - 1)).sum()),
-                result=float(results[seat]),
+                result=result,
             )
         )
     return Review(advisor.source, advisor.exact, notes, luck, seats)

@@ -372,7 +372,8 @@ def check_solvable(rules: Rules) -> None:
     storage.sections_of(rules)  # raises for random colors with own powers
 
 
-def check_table(table: object) -> None:
-    """Raise TypeError unless this is a table."""
+def check_table(table: object) -> Table:
+    """Return the table; raise TypeError unless it is one."""
     if not isinstance(table, Table):
         raise TypeError(f"table must be a Table, the result of wotd_env.solver.load(file), got {table!r}")
+    return table
