@@ -47,8 +47,7 @@ class Named(NamedTuple):
     maker: str  #: the factory: module of this package, colon, name
     argument: str = ""  #: placeholder of the argument of the factory, which follows the name and a colon
     needs_argument: bool = False
-    needs_trust: bool = False
-    """reading its file can run code, so the factory takes the user's consent as `trust`"""
+    needs_trust: bool = False  #: reading its file can run code, so the factory takes `trust`
     script: Script = Script.OUTSIDE  #: the equivalent compiled policy
 
 
@@ -88,15 +87,9 @@ POLICIES = {
     ),
 }
 """The policies that `make_policy` knows, by name."""
-
-RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}
-"""The policy files in a run folder of train.py, and the names of these policies."""
-
-FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}
-"""The policy that reads a file, by the ending of the file."""
-
-STRONGEST = ("oracle", "deep", "deep:planner")
-"""Bundled policies, the strongest first; the last one plays all rules."""
+RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}  # the policies in the run folders of train.py, by file
+FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # the policy that reads a file, by its ending
+STRONGEST = ("oracle", "deep", "deep:planner")  # the strongest first; the last one plays all rules
 
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
@@ -120,10 +113,7 @@ def full_name(name: str) -> str:
 
 
 def strongest(rules: Rules) -> str:
-    """Return the name of the strongest bundled policy for some rules.
-
-    The exact solution counts only if its table is in the cache folder.
-    """
+    """Return the strongest bundled policy for some rules; `oracle` only if its table is in the cache folder."""
     from wotd_env.solver import cache_file
 
     for name in STRONGEST:

@@ -17,9 +17,8 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
 ONES = BYTES.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
-
+# uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits
 PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
-"""uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits."""
 
 
 class Random:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, MISSING, NUM_ROLLS
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS, Power
-from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
+from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
 from wotd_env.solver import turns
 from wotd_env.solver.families import IMPOSSIBLE, JUMPED, TIGER, USED, Block, first_end
 from wotd_env.solver.positions import NONE, Board, index_of, rank_with, sort_codes
@@ -44,7 +44,7 @@ class PowerBlock(NamedTuple):
 
     stays: NDArray[
         np.floating[Any]
-    ]  # (2, 2, STAYS, LANES): values of rebirth after passes and swaps, by owner
+    ]  # (2, 2, STAYS, LANES): rebirth after passes and swaps, by owner and half
     again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
     jumped_again: NDArray[np.int64]  # (PROGRESS, LANES)
@@ -183,12 +183,9 @@ def fill_power_ends(
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
     """Return the largest of the moves and fear; where all moves are impossible, return the pass (R5, R12)."""
     stay, fear, *moves = rows
-    while len(moves) > 1:
-        a, b = moves.pop(0), moves.pop(0)
-        moves.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
-    possible = builder.fcmp_ordered(">", moves[0], ir.Constant(moves[0].type, [NEVER / 2] * LANES))
-    chosen = builder.select(builder.fcmp_ordered(">", moves[0], fear), moves[0], fear)
-    return builder.select(possible, chosen, stay)
+    move = emit_largest(builder, moves)
+    possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
+    return builder.select(possible, emit_largest(builder, [move, fear]), stay)
 
 
 move_or_stay = row_operation(_emit_move_or_stay)
