@@ -84,10 +84,8 @@ def measure(
     total, done = games * (len(meetings) + (table is not None)), 0
     perfect = None
     if table is not None:
-        grades = grade(
-            blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total)
-        )
-        each = grades.all
+        own = grade(blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total))
+        each = own.all
         share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
         perfect, done = Estimate(share, share - error, share + error), games
     shares: dict[int, dict[str, Estimate]] = {}

@@ -116,9 +116,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):
-        raise ValueError(
-            f"{file} has {found_split} positions for {found}, not {split} positions for {wanted}"
-        )
+        raise ValueError(f"{file} has {found_split} positions for {found}, not {split} ones for {wanted}")
     with _named(file):
         positions = _from_columns(found, split, parquet.read_table(file))
         if positions.digest() != digest:
@@ -176,9 +174,8 @@ def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
     equity = as_equity(column["equity"], mask == 1)
     equity = np.where(mask == 1, equity, np.float32(np.nan))
     kind, stage = _indices(column["kind"], KINDS), _indices(column["stage"], STAGES)
-    return Positions(
-        rules, split, as_states(column["state"]), mask, equity, kind, stage, column["game"].to_numpy().copy()
-    )
+    state, game = as_states(column["state"]), column["game"].to_numpy().copy()
+    return Positions(rules, split, state, mask, equity, kind, stage, game)
 
 
 def _indices(column: Any, names: tuple[str, ...]) -> NDArray[np.int64]:

@@ -102,14 +102,13 @@ class Result:
 
 
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
-    """Return the mean regret of a decision by kind and stage.
+    """Return the mean regret of a decision by kind and stage, for groups of at least two games.
 
-    Decisions of a game may be dependent, so games are the independent observations. Groups of less than two games are
-    left out. `low` is the smallest possible mean.
+    Decisions of a game may be dependent, so games are the observations. `low` is the smallest possible mean.
     """
-    everything = np.ones(len(regret), np.bool_)
-    of_kind = {ALL: everything, **{name: positions.kind == i for i, name in enumerate(KINDS)}}
-    of_stage = {ALL: everything, **{name: positions.stage == i for i, name in enumerate(STAGES)}}
+    everything = {ALL: np.ones(len(regret), np.bool_)}
+    of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
+    of_stage = everything | {name: positions.stage == i for i, name in enumerate(STAGES)}
     means: Regrets = {}
     for kind, here in of_kind.items():
         for stage, now in of_stage.items():

@@ -47,9 +47,7 @@ class Slots(NamedTuple):
 
     action: NDArray[np.int64]  # (K,)
     roll: NDArray[np.int64]  # (K,): a roll that offers the slot
-    offered: NDArray[
-        np.int64
-    ]  # the slots of each roll: the power-free moves, then moves with powers and swaps
+    offered: NDArray[np.int64]  # the slots of each roll: power-free moves, then moves with powers and swaps
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
@@ -244,10 +242,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append the afterstates of `s`, with and without extra turns, to `count` others; return the new count.
-
-    `source` has the indices of the state and the choice.
-    """
+    """Append the afterstates of `s` and of its extra turns, with their state and choice; return the new count."""
     if s.phase != Phase.EXTRA:
         out.states[count] = s
         out.state[count], out.choice[count] = source
@@ -299,10 +294,7 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Value the afterstates of the states of a group, with at least one roll to come, for `expect_rolls`.
-
-    `seats` is the number of planned seats. With `keeps` the plan stores `TurnPlan.expected`.
-    """
+    """Plan for `seats` seats in a group with at least one roll to come; with `keeps` store `TurnPlan.expected`."""
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
     def ends(tiger_used: bool) -> Ends:

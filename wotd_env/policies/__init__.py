@@ -20,16 +20,9 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES",
-    "Named",
-    "Policy",
-    "Script",
-    "check_policy",
-    "full_name",
-    "make_policy",
-    "script_of",
+    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of",
     "strongest",
-]
+]  # fmt: skip
 
 
 class Script(IntEnum):

@@ -42,9 +42,9 @@ def choose(s: Record, rules: Config, bits: Any) -> Any:
     if first + second == 0:
         return np.int64(0)
     n = ((bits >> np.uint64(32)) * (first + second)) >> np.uint64(32)
-    return np.int64(
-        place(actions, n) if n < first else np.uint64(Action.FIRST_SWAP) + place(swaps, n - first)
-    )
+    if n < first:
+        return np.int64(place(actions, n))
+    return np.int64(np.uint64(Action.FIRST_SWAP) + place(swaps, n - first))
 
 
 @kernel

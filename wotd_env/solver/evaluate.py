@@ -76,9 +76,7 @@ def evaluate(
     """
     check_table(table)
     if table.rules.powers != "none":
-        raise ValueError(
-            f"policies are evaluated exactly in the basic game only, got a table for {table.rules}"
-        )
+        raise ValueError(f"policies are evaluated in the basic game only, got a table for {table.rules}")
     board, base = table.board, table.layout.base
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it is impossible
@@ -149,6 +147,8 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
+# The values of all positions for a player to move, and a function that returns new values for a layer.
+_Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
@@ -156,10 +156,6 @@ def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
-
-
-_Player = tuple[_Values, Callable[[], _Values]]
-"""The values of all positions for a player to move, and a function that returns new values for a layer."""
 
 
 def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
@@ -200,9 +196,7 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
             values[indices] = new
         if change < TOLERANCE:
             return
-    raise ArithmeticError(
-        f"values still change by {change} after {ROUNDS} iterations: the policy may never end a game"
-    )
+    raise ArithmeticError(f"values still change by {change} after {ROUNDS} iterations: a game may never end")
 
 
 class _Asker:

@@ -21,8 +21,8 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` of the value that stands for an impossible swap
 
-# The rows of a block: the rows of a turn, the rolls after the re-roll of the tiger, and an impossible value; then the
-# ends of each owner and half, without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+# The rows of a block: the rows of a turn, the rolls after the re-roll of the tiger, and an impossible value; then for
+# each owner and half the ends without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -34,14 +34,10 @@ class Block(NamedTuple):
     """The memory of one thread: one position in each lane (half 0), and their mirrors (half 1)."""
 
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
-    value: NDArray[
-        np.floating[Any]
-    ]  # (2, 3, LANES): the values by owner and half; half 2: an impossible position
+    value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2: an impossible position
     codes: NDArray[np.uint64]  # (2, LANES, 5), ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index in the mirror of the same path
-    swapped: NDArray[
-        np.uint64
-    ]  # (2, 5, LANES): the index in `value[owner].ravel()` of the mirror after a swap
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
     indices: NDArray[np.int64]  # (ENDS, LANES): the positions after each end, see `write_indices`
@@ -107,9 +103,8 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
             lane = np.uint64(lanes + pair)
             block.twin[lane] = pair == members - np.uint64(1) - np.uint64(pair)
             for path in range(PATHS):
-                block.partner[lane, path] = (
-                    np.uint64(2) * group[path] + size[group[path]] - np.uint64(1 + path)
-                )
+                g = group[path]
+                block.partner[lane, path] = np.uint64(2) * g + size[g] - np.uint64(1 + path)
             for half in range(2):
                 member = members - np.uint64(1) - np.uint64(pair) if half else np.uint64(pair)
                 for path in range(PATHS):
@@ -135,10 +130,8 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
     """Return the positions of a half."""
-    codes, over = block.codes, block.over
-    return turns.Positions(
-        codes[half, :lanes], codes[1 - half, :lanes], block.partner[:lanes], over[half, :lanes]
-    )
+    codes, partner, over = block.codes, block.partner[:lanes], block.over
+    return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 
 
 @inlined

@@ -38,15 +38,13 @@ class Work(NamedTuple):
     most_rounds: int
 
 
-def group_of(
-    board: Board, base: NDArray[np.int64], pair: list[Section], sections: dict[Section, Any]
-) -> Group:
-    """Return a group of `storage.sections_of`; `sections` has the values of its sections and all sections before."""
+def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
+    """Return a group of `storage.sections_of`; `known` has the values of its sections and all sections before."""
     sources = []
     for mine, theirs in pair:
-        used = (sections[theirs, 0], sections[0, theirs]) if mine else (sections[0, 0], sections[0, 0])
-        sources.append(Sources(mine, sections[theirs, mine], sections[mine, theirs], *used))
-    values = [sections[section] for section in pair]
+        used = (known[theirs, 0], known[0, theirs]) if mine else (known[0, 0], known[0, 0])
+        sources.append(Sources(mine, known[theirs, mine], known[mine, theirs], *used))
+    values = [known[section] for section in pair]
     return Group(board, base, (sources[0], sources[-1]), (values[0], values[-1]), len(pair))
 
 
@@ -77,13 +75,11 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 
 
 @kernel
-def solve_families(
-    group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any
-) -> Work:
-    """Solve families of a layer in all sections of a group, and write their values. All later layers must be solved.
+def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
+    """Solve families of a layer in all sections of a group, and write their values; return the `Work`.
 
-    `power` is None in the basic game. `tolerance` is the largest change of a value in the last iteration, in the dtype
-    of the block.
+    All later layers must be solved. `power` is None in the basic game. `tolerance` is the largest change of a value in
+    the last iteration, in the dtype of the block.
     """
     rows, value, over = block.rows, block.value, block.over
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0

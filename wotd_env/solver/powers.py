@@ -42,9 +42,7 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory of one thread for powers, beside its `Block`."""
 
-    stays: NDArray[
-        np.floating[Any]
-    ]  # (2, 2, STAYS, LANES): rebirth after passes and swaps, by owner and half
+    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): rebirth after passes and swaps, by owner, half
     again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
     jumped_again: NDArray[np.int64]  # (PROGRESS, LANES)

@@ -33,9 +33,7 @@ class End(IntEnum):
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
 PROGRESS = int(End.PASS)  # the ends below make progress; the others stay in the family of the position
-AGAIN = (
-    np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS
-)  # (37,): the same player has the next turn (R8)
+AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves next (R8)
 NEVER = -4.0  # the value of an impossible end; other values are in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
