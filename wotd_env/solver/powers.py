@@ -78,7 +78,7 @@ WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
 def write_all_indices(
     board: Board, base: Any, total: Any, positions: turns.Positions, other: Any, power: PowerBlock
 ) -> None:
-    """Write the indices of the positions after all ends: `other`, uint64 (ENDS, LANES), and those of `PowerBlock`."""
+    """Write the indices of the positions after all ends: `other`, int64 (ENDS, LANES), and those of `PowerBlock`."""
     again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
     changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each of the four
     for indices in (other, again, jumped, jumped_again):
