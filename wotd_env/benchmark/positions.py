@@ -116,7 +116,8 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):
-        raise ValueError(f"{file} has {found_split} positions for {found}, not {split} ones for {wanted}")
+        what = f"{found_split} positions for {found}, not {split} positions for {wanted}"
+        raise ValueError(f"{file} has {what}")
     with _named(file):
         positions = _from_columns(found, split, parquet.read_table(file))
         if positions.digest() != digest:

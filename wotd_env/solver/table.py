@@ -285,7 +285,7 @@ def compact(file: str | Path, out: str | Path, progress: Progress = lambda done,
             raise FileExistsError(f"{out} exists; remove it or choose another name")
         part = out.with_name(out.name + storage.PART)
         if part.exists() and part.stat().st_size and not storage.is_compact(storage.read_header(part)):
-            raise TableError(f"{part} is an unfinished table of `wotd solve`; remove it or use another name")
+            raise TableError(f"{part} is an unfinished table of `wotd solve`; remove it or choose another")
         try:
             with part.open("w+b", buffering=0) as stream:
                 _write_compact(table, stream, progress)
