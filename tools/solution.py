@@ -24,8 +24,9 @@ from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.policy import ask, play_out
-from wotd_env.solver.families import Chunk, Work, new_block, solve_families
-from wotd_env.solver.positions import Layers, board_of
+from wotd_env.solver.families import Chunk, new_block
+from wotd_env.solver.iteration import Work, group_of, solve_families
+from wotd_env.solver.positions import board_of
 from wotd_env.solver.storage import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "perfect-play.md"
@@ -130,9 +131,10 @@ class Findings:
         for spaces in (0, 1, 2):
             board = board_of(spaces)
             exact = np.empty(board.positions)
-            layers, block = Layers(board, layout_of(board).base, exact), new_block(np.float64)
+            group = group_of(board, layout_of(board).base, [(0, 0)], {(0, 0): exact})
+            block = new_block(np.float64)
             done = [
-                Work(*solve_families(layers, block, Chunk(total, 0, int(board.families[total])), 1e-12))
+                Work(*solve_families(group, block, None, Chunk(total, 0, int(board.families[total])), 1e-12))
                 for total in reversed(range(len(board.sizes)))
             ]
             error = np.abs(exact - self.tables[spaces].values).max()
