@@ -1,9 +1,8 @@
 """Write the generated parts of README.md and docs/ (`make docs-tables`)."""
 
-from tools import commands, figures, pages, pictures, tables
+from tools import figures, pages, pictures, tables
 
 if __name__ == "__main__":
-    commands.PAGE.write_text(commands.page())
     contents = tables.all_tables()
     for page in pages.PAGES:
         page.write_text(pages.renew(figures.renewed(page), contents))

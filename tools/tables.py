@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools import pages
+from tools import commands, pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.core import actions, observation
 from wotd_env.core.actions import Action
@@ -166,5 +166,6 @@ def reward() -> str:
 
 def all_tables() -> dict[str, str]:
     """Return the tables of docs/reference/ by name."""
-    tables = {make.__name__: make() for make in (state, token, action, swap, reward)}
+    makers = (state, token, action, swap, reward, commands.exits, commands.commands, commands.options)
+    tables = {make.__name__: make() for make in makers}
     return tables | {name: parts(name) for name in MEANINGS}
