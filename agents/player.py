@@ -26,10 +26,8 @@ LARGE = 64
 class NetworkPolicy:
     """The policy of a network's most likely actions; with `sample` it draws actions by their probabilities.
 
-    Args:
-        network: a network of `agents.ppo`: observations, float (N, D), to logits (N, A) and anything else. Its
-            attribute `rules` contains the rules that it is made for.
-        sample: draw actions.
+    A network, such as those of `agents.ppo`, returns logits (N, A), and anything else, for observations, float (N, D).
+    Its attribute `rules` contains the rules that it is made for.
     """
 
     def __init__(self, network: Any, sample: bool = False) -> None:
@@ -45,8 +43,7 @@ class NetworkPolicy:
         logits = np.where(game.legal_actions(state), scores, -np.inf)
         if self.sample:  # the largest of logit + Gumbel noise is a draw from the distribution
             logits = logits + rng.gumbel(size=logits.shape)
-        action: NDArray[np.int64] = logits.argmax(1)
-        return action
+        return np.asarray(logits.argmax(1))
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError unless the network was made for these rules."""

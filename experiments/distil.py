@@ -102,8 +102,7 @@ def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])
-    active: list[NDArray[np.int16]] = []
-    value: list[NDArray[np.float32]] = []
+    active, value = [], []
 
     def keep(state: States, values: NDArray[np.float32]) -> None:
         active.append(features.write(game, state).astype(np.int16))

@@ -6,7 +6,6 @@ It contains every bundled board and every policy that plays on it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
@@ -23,17 +22,10 @@ KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
 GAMES = 4000
 
 
-def wanted() -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of the table: the boards, the shortest first, and the policies that play on them."""
-    return [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
-
-
-def table(results: Iterable[benchmark.Result]) -> str:
+def table(results: list[benchmark.Result]) -> str:
     """Return the table of some results."""
-    results = list(results)
-    references = [
-        name for name in benchmark.REFERENCES if any(name in each.win_shares[2] for each in results)
-    ]
+    played = {name for result in results for name in result.win_shares[2]}
+    references = [name for name in benchmark.REFERENCES if name in played]
     rows = []
     for result in results:
         regrets = (result.regret[kind]["all"] for kind in KINDS)
@@ -54,7 +46,8 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=GAMES, help=f"games for each share (default {GAMES})")
     options = parser.parse_args()
     results = []
-    for rules, name in wanted():
+    rows = [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
+    for rules, name in rows:
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:
             results.append(benchmark.measure(name, rules, games=options.games, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]

@@ -1,4 +1,4 @@
-"""`python -m tools.models [RUN...]`: put trained networks into the package, and write the table of docs/results/models.md.
+"""`python -m tools.models [RUN...]`: put trained networks into the package, and list them in docs/results/models.md.
 
 The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
 describes the training run; the table is made from the cards.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from wotd_env import Game, Phase, Rules, make_policy, notation
-from wotd_env.policy import ask
+from wotd_env.policy import ask, play_out
 from wotd_env.rendering import Replay, render_svg
 
 ROOT = Path(__file__).parents[1]
@@ -47,13 +47,12 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 def draw_game() -> None:
     """Write the end of a game that `td` plays in all four seats."""
     game, td, rng = Game(Rules(players=4)), make_policy("td"), np.random.default_rng(0)
-    state = game.reset(1, seed=5)
-    states, actions = [state.copy()], []
-    while not game.is_over(state).all():
-        actions.append(int(ask(td, game, state, rng)[0]))
-        game.step(state, actions[-1:])
+    state, same = game.reset(1, seed=5), np.zeros((1, 4), np.int64)
+    states, actions = [], []
+    for chosen in play_out(game, state, same, lambda player, games: ask(td, game, state, rng)):
         states.append(state.copy())
-    Replay(game, np.concatenate(states[-SHOWN - 1 :]), actions[-SHOWN:]).save(GAME_FILE, width=480)
+        actions.append(chosen[0])
+    Replay(game, np.concatenate([*states[-SHOWN:], state]), actions[-SHOWN:]).save(GAME_FILE, width=480)
 
 
 def cases() -> dict[Path, str]:

@@ -50,10 +50,9 @@ class Text(NamedTuple):
 
 def main() -> int:
     """Print every fault with its file and line, and return the exit status."""
-    faults = [
-        f"{text.file.relative_to(ROOT)}:{text.line}: {fault}" for text in texts() for fault in check(text)
-    ]
-    print("\n".join(faults) if faults else "No unclear sentences found.")
+    places = ((f"{text.file.relative_to(ROOT)}:{text.line}", text) for text in texts())
+    faults = [f"{place}: {fault}" for place, text in places for fault in check(text)]
+    print("\n".join(faults) or "No unclear sentences found.")
     return int(bool(faults))
 
 
@@ -100,12 +99,9 @@ def _blank(found: re.Match[str]) -> str:
 def in_code(file: Path, code: str) -> Iterator[Text]:
     """Yield the docstrings and comments of a Python file."""
     for node in ast.walk(ast.parse(code)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield Text(file, node.lineno, " ".join(re.sub(r"`[^`]*`", "`x`", node.value.value).split()))
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield Text(file, node.lineno, " ".join(re.sub(r"`[^`]*`", "`x`", text).split()))
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.COMMENT:
             yield Text(file, token.start[0], token.string)

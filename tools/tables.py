@@ -126,12 +126,11 @@ def token() -> str:
 def action() -> str:
     """Return the table of the actions that are the same for every number of players."""
     phases = {0: Phase.KEEP, Action.MOVE_ON: Phase.MOVE, Action.END_TURN: Phase.EXTRA}
-    rows: list[tuple[object, ...]] = [
-        (f"0..{Action.STOP_ROLLING - 1}", Phase.KEEP.name, "keep die i if bit i is set, re-roll the rest")
-    ]
+    holds = f"0..{Action.STOP_ROLLING - 1} | {Phase.KEEP.name} | keep die i if bit i is set, re-roll the rest"
+    rows = [holds]
     for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
-        rows.append((number, phase.name, describe_action(number)))
+        rows.append(f"{number} | {phase.name} | {describe_action(number)}")
     return pages.table("number | phase | action", rows)
 
 
