@@ -34,7 +34,7 @@ from torch import nn
 
 from agents import runs, settings, td
 from agents.layers import COUNTS, PATHLESS, KeptDice, Planned, sorted_faces
-from agents.settings import Count, NotNegative, Positive, SettingError
+from agents.settings import Count, NotNegative, Positive
 from wotd_env import Game, Rules
 from wotd_env.core.actions import pairs
 from wotd_env.core.observation import DEADLINE, layout
@@ -261,7 +261,8 @@ class Run(runs.Run):
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:
-            self.given = given_critic(settings)
+            what = "learn, or a policy that plans turns, such as td or td:FILE"
+            self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
         """Play and learn once by the critic of the last update; the critic learns at the same time."""
@@ -296,12 +297,3 @@ def critic_settings(settings: Settings) -> td.Settings:
     batches = max(preset.batches * games // preset.games, 1)
     same = {name: getattr(settings, name) for name in ("folder", "seed", "rules", "updates")}
     return dataclasses.replace(preset, games=games, batches=batches, threads=1, **same)
-
-
-def given_critic(settings: Settings) -> Value:
-    """Load the value that `critic` names."""
-    policy = settings.policy("critic")
-    if not isinstance(policy, Planner):
-        why = "must be learn, or a policy that plans turns, such as td or td:FILE"
-        raise SettingError(f"critic {why}, got {settings.critic!r}")
-    return policy.value

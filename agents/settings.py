@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
-from wotd_env.policy import Policy, check_plays
+from wotd_env.policy import check_plays
 
 OF_THIS_COMMAND = ("resume", "folder", "ray")
 """Settings that a checkpoint does not keep: the place of the run, and of the computation."""
@@ -26,7 +26,7 @@ Count = Annotated[int, "an integer of at least 1"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
-"""Types of the settings whose values are checked."""
+"""Types of settings with limits, which `Settings` checks."""
 
 
 class SettingError(ValueError):
@@ -79,13 +79,18 @@ class Settings:
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
-    def policy(self, name: str) -> Policy:
-        """Load the policy that a setting names; raise SettingError if it cannot be loaded or play the rules."""
+    def policy(self, name: str, kind: Any = object, what: str = "") -> Any:
+        """Load the policy that a setting names.
+
+        Raises:
+            SettingError: if it cannot be loaded, cannot play the rules, or is not of a kind, which `what` describes.
+        """
         try:
             policy = make_policy(getattr(self, name))
             check_plays(policy, self.rules)
         except (ImportError, OSError, ValueError) as error:
             raise SettingError(f"{name} must name a policy for the rules at hand: {error}") from error
+        self.check(name, isinstance(policy, kind), f"must be {what}")
         return policy
 
 

@@ -29,7 +29,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents import runs, settings
-from agents.settings import Count, Positive, SettingError, Share
+from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.state import States
 from wotd_env.planning import learned
@@ -334,11 +334,8 @@ class Run(runs.Run):
 
 def initial(settings: Settings) -> learned.Network:
     """Load the weights of the policy `init`; raise SettingError if they do not fit."""
-    policy = settings.policy("init")
-    if not isinstance(policy, Td):
-        why = "must be a policy with a learned value, such as td or td:FILE"
-        raise SettingError(f"init {why}, got {settings.init!r}")
-    network = policy.learned(settings.rules).network
+    policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
+    network: learned.Network = policy.learned(settings.rules).network
     width = network.rows.shape[1]
     settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
     return network

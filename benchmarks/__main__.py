@@ -93,7 +93,10 @@ def main() -> int:
         for words, (ours, theirs) in RATIOS.items()
         if ours in rows and theirs in rows
     }
-    console.print(rich_table(rows))
+    table = Table(*COLUMNS)
+    for name, row in rows.items():
+        table.add_row(*cells(name, row))
+    console.print(table)
     for words, ratio in ratios.items():
         console.print(f"{words}: {ratio:.2f}")
     if arguments.check:
@@ -182,32 +185,27 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
     with HISTORY.open("a") as history:
         line = {"date": about["date"], "versions": about["versions"], "ratios": ratios}
         history.write(json.dumps(line) + "\n")
-    speeds = pages.table(
-        ("case", "games", "players", "threads", "decisions/s", "environment alone", "what a step is"),
-        (
-            (
-                name,
-                f"{row['batch']:,}",
-                row["players"],
-                row["threads"],
-                f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})",
-                f"{row['inside']:,.0f}",
-                row["what"],
-            )
-            for name, row in rows.items()
-        ),
-        right=range(1, 6),
-    )
+    speeds = ((*cells(name, row), row["what"]) for name, row in rows.items())
     text = (
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
         "time, each pinned to as many cores as it has threads.",
-        speeds,
+        pages.table((*COLUMNS, "what a step is"), speeds, right=range(1, 6)),
         numbers("ratio, of the environments alone | value", ratios, 2),
         numbers("where a decision's time goes, two players, 8192 games | ns", profile(rows), 1),
     )
     PAGE.write_text(pages.renew(PAGE.read_text(), {"speed": "\n\n".join(text)}))
     plot(rows)
+
+
+COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment alone")
+
+
+def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a case, by `COLUMNS`."""
+    sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
+    rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
+    return name, *sizes, *rates
 
 
 def numbers(head: str, values: dict[str, float], digits: int) -> str:
@@ -247,16 +245,6 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
-
-
-def rich_table(rows: dict[str, dict[str, Any]]) -> Table:
-    """Return the rows for a terminal."""
-    table = Table("case", "games", "players", "threads", "decisions/s", "spread", "environment alone")
-    for name, row in rows.items():
-        sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
-        spread = f"{row['least']:,.0f} to {row['most']:,.0f}"
-        table.add_row(name, *sizes, f"{row['median']:,.0f}", spread, f"{row['inside']:,.0f}")
-    return table
 
 
 def plot(rows: dict[str, dict[str, Any]]) -> None:

@@ -280,15 +280,8 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 class Case:
     """One row of the table.
 
-    Args:
-        name: a short, unique name.
-        what: the content of a step.
-        loop: makes the loop.
-        needs: the package that must be installed.
-        batch: games played side by side.
-        players: seats of a game.
-        threads: cores that the process may use.
-        **arguments: other arguments of `loop`.
+    It has a unique name, and `what` describes a step. `make()` calls `loop` with the number of games, seats and cores,
+    and with the other arguments. The package `needs` must be installed.
     """
 
     def __init__(

@@ -73,11 +73,12 @@ class Plan(NamedTuple):
 
     def end(self, roll: np.ndarray) -> np.ndarray:
         """Return the best ends (N,) after the last rolls (N,)."""
-        return ALLOWED[roll, self.last[np.arange(len(roll)), roll].argmax(1)]
+        return np.asarray(ALLOWED[roll, self.last[np.arange(len(roll)), roll].argmax(1)])
 
     def hold(self, roll: np.ndarray, left: np.ndarray | int) -> np.ndarray:
         """Return the best holds (N,) of rolls (N,) with 1 or 2 re-rolls left."""
-        return np.take_along_axis(self.keeps[left - 1, np.arange(len(roll))], HOLDS[roll], 1).argmax(1)
+        values = self.keeps[left - 1, np.arange(len(roll))]
+        return np.asarray(np.take_along_axis(values, HOLDS[roll], 1).argmax(1))
 
 
 def plan(network: nn.Module, state: np.ndarray) -> Plan:

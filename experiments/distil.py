@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,11 +151,10 @@ def distil(settings: Settings, console: Console) -> Grades:
     runs.write_json(settings.folder / "config.json", asdict(settings))
     th.set_num_threads(1)  # the order of sums would depend on the number of threads
 
-    def shown(what: str) -> Shown:
-        return lambda numbers: track(numbers, what, console=console)
-
-    positions = gather(table, settings, shown("perfect play"))
-    value = fit(Rules(spaces=table.spaces), positions, settings, shown("gradient steps")).value()
+    shown = partial(track, console=console)
+    positions = gather(table, settings, partial(shown, description="perfect play"))
+    steps = partial(shown, description="gradient steps")
+    value = fit(Rules(spaces=table.spaces), positions, settings, steps).value()
     files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
         # Only against a perfect opponent the regret of a player determines its share of games won.

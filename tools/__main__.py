@@ -9,4 +9,3 @@ if __name__ == "__main__":
     for file, picture in pictures.cases().items():
         file.write_text(picture)
     pictures.draw_game()
-    pictures.LAYERS_FILE.write_text(pictures.layers_picture())

@@ -1,5 +1,6 @@
-"""The tables of docs/reference/ that follow from the code (`make docs-tables`)."""
+"""The tables of docs/reference/ and docs/explanation/ that follow from the code (`make docs-tables`)."""
 
+import tomllib
 from typing import Any
 
 from tools import commands, pages
@@ -163,8 +164,19 @@ def reward() -> str:
     return pages.table("players | the winner | each of 2 | each of 3 | each of 4 | every other seat", rows)
 
 
+def layers() -> str:
+    """Return the table of the layers of packages, top layer first, from the contract in pyproject.toml."""
+    tools = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["tool"]
+    (contract,) = (
+        each for each in tools["importlinter"]["contracts"] if each.get("containers") == ["wotd_env"]
+    )
+    names = [layer.replace("(", "").replace(")", "").split(" | ") for layer in contract["layers"]]
+    rows = [(number, ", ".join(f"`{name}`" for name in layer)) for number, layer in enumerate(names, 1)]
+    return pages.table("layer | packages and modules", rows, right=[0])
+
+
 def all_tables() -> dict[str, str]:
-    """Return the tables of docs/reference/ by name."""
-    makers = (state, token, action, swap, reward, commands.exits, commands.commands, commands.options)
+    """Return the tables by name."""
+    makers = (layers, state, token, action, swap, reward, commands.exits, commands.commands, commands.options)
     tables = {make.__name__: make() for make in makers}
     return tables | {name: parts(name) for name in MEANINGS}

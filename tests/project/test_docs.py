@@ -23,6 +23,8 @@ NEEDS = {
 }
 """Pages about other packages: the module that each page needs, and its oldest version."""
 
+DESIGN = ROOT / "docs" / "explanation" / "design.md"
+
 MOST_LINES = 120
 """Lines of a page that are written by hand; generated parts, lists of pages and differences do not count."""
 
@@ -153,11 +155,20 @@ def test_names_in_changing_a_rule_exist_in_the_linked_files():
 
 def test_generated_tables_are_up_to_date():
     contents, found = tables.all_tables(), set()
-    for page in (ROOT / "docs" / "reference").glob("*.md"):
+    for page in [*(ROOT / "docs" / "reference").glob("*.md"), DESIGN]:
         text = page.read_text()
         found |= set(re.findall(r"<!-- table: (\w+) -->", text))
         assert pages.renew(text, contents) == text, "run `make docs-tables`"
     assert found - {"clients"} == set(contents)
+
+
+def test_the_page_of_the_design_describes_every_package():
+    rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", DESIGN.read_text(), re.MULTILINE))
+    folders = {file.parent.name for file in (ROOT / "wotd_env").glob("*/__init__.py")}
+    layers = set(re.findall(r"`(\w+)`", tables.layers()))
+    assert rows == folders <= layers, (
+        "add the package to the table in docs/explanation/design.md and to the import contract in pyproject.toml"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
