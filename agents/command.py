@@ -29,8 +29,7 @@ from agents.settings import SettingError, code_options
 from wotd_env import Rules, files
 from wotd_env.policies import POLICIES
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The values of errno that mean that the disk is full."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that mean that the disk is full
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:

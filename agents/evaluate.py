@@ -26,11 +26,8 @@ MEASURING = 1 << 63
 FINAL = MEASURING + (1 << 32)
 """Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
-GRADED = 2000
-"""Games against perfect play that grade a finished run."""
-
-SMALL = 2
-"""Plain spaces of the largest board that is solved for this; it takes seconds."""
+GRADED = 2000  # games against perfect play that grade a finished run
+SMALL = 2  # plain spaces of the largest board that is solved for this; it takes seconds
 
 
 class Counts(NamedTuple):
@@ -93,8 +90,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))
-    for row in rows:
-        writer.writerow((row.done, f"{row.seconds:.1f}", *row[2:]))
+    writer.writerows((row.done, f"{row.seconds:.1f}", *row[2:]) for row in rows)
     return out.getvalue()
 
 

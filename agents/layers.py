@@ -21,17 +21,10 @@ from wotd_env.core.dice import INDEX_PARTS, NUM_HOLDS
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.planning.learned import LEAD
 
-AFTER = 32
-"""Units of the hidden layer for positions after the turn."""
-
-SCALE = 10.0
-"""Scale of the values of ends; a large one soon separates the holds."""
-
-PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM
-"""Number of actions without a path."""
-
-COUNTS = DICE + 1
-"""Numbers of dice that show a face: 0 to 5."""
+AFTER = 32  # units of the hidden layer for positions after the turn
+SCALE = 10.0  # scale of the values of ends; a large one soon separates the holds
+PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
+COUNTS = DICE + 1  # numbers of dice that show a face: 0 to 5
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:

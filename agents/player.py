@@ -19,8 +19,7 @@ from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policy import check_made_for, seen_in
 
-LARGE = 64
-"""Size of the integer tables that are stored in 16 bits, at least."""
+LARGE = 64  # size of the integer tables that are stored in 16 bits, at least
 
 
 class NetworkPolicy:
@@ -86,8 +85,7 @@ def to_onnx(network: Any) -> bytes:
     shrink(model.graph)
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
     model.metadata_props.add(key=ENCODING, value="one_hot")
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
 def shrink(graph: onnx.GraphProto) -> None:

@@ -41,17 +41,14 @@ from wotd_env.policy import Policy
 LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 """The modules of the learners; the first one is the default."""
 
-REFERENCES = ("random", "greedy", "planner")
-"""The opponents that strength is measured against, the strongest last."""
+REFERENCES = ("random", "greedy", "planner")  # the opponents in measurements, the strongest last
 
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 """Packages whose versions are recorded."""
 
-OF_THE_END = (RESULT, REPLAY, "model.onnx")
-"""Files that exist only when the training is finished."""
-
+OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that exist only when the training is finished
 T = TypeVar("T")
 
 
@@ -222,10 +219,7 @@ class Run:
     # ------------------------------------------------------------------------------------------------ training
 
     def train(self, progress: Callable[[Any], None]) -> None:
-        """Train to the end.
-
-        Args:
-            progress: called with the run before the first update and after every update.
+        """Train to the end; call `progress` with the run before the first update and after every update.
 
         Raises:
             Stopped: if `stop` was set; the checkpoint is written.

@@ -16,8 +16,8 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
 from wotd_env.policy import check_plays
 
+# Settings that a checkpoint does not keep: the place of the run, and of the computation.
 OF_THIS_COMMAND = ("resume", "folder", "ray")
-"""Settings that a checkpoint does not keep: the place of the run, and of the computation."""
 
 NamesNoCode = Annotated[str, "names no code"]
 """Type of a text setting that never names a policy. Any other text may name code as MODULE:OBJECT."""

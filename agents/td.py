@@ -11,14 +11,14 @@ the result of the game minus the luck of its dice. The target is `plan(s)` alone
 of an update, and after a random move.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
-updates (`learn`). The next turns are played at the same time, by the average of the weights before these steps. That
-average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
+updates (`Run.learn`). The next turns are played at the same time, by the average of the weights before these steps.
+That average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -172,7 +172,7 @@ def self_play(
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays, and makes the targets.
         at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear it.
-        td_lambda: lambda.
+        td_lambda: lambda in the targets.
         play: plays a turn in every game.
     """
     n, turns = game.rules.players, len(at_random)
@@ -194,35 +194,6 @@ def self_play(
     from_player = (player[:, :, None] + np.arange(n)) % n
     chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
-
-
-def learn(
-    network: Network,
-    averaged: AveragedModel,
-    optimizer: th.optim.Optimizer,
-    samples: Sequence[Samples],
-    *,
-    rates: Iterable[float],
-    batch_size: int,
-    rng: np.random.Generator,
-) -> float:
-    """Take a gradient step for each of the learning `rates`; return the mean loss.
-
-    The loss is the cross-entropy of the network's chances to win with the targets, in batches that `rng` draws from the
-    samples of one or more updates. `averaged` is the exponential moving average of the weights after each step.
-    """
-    active, chances = map(th.cat, zip(*samples, strict=True))
-    losses = []
-    for rate in rates:
-        optimizer.param_groups[0]["lr"] = rate
-        chosen = th.from_numpy(rng.integers(len(active), size=batch_size))
-        loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        averaged.update_parameters(network)
-        losses.append(loss.detach())
-    return float(th.stack(losses).mean())
 
 
 def falling(start: float, done: float) -> float:
@@ -300,18 +271,25 @@ class Run(runs.Run):
         return play_turns
 
     def learn(self) -> float:
-        """Take the gradient steps of an update; return the mean loss."""
-        settings = self.settings
-        shares = ((self.updates + i / settings.batches) / settings.updates for i in range(settings.batches))
-        return learn(
-            self.network,
-            self.averaged,
-            self.optimizer,
-            self.samples,
-            rates=[falling(settings.learning_rate, share) for share in shares],
-            batch_size=settings.batch_size,
-            rng=np.random.default_rng([settings.seed, self.updates, 1]),
-        )
+        """Take the gradient steps of an update, on random batches of the samples; return the mean loss.
+
+        The loss is the cross-entropy of the network's chances to win with the targets.
+        """
+        settings, network, optimizer = self.settings, self.network, self.optimizer
+        rng = np.random.default_rng([settings.seed, self.updates, 1])
+        active, chances = map(th.cat, zip(*self.samples, strict=True))
+        losses = []
+        for i in range(settings.batches):
+            done = (self.updates + i / settings.batches) / settings.updates
+            optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
+            chosen = th.from_numpy(rng.integers(len(active), size=settings.batch_size))
+            loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            self.averaged.update_parameters(network)
+            losses.append(loss.detach())
+        return float(th.stack(losses).mean())
 
     def save_network(self) -> None:
         """Write the network."""

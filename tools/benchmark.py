@@ -22,6 +22,11 @@ KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
 GAMES = 4000
 
 
+def wanted() -> list[tuple[wotd_env.Rules, str]]:
+    """Return the rows of the table: the boards, the shortest first, and the policies that play on them."""
+    return [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
+
+
 def table(results: list[benchmark.Result]) -> str:
     """Return the table of some results."""
     played = {name for result in results for name in result.win_shares[2]}
@@ -46,15 +51,13 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=GAMES, help=f"games for each share (default {GAMES})")
     options = parser.parse_args()
     results = []
-    rows = [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
-    for rules, name in rows:
+    for rules, name in wanted():
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:
             results.append(benchmark.measure(name, rules, games=options.games, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
     when = f"Measured on {date.today()} with version {wotd_env.__version__}, {options.games:,} games a share.{absent}"
-    text = f"{when}\n\n{table(results)}"
-    PAGE.write_text(pages.renew(PAGE.read_text(), {"results": text}))
+    PAGE.write_text(pages.renew(PAGE.read_text(), {"results": f"{when}\n\n{table(results)}"}))
 
 
 if __name__ == "__main__":

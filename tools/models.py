@@ -120,10 +120,8 @@ def table(cards: list[dict[str, Any]], box: Path) -> str:
     against = (f"against `{name}`, %" for name in opponents)
     head = ("policy", "players", "powers", "file", "time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
-    picture = f"![Win rates during training]({PICTURE})"
-    return "\n\n".join(
-        [pages.table(head, rows, right=(1, 3, 4)), picture, f"Trained with {', '.join(versions)}."]
-    )
+    picture = f"![Win rates during training]({PICTURE})\n\nTrained with {', '.join(versions)}."
+    return f"{pages.table(head, rows, right=(1, 3, 4))}\n\n{picture}"
 
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:

@@ -13,8 +13,7 @@ from wotd_env.rendering import Replay, render_svg
 ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "reference" / "rules"
 
-GAME_FILE = ROOT / "docs" / "game.gif"
-"""The moving picture at the head of README.md."""
+GAME_FILE = ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
 SHOWN = 60  # positions of the game, up to its end
 
 CASES = """

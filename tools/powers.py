@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -68,13 +68,10 @@ class Findings:
 
     def pairings(self) -> str:
         """Return the share of wins of each color against each other color on the largest board."""
-        rows = []
-        for mine, name in enumerate(NAMES):
-            shares = [
-                "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
-                for theirs in range(len(Power))
-            ]
-            rows.append([name, *shares])
+        rows = [[name] for name in NAMES]
+        for mine, theirs in product(range(len(Power)), repeat=2):
+            share = "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
+            rows[mine].append(share)
         return pages.table(["wins in %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
@@ -121,13 +118,10 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
-
-    def used() -> NDArray[np.bool_]:
-        return state["used"] >> np.arange(2)[:, None] & 1 == 1
-
+    seats = 1 << np.arange(2)[:, None]  # in the field `used`
     for _ in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
-        turns = np.where(used(), turns, state["turn"])  # of the last decision before the use
-    shares: NDArray[np.float64] = np.where(used(), turns / state["turn"], np.nan).T
+        turns = np.where(state["used"] & seats, turns, state["turn"])  # of the last decision before the use
+    shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares
 
 

@@ -19,9 +19,7 @@ from tools.pages import PAGES
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
-MOST_WORDS = 40
-"""Words of a sentence on a page; lists and tables do not count."""
-
+MOST_WORDS = 40  # words of a sentence on a page; lists and tables do not count
 PATTERNS = {
     r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",
     r"\b[Ww]hoever\b": "name the subject",
@@ -81,7 +79,8 @@ def texts() -> Iterator[Text]:
 
 def paragraphs(file: Path, page: str) -> Iterator[Text]:
     """Yield the paragraphs of Markdown without code, tables, and generated parts."""
-    page = re.sub(r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->", _blank, page, flags=re.DOTALL)
+    skipped = r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->"
+    page = re.sub(skipped, lambda found: "\n" * found[0].count("\n"), page, flags=re.DOTALL)
     line = 1
     for block in page.split("\n\n"):
         # A list has one sentence or more in each entry.
@@ -90,10 +89,6 @@ def paragraphs(file: Path, page: str) -> Iterator[Text]:
                 words = re.sub(r"^\s*(?:[-*]|\d+\.) ", "", part).split()
                 yield Text(file, line + i, re.sub(r"`[^`]*`", "`x`", " ".join(words)))
         line += block.count("\n") + 2
-
-
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
 
 
 def in_code(file: Path, code: str) -> Iterator[Text]:
