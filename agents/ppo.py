@@ -268,14 +268,14 @@ class Run(runs.Run):
         """Play and learn once by the critic of the last update; the critic learns at the same time."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
-        criticism = self.beside(self.critic.update if self.critic else dict)
+        critic_update = self.beside(self.critic.update if self.critic else dict)
         rng = np.random.default_rng([settings.seed, self.updates])
         rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
         decisions = play(self.network, self.game, self.state, value, settings.steps, rng)
-        falling = max(1 - done, 0.1)
-        target = best_policy(decisions, falling * settings.penalty, falling * settings.entropy)
+        beta, tau = (max(1 - done, 0.1) * weight for weight in (settings.penalty, settings.entropy))
+        target = best_policy(decisions, beta, tau)
         numbers = learn(self.network, self.optimizer, decisions, target, settings, rng)
-        of_critic = {f"critic_{name}": value for name, value in criticism().items()}
+        of_critic = {f"critic_{name}": value for name, value in critic_update().items()}
         self.updates += 1
         return numbers | {"learning_rate": rate} | of_critic
 
