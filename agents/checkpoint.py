@@ -13,9 +13,7 @@ from wotd_env import STATE, Rules, files
 from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 
-CHECKPOINT = "checkpoint.pt"
-"""Name of the file in a run folder."""
-
+CHECKPOINT = "checkpoint.pt"  # name of the file in a run folder
 FORMAT = "wotd-env training checkpoint 4"
 CURE = "Restore a copy of it, or start again in another folder"
 
@@ -69,13 +67,10 @@ def load(path: Path) -> dict[str, Any]:
 def check(name: str, saved: Any, like: Any) -> None:
     """Check the types, keys and tensor shapes of a value from a file, before it reaches code that does not check them.
 
-    Args:
-        name: the name of the value in the error.
-        saved: the value.
-        like: a value with the right structure. A list or an empty dict in it stands for any list or dict.
+    `like` is a value with the right structure; a list or an empty dict in it stands for any list or dict.
 
     Raises:
-        CheckpointError: if the structure differs.
+        CheckpointError: if the structure differs; it contains the `name` of the value.
     """
     if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
         if _kind(saved) != _kind(like):

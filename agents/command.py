@@ -29,8 +29,7 @@ from agents.settings import SettingError, code_options
 from wotd_env import Rules, files
 from wotd_env.policies import POLICIES
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The values of errno that mean that the disk is full."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that mean that the disk is full
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
@@ -94,9 +93,8 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
         print(f"train.py: error: {error}", file=sys.stderr)
         return 1 if getattr(error, "errno", None) in NO_ROOM else 2
     except KeyboardInterrupt:
-        print(
-            "train.py: interrupted before the training; start it again with the same command", file=sys.stderr
-        )
+        why = "interrupted before the training; start it again with the same command"
+        print(f"train.py: {why}", file=sys.stderr)
         return 130
 
 

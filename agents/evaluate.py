@@ -26,11 +26,8 @@ MEASURING = 1 << 63
 FINAL = MEASURING + (1 << 32)
 """Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
-GRADED = 2000
-"""Games against perfect play that grade a finished run."""
-
-SMALL = 2
-"""Plain spaces of the largest board that is solved for this; it takes seconds."""
+GRADED = 2000  # games against perfect play that grade a finished run
+SMALL = 2  # plain spaces of the largest board that is solved for this; it takes seconds
 
 
 class Counts(NamedTuple):
@@ -45,10 +42,8 @@ class Counts(NamedTuple):
 class Measurement(NamedTuple):
     """A point of the learning curve: games against one opponent after some training."""
 
-    done: int
-    """decisions or turns learned from"""
-    seconds: float
-    """processor time"""
+    done: int  # decisions or turns learned from
+    seconds: float  # of processor time
     opponent: str
     games: int
     wins: int
@@ -57,19 +52,10 @@ class Measurement(NamedTuple):
 
 
 def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
-    """Play games between a policy on one seat and an opponent on all other seats.
+    """Play games between a policy, on every seat equally often, and an opponent on all other seats.
 
     A game is won if the policy gets the whole prize. It is tied if the prize is shared or the game is truncated.
-
-    Args:
-        game: the game.
-        policy: the policy to measure; it has every seat equally often.
-        opponent: the policy of the other seats.
-        games: games to play, rounded up to a multiple of the number of players.
-        seed: equal seeds give equal results.
-
-    Returns:
-        The numbers of games by result.
+    `games` is rounded up to a multiple of the number of players. Equal seeds give equal results.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -104,8 +90,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))
-    for row in rows:
-        writer.writerow((row.done, f"{row.seconds:.1f}", *row[2:]))
+    writer.writerows((row.done, f"{row.seconds:.1f}", *row[2:]) for row in rows)
     return out.getvalue()
 
 
@@ -114,12 +99,8 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel=f"{unit} of the learner (millions)",
-        ylabel="games won",
-        ylim=(0, 1),
-        title="Strength in training",
-    )
+    axes = figure.add_subplot(title="Strength in training", ylabel="games won", ylim=(0, 1))
+    axes.set_xlabel(f"{unit} of the learner (millions)")
     for opponent in dict.fromkeys(row.opponent for row in rows):
         points = [row for row in rows if row.opponent == opponent]
         done = [row.done / 1e6 for row in points]
@@ -138,12 +119,10 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
 
 def table(results: dict[str, Counts], players: int) -> Table:
     """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
-    out = Table(
-        title=f"The trained network, {players} players, all seats equally often, 95 % intervals",
-        title_justify="left",
-    )
-    for column in ("against", "games", "won, %", "tied, %", "lost, %"):
-        out.add_column(column, justify="left" if column == "against" else "right")
+    title = f"The trained network, {players} players, all seats equally often, 95 % intervals"
+    out = Table("against", title=title, title_justify="left")
+    for column in ("games", "won, %", "tied, %", "lost, %"):
+        out.add_column(column, justify="right")
     for opponent, counts in results.items():
         shares = (in_percent(count, counts.games) for count in (counts.wins, counts.ties, counts.losses))
         out.add_row(opponent, f"{counts.games:,}", *shares)
@@ -160,12 +139,8 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return one sentence on the strength of a policy: against perfect play if possible, else against a reference.
 
     The opponent plays perfectly, so the share of games won is one half minus half of the regret of a game. This needs
-    the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces.
-
-    Args:
-        policy: the name of the policy.
-        rules: the rules.
-        results: its games against the references, the strongest last.
+    the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The last one of
+    `results` is against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games
@@ -194,9 +169,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
 
 def solved(rules: Rules) -> bool:
     """Return whether the game with these rules has an exact solution."""
-    return (
-        rules.players == 2 and replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
-    )
+    return replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
 
 
 def has_arena() -> bool:

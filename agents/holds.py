@@ -35,12 +35,8 @@ from wotd_env.core.dice import (
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows, row_operation
 
-PATH_ENDS = DICE + 1
-"""Ends on one path: moves by 1 to 5 dice, and a swap with four dragons."""
-
-OTHER_ENDS = 3
-"""An equilibrium, a swap with five dragons, a pass."""
-
+PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with four dragons
+OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
 # The ends that powers add: the first move with dragons, the first jump, and those without a path.
@@ -48,15 +44,13 @@ WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
 
-IMPOSSIBLE = -1e3
-"""The value of an impossible end; all others have larger values."""
+IMPOSSIBLE = -1e3  # the value of an impossible end; all others have larger values
 
 
 def _moves() -> NDArray[np.int64]:
     """Return the ends by power-free moves that each roll offers, int64 (252, 5), the last one repeated; or a pass."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
-    for roll in range(NUM_ROLLS):
-        counts = COUNTS[roll].tolist()
+    for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
         if roll == EQUILIBRIUM:
             ends = [ADVANCED]
@@ -67,8 +61,7 @@ def _moves() -> NDArray[np.int64]:
 def _others(powers: bool) -> NDArray[np.int64]:
     """Return the ends by swaps and, with `powers`, by powers that each roll offers, int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
-    for roll in range(NUM_ROLLS):
-        counts = COUNTS[roll].tolist()
+    for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
         ends = [SWAPPED] if dragons == DICE else []
         ends += [PATH_ENDS * path + DICE for path in paths if dragons == DICE - 1]
@@ -86,14 +79,12 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
-FIRST_END = NUM_KEEPS
-"""The row of the first end. The rows before it belong to the rolls and keeps."""
-
+FIRST_END = NUM_KEEPS  # the row of the first end, after those of the rolls and keeps
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
+# The numbers of the keeps by their number of dice, 0 to 5. Each is a range; more dice have lower numbers.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
-"""The numbers of the keeps by their number of dice, 0 to 5. Each is a range; more dice have lower numbers."""
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
@@ -105,9 +96,8 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
         roll: int64 (N,), the numbers of the rolls on the table.
         rerolls: int64 (N,), re-rolls left, 0 to 2, one more with the tiger.
     """
-    if th.onnx.is_in_onnx_export():
-        return _by_tensors(ends, roll, rerolls)
-    planned: th.Tensor = _Planned.apply(ends, roll, rerolls)  # type: ignore[no-untyped-call]
+    plan: Any = _by_tensors if th.onnx.is_in_onnx_export() else _Planned.apply
+    planned: th.Tensor = plan(ends, roll, rerolls)
     return planned
 
 

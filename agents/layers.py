@@ -21,24 +21,22 @@ from wotd_env.core.dice import INDEX_PARTS, NUM_HOLDS
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.planning.learned import LEAD
 
-AFTER = 32
-"""Units of the hidden layer for positions after the turn."""
+AFTER = 32  # units of the hidden layer for positions after the turn
+SCALE = 10.0  # scale of the values of ends; a large one soon separates the holds
+PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
+COUNTS = DICE + 1  # numbers of dice that show a face: 0 to 5
 
-SCALE = 10.0
-"""Scale of the values of ends; a large one soon separates the holds."""
 
-PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM
-"""Number of actions without a path."""
-
-COUNTS = DICE + 1
-"""Numbers of dice that show a face: 0 to 5."""
+def register(module: nn.Module, **constants: th.Tensor) -> None:
+    """Add constants to a module, which move with it to another device; checkpoints do not contain them."""
+    for name, constant in constants.items():
+        module.register_buffer(name, constant, persistent=False)
 
 
 def sorted_faces(dice: th.Tensor) -> th.Tensor:
     """Return the faces of the sorted dice, int64 (N, 5), all `DRAGON + 1` before the first roll.
 
-    Args:
-        dice: (N, 6, 6), the number of dice that show each face, one-hot.
+    `dice`, (N, 6, 6), are the numbers of dice that show each face, one-hot.
     """
     number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
@@ -55,16 +53,13 @@ class KeptDice(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         holds = (np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE)) & 1
-        self.register_buffer("held", th.tensor(holds, dtype=th.float32), persistent=False)
-        self.register_buffer("face", th.arange(DRAGON + 1), persistent=False)
-        self.register_buffer("offset", COUNTS * th.arange(DRAGON + 3), persistent=False)
+        held = th.tensor(holds, dtype=th.float32)
+        register(self, held=held, face=th.arange(DRAGON + 1), offset=COUNTS * th.arange(DRAGON + 3))
 
     def forward(self, faces: th.Tensor, scores: th.Tensor) -> th.Tensor:
-        """Return the scores of the holds, (N, 32).
+        """Return the scores of the holds, (N, 32), for the sorted faces, int64 (N, 5).
 
-        Args:
-            faces: int64 (N, 5), see `sorted_faces`.
-            scores: (N, 8 * 6), of keeping 0..5 dice of each face, of all, and 0..5 different elements.
+        `scores`, (N, 8 * 6), are those of keeping 0..5 dice of each face, of all, and 0..5 different elements.
         """
         kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
@@ -79,11 +74,8 @@ class Afterstates(nn.Module):
     are added up over the paths. A move or swap exchanges the rows of one path. The standing selects one more row: the
     observer's numbered pieces, the most of any other player, and the observer's lead in points.
 
-    Args:
-        rules: the rules of the game.
-        of_path: numbers that describe a path, without dice.
-        of_board: numbers that describe the game, without paths and dice.
-        width: units of the first layer.
+    `of_path` is the number of inputs that describe a path, and `of_board` of those that describe the game, without
+    dice. The first layer has `width` units.
     """
 
     others: th.Tensor  # (n - 1, 1): the first row of each other player
@@ -111,9 +103,9 @@ class Afterstates(nn.Module):
         perfect = np.arange(PATHS * DICE + self.swaps + 2) // PATHS == DICE - 1
         if self.used:
             perfect = np.append(perfect, np.arange(PATHS * DICE + 1) // PATHS == DICE - 1)
-        self.register_buffer("others", self.spaces * th.arange(rules.players - 1)[:, None], persistent=False)
-        self.register_buffer("exchanged", th.from_numpy(exchanged), persistent=False)
-        self.register_buffer("perfect", th.tensor(perfect[:, None], dtype=th.float32), persistent=False)
+        others = self.spaces * th.arange(rules.players - 1)[:, None]
+        by_five = th.tensor(perfect[:, None], dtype=th.float32)
+        register(self, others=others, exchanged=th.from_numpy(exchanged), perfect=by_five)
 
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
@@ -181,9 +173,7 @@ class Afterstates(nn.Module):
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
         """Return the rows for the standing at each end, int64 (N, E).
 
-        Args:
-            changed: int64 (N, C, n, 5), the spaces of all pieces by the change on their path.
-            free: as for `ends`.
+        `changed`, int64 (N, C, n, 5), are the spaces of all pieces by the change on their path; `free` as for `ends`.
         """
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
@@ -229,23 +219,18 @@ class Planned(nn.Module):
         self.rules = rules
         self.afterstates = Afterstates(rules, of_path, of_board, width)
         ranks = pad(th.from_numpy(INDEX_PARTS[:, : DRAGON + 1].astype(np.int64)), (0, 1))
-        seats = PAIRS[rules.players, : pairs(rules.players)].T
+        seats = th.tensor(PAIRS[rules.players, : pairs(rules.players)].T.astype(np.int64))
+        number = th.arange(COUNTS, dtype=th.float32)
         space = th.arange(rules.spaces + NUMBERED + 1, dtype=th.float32)
-        self.register_buffer("ranks", ranks, persistent=False)
-        self.register_buffer("number", th.arange(COUNTS, dtype=th.float32), persistent=False)
-        self.register_buffer("space", space, persistent=False)
-        self.register_buffer("seats", th.tensor(seats.astype(np.int64)), persistent=False)
+        register(self, ranks=ranks, number=number, space=space, seats=seats)
 
     def forward(
         self, part: dict[str, th.Tensor], faces: th.Tensor, of_path: th.Tensor, of_board: th.Tensor
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
 
-        Args:
-            part: the parts of the observation, (N, ...) each.
-            faces: int64 (N, 5), see `sorted_faces`.
-            of_path: (N, 5, ...).
-            of_board: (N, ...).
+        `part` contains the parts of the observation. The others are the sorted faces, int64 (N, 5), and descriptions of
+        each path (N, 5, ...) and of the game (N, ...).
         """
         n = of_path.shape[0]  # not len, which the exporter would take for a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)

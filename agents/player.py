@@ -19,17 +19,14 @@ from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policy import check_made_for, seen_in
 
-LARGE = 64
-"""Size of the integer tables that are stored in 16 bits, at least."""
+LARGE = 64  # size of the integer tables that are stored in 16 bits, at least
 
 
 class NetworkPolicy:
     """The policy of a network's most likely actions; with `sample` it draws actions by their probabilities.
 
-    Args:
-        network: a network of `agents.ppo`: observations, float (N, D), to logits (N, A) and anything else. Its
-            attribute `rules` contains the rules that it is made for.
-        sample: draw actions.
+    A network, such as those of `agents.ppo`, returns logits (N, A), and anything else, for observations, float (N, D).
+    Its attribute `rules` contains the rules that it is made for.
     """
 
     def __init__(self, network: Any, sample: bool = False) -> None:
@@ -45,8 +42,7 @@ class NetworkPolicy:
         logits = np.where(game.legal_actions(state), scores, -np.inf)
         if self.sample:  # the largest of logit + Gumbel noise is a draw from the distribution
             logits = logits + rng.gumbel(size=logits.shape)
-        action: NDArray[np.int64] = logits.argmax(1)
-        return action
+        return np.asarray(logits.argmax(1))
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError unless the network was made for these rules."""
@@ -89,8 +85,7 @@ def to_onnx(network: Any) -> bytes:
     shrink(model.graph)
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
     model.metadata_props.add(key=ENCODING, value="one_hot")
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
 def shrink(graph: onnx.GraphProto) -> None:

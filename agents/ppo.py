@@ -25,7 +25,6 @@ weights with any number of threads. Nothing that was learned before is used, exc
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -35,7 +34,7 @@ from torch import nn
 
 from agents import runs, settings, td
 from agents.layers import COUNTS, PATHLESS, KeptDice, Planned, sorted_faces
-from agents.settings import SettingError
+from agents.settings import Count, NotNegative, Positive
 from wotd_env import Game, Rules
 from wotd_env.core.actions import pairs
 from wotd_env.core.observation import DEADLINE, layout
@@ -55,31 +54,31 @@ class Settings(settings.Settings):
     preset: Literal["quick", "standard"] = "quick"
     """Defaults of the other settings: quick takes 5 to 7 minutes of two cores, standard about an hour."""
 
-    updates: int = 150
+    updates: Count = 150
     """Updates of the network; each plays games and takes gradient steps."""
 
-    games: int = 512
+    games: Count = 512
     """Games that the network plays side by side."""
 
-    steps: int = 16
+    steps: Count = 16
     """Decisions in each game in an update."""
 
-    width: int = 64
+    width: Count = 64
     """Units of the policy network's hidden layers."""
 
-    learning_rate: float = 3e-3
+    learning_rate: Positive = 3e-3
     """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
 
-    batch_size: int = 512
+    batch_size: Count = 512
     """Decisions in a gradient step."""
 
-    epochs: int = 2
+    epochs: Count = 2
     """Passes over the decisions in an update."""
 
-    entropy: float = 0.012
+    entropy: Positive = 0.012
     """Weight of the entropy (tau) at the start, in equity; it falls linearly to a tenth."""
 
-    penalty: float = 0.012
+    penalty: NotNegative = 0.012
     """Weight of the KL penalty (beta) at the start, in equity; it falls linearly to a tenth."""
 
     planned: bool = True
@@ -88,20 +87,11 @@ class Settings(settings.Settings):
     critic: str = "learn"
     """Policy whose value is the critic, such as td or td:FILE. By default the critic is learned in this run."""
 
-    critic_turns: int = 32_768
+    critic_turns: Count = 32_768
     """Turns that the critic plays in an update. Its other settings are those of td."""
 
-    threads: int = 2
+    threads: Count = 2
     """Threads: the network learns in one, the critic in the other."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("preset", self.preset in ("quick", "standard"), "must be quick or standard")
-        self.check_counts(
-            "updates", "games", "steps", "width", "batch_size", "epochs", "critic_turns", "threads"
-        )
-        self.check_positive("learning_rate", "entropy")
-        self.check("penalty", 0 <= self.penalty < math.inf, "must be a number that is not negative")
 
 
 PRESETS = {
@@ -121,10 +111,7 @@ class Network(nn.Module):
     One small network reads every path. The mean and the maximum over the paths describe the game. One small network
     scores the actions on every path. So a permutation of the elements permutes the logits.
 
-    Args:
-        rules: the rules of the game.
-        width: units of the hidden layers.
-        planned: add scores by the exact turn planner, see `agents.layers`.
+    The hidden layers have `width` units. `planned` adds scores by the exact turn planner, see `agents.layers`.
     """
 
     def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
@@ -136,9 +123,8 @@ class Network(nn.Module):
         of_board = sum(size[name] for name in OF_GAME)
         self.path_in, self.game_in = nn.Linear(of_path + COUNTS, width), nn.Linear(of_board + COUNTS, width)
         self.path = nn.Linear(width, width)
-        self.game = nn.Sequential(
-            nn.Linear(3 * width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 2 * width), nn.ReLU()
-        )
+        first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
+        self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
         # Scores of a path: kept dice; a move, a move with dragons as wood, a jump; swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
@@ -192,28 +178,18 @@ def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor)
 class Decisions(NamedTuple):
     """The training data of an update: N decisions, A actions, observations of D numbers."""
 
-    observation: th.Tensor
-    """int8 (N, D)"""
-    mask: th.Tensor
-    """int8 (N, A): the legal actions"""
-    log_probability: th.Tensor
-    """float32 (N, A): log old(a | s), of the network that played"""
-    q: th.Tensor
-    """float32 (N, A): the expected return of every action in equity, -inf for illegal ones"""
+    observation: th.Tensor  # int8 (N, D)
+    mask: th.Tensor  # int8 (N, A): the legal actions
+    log_probability: th.Tensor  # float32 (N, A): log old(a | s), of the network that played
+    q: th.Tensor  # float32 (N, A): the expected return of every action in equity, -inf for illegal ones
 
 
 def play(
     network: Network, game: Game, state: States, critic: Value, steps: int, rng: np.random.Generator
 ) -> Decisions:
-    """Play decisions in all games, in place, by the network's probabilities; return them with expected returns.
+    """Play decisions on all seats of the games, in place, by the network's probabilities; return G * steps decisions.
 
-    Args:
-        network: the network that plays all seats.
-        game: the rules.
-        state: STATE (G,), games at a decision. A finished game is followed by a new one.
-        critic: the value of the positions between turns.
-        steps: decisions in each game.
-        rng: draws the actions.
+    The games, STATE (G,), are at a decision; a finished game is followed by a new one. `rng` draws the actions.
     """
     played = []
     for _ in range(steps):
@@ -242,15 +218,9 @@ def learn(
 ) -> dict[str, float]:
     """Take the gradient steps of an update; return means for TensorBoard.
 
-    Args:
-        network: the network that learns; its loss is the cross-entropy with `target`.
-        optimizer: the optimizer of its parameters.
-        decisions: the decisions of this update.
-        target: the best policy, (N, A).
-        settings: the number of epochs, and the size of a batch.
-        rng: shuffles the decisions.
+    The loss is the cross-entropy of the network with `target`, the best policy (N, A). `rng` shuffles the decisions.
     """
-    losses: list[th.Tensor] = []
+    losses = []
     for _ in range(settings.epochs):
         order = th.from_numpy(rng.permutation(len(target)))
         for chosen in order.split(settings.batch_size):  # type: ignore[no-untyped-call]
@@ -263,22 +233,15 @@ def learn(
     old = decisions.log_probability.exp()
     regret = decisions.q.amax(1) - (old * decisions.q.nan_to_num(neginf=0)).sum(1)
     entropy = -(old * decisions.log_probability).sum(1)
-    return {
-        "loss": float(th.stack(losses).mean()),
-        "regret": float(regret.mean()),
-        "entropy": float(entropy.mean()),
-    }
+    means = {"loss": th.stack(losses).mean(), "regret": regret.mean(), "entropy": entropy.mean()}
+    return {name: float(mean) for name, mean in means.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------- the run
 
 
 class Run(runs.Run):
-    """A training run of PPO. It leaves `model.onnx`, the policy network for players without torch.
-
-    Attributes:
-        critic: the training run of the critic; None if the critic is given.
-    """
+    """A training run of PPO. It leaves `model.onnx`, the policy network for players without torch."""
 
     learner, unit, kind = "ppo", "decisions", Settings
     network: Network
@@ -294,24 +257,25 @@ class Run(runs.Run):
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         # The games of the critic have the seeds from seed << 32 on.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None
+        self.critic: td.Run | None = None  # its training run; None if the critic is given
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:
-            self.given = given_critic(settings)
+            what = "learn, or a policy that plans turns, such as td or td:FILE"
+            self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
         """Play and learn once by the critic of the last update; the critic learns at the same time."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
-        criticism = self.beside(self.critic.update if self.critic else dict)
+        critic_update = self.beside(self.critic.update if self.critic else dict)
         rng = np.random.default_rng([settings.seed, self.updates])
         rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
         decisions = play(self.network, self.game, self.state, value, settings.steps, rng)
-        falling = max(1 - done, 0.1)
-        target = best_policy(decisions, falling * settings.penalty, falling * settings.entropy)
+        beta, tau = (max(1 - done, 0.1) * weight for weight in (settings.penalty, settings.entropy))
+        target = best_policy(decisions, beta, tau)
         numbers = learn(self.network, self.optimizer, decisions, target, settings, rng)
-        of_critic = {f"critic_{name}": value for name, value in criticism().items()}
+        of_critic = {f"critic_{name}": value for name, value in critic_update().items()}
         self.updates += 1
         return numbers | {"learning_rate": rate} | of_critic
 
@@ -333,12 +297,3 @@ def critic_settings(settings: Settings) -> td.Settings:
     batches = max(preset.batches * games // preset.games, 1)
     same = {name: getattr(settings, name) for name in ("folder", "seed", "rules", "updates")}
     return dataclasses.replace(preset, games=games, batches=batches, threads=1, **same)
-
-
-def given_critic(settings: Settings) -> Value:
-    """Load the value that `critic` names."""
-    policy = settings.policy("critic")
-    if not isinstance(policy, Planner):
-        why = "must be learn, or a policy that plans turns, such as td or td:FILE"
-        raise SettingError(f"critic {why}, got {settings.critic!r}")
-    return policy.value

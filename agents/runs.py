@@ -41,18 +41,14 @@ from wotd_env.policy import Policy
 LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 """The modules of the learners; the first one is the default."""
 
-REFERENCES = ("random", "greedy", "planner")
-"""The opponents that strength is measured against, the strongest last."""
+REFERENCES = ("random", "greedy", "planner")  # the opponents in measurements, the strongest last
 
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 """Packages whose versions are recorded."""
 
-OF_THE_END = (RESULT, REPLAY, "model.onnx")
-"""Files that exist only when the training is finished."""
-
-
+OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that exist only when the training is finished
 T = TypeVar("T")
 
 
@@ -68,45 +64,34 @@ class Run:
 
     Args:
         settings: the settings; `folder` is set.
-
-    Attributes:
-        learner: name of the learner, a key of `LEARNERS`.
-        unit: the unit of `done` and `total`.
-        kind: class of the settings.
-        fixed: names of the settings that cannot change when a run is resumed.
-        network: the network that learns.
-        optimizer: its optimizer.
-        state: STATE (G,), the games that are learned from.
-        references: the opponents that strength is measured against, the strongest last.
-        updates: number of updates so far, of `settings.updates`.
-        curve: the measurements.
-        seconds: processor time so far. Measurements count, the `progress` callbacks of `train` do not.
-        board: TensorBoard's writer while `tensorboard` is open.
-        stop: set it to save the run and stop after the current update.
     """
 
-    learner: ClassVar[str]
-    unit: ClassVar[str]
+    learner: ClassVar[str]  # a key of `LEARNERS`
+    unit: ClassVar[str]  # of `done` and `total`
     kind: ClassVar[type[Settings]]
-    fixed: ClassVar[tuple[str, ...]]
+    fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
     network: nn.Module
     optimizer: th.optim.Optimizer
-    state: States
+    state: States  # (G,): the games that are learned from
 
     def __init__(self, settings: Any) -> None:
         assert settings.folder is not None
         self.settings: Any = settings
         self.folder: Path = settings.folder
         self.game = Game(settings.rules)
-        self.references = {name: make_policy(name) for name in REFERENCES}
+        self.references = {name: make_policy(name) for name in REFERENCES}  # the strongest last
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
-        self.updates = 0
-        self.seconds = 0.0
-        self.board: SummaryWriter | None = None
-        self.stop = False
-        self._counted = time.process_time()  # `seconds` contains the time up to here
+        self.updates = 0  # so far, of `settings.updates`
+        self.board: SummaryWriter | None = None  # TensorBoard's writer while `tensorboard` is open
+        self.stop = False  # set it to save the run and stop after the current update
+        self._start = time.process_time()
         self._second: Executor | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Processor time so far. Measurements count, the `progress` callbacks of `train` do not."""
+        return time.process_time() - self._start
 
     # ------------------------------------------------------------------------------------- what a learner defines
 
@@ -162,7 +147,6 @@ class Run:
     def begin(self) -> Self:
         """Make the run folder with a first checkpoint; errors as by `opened`."""
         make_folder(self.folder)
-        _remove_parts(self.folder)
         self.save()
         self.write_config()
         return self
@@ -198,9 +182,8 @@ class Run:
         before = cls.read_settings(settings.resume)
         for name in cls.fixed:
             if getattr(settings, name) != (value := getattr(before, name)):
-                raise CheckpointError(
-                    f"{name} cannot change when the run in {settings.resume} is resumed: it is {value}"
-                )
+                resumed = f"when the run in {settings.resume} is resumed"
+                raise CheckpointError(f"{name} cannot change {resumed}: it is {value}")
         try:
             run = cls(settings)
         except SettingError as error:
@@ -210,14 +193,14 @@ class Run:
         try:
             checkpoint.check("its content", saved, run._content() | {"settings": saved["settings"]})
             run.restore(saved)
-            run.curve, run.seconds = [Measurement(**row) for row in saved["curve"]], saved["seconds"]
+            run.curve = [Measurement(**row) for row in saved["curve"]]
+            run._start -= saved["seconds"]
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise checkpoint.unusable(path, error) from error
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
                 run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
-        _remove_parts(run.folder)
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # they belong to the shorter training
@@ -227,21 +210,16 @@ class Run:
 
     def write_config(self) -> None:
         """Write the settings and the versions of packages to `config.json`."""
-        versions = {package: version(package) for package in PACKAGES}
-        config = {
-            "settings": asdict(self.settings),
-            "versions": {"wotd-env": wotd_env.__version__, "python": platform.python_version(), **versions},
-            "machine": {"system": platform.platform(), "cores": os.cpu_count()},
-        }
+        versions = {"wotd-env": wotd_env.__version__, "python": platform.python_version()}
+        versions |= {package: version(package) for package in PACKAGES}
+        machine = {"system": platform.platform(), "cores": os.cpu_count()}
+        config = {"settings": asdict(self.settings), "versions": versions, "machine": machine}
         write_json(self.folder / "config.json", config)
 
     # ------------------------------------------------------------------------------------------------ training
 
     def train(self, progress: Callable[[Any], None]) -> None:
-        """Train to the end.
-
-        Args:
-            progress: called with the run before the first update and after every update.
+        """Train to the end; call `progress` with the run before the first update and after every update.
 
         Raises:
             Stopped: if `stop` was set; the checkpoint is written.
@@ -264,7 +242,6 @@ class Run:
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
         """Measure and save at a milestone, save and stop on request, then call `progress`; errors as by `train`."""
-        self._count_seconds()
         reached = self._milestones_reached()
         if reached > self.milestone:
             self.milestone = reached
@@ -274,19 +251,15 @@ class Run:
             self.save()
         if self.stop:
             raise Stopped
-        self._count_seconds()
+        before = time.process_time()
         progress(self)
-        self._counted = time.process_time()
-
-    def _count_seconds(self) -> None:
-        now = time.process_time()
-        self.seconds += now - self._counted
-        self._counted = now
+        self._start += time.process_time() - before
 
     def pass_milestone(self) -> None:
         """Measure the strength."""
+        seconds = self.seconds
         for name, counts in self.measure(self.settings.milestone_games).items():
-            self.curve.append(Measurement(self.done, self.seconds, name, *counts))
+            self.curve.append(Measurement(self.done, seconds, name, *counts))
             self.log(**{f"strength/wins_against_{name}": counts.wins / counts.games})
 
     def log(self, **values: float) -> None:
@@ -317,10 +290,8 @@ class Run:
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
         """Play at least a number of games against each of the references; return the results by reference."""
-        policy = self.policy()
-        return {
-            name: measure(self.game, policy, other, games, seed) for name, other in self.references.items()
-        }
+        policy, opponents = self.policy(), self.references.items()
+        return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 
     def finish(self) -> dict[str, Counts]:
         """Measure the trained network, see `measure`; write its file, the result, and the replay of a game."""
@@ -334,14 +305,15 @@ class Run:
 
     def save(self) -> None:
         """Write the checkpoint, the network and the curve; OSError names a file that cannot be written."""
+        for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
+            part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         self.save_network()
         files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:
-        curve = [row._asdict() for row in self.curve]
-        common = {"settings": kept(self.settings), "seconds": self.seconds, "curve": curve}
-        return {"learner": self.learner, **common, **self.parts()}
+        common = {"learner": self.learner, "settings": kept(self.settings), "seconds": self.seconds}
+        return common | {"curve": [row._asdict() for row in self.curve]} | self.parts()
 
 
 @contextmanager
@@ -369,9 +341,8 @@ def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
     if (settings.folder / CHECKPOINT).is_file():
         started = kind.read_settings(settings.folder)
         if kept(started) != kept(settings):
-            raise CheckpointError(
-                f"the run in {settings.folder} was started with other settings; remove the folder"
-            )
+            why = "was started with other settings; remove the folder"
+            raise CheckpointError(f"the run in {settings.folder} {why}")
         settings = started
     with opened(kind, settings) as run:
         yield run
@@ -379,9 +350,9 @@ def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 def read_result(folder: Path) -> dict[str, Counts] | None:
     """Return the final strength of a finished run by opponent, or None if the run is not finished."""
-    if not (folder / RESULT).is_file():
-        return None
-    return {name: Counts(**counts) for name, counts in json.loads((folder / RESULT).read_text()).items()}
+    file = folder / RESULT
+    results = json.loads(file.read_text()) if file.is_file() else {}
+    return {name: Counts(**counts) for name, counts in results.items()} or None
 
 
 @contextmanager
@@ -415,21 +386,14 @@ def make_folder(folder: Path) -> None:
         raise FileExistsError(f"folder {folder} is not empty, it contains {found[0]}; choose another folder")
 
 
-def _remove_parts(folder: Path) -> None:
-    """Remove the temporary files that a killed process has left in a run folder. Hold its lock, see `locked`."""
-    for part in folder.glob(f"{files.PART}*"):
-        part.unlink(missing_ok=True)
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other trainings out of a run folder; raise CheckpointError if one uses it."""
     try:
         lock = FileLock(folder / LOCK).acquire(blocking=False)
     except Timeout as error:
-        raise CheckpointError(
-            f"another training is running in {folder}; wait for its end or stop it"
-        ) from error
+        why = f"another training is running in {folder}; wait for its end or stop it"
+        raise CheckpointError(why) from error
     with lock:
         yield
 

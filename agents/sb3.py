@@ -8,7 +8,6 @@ each game learns. The current network plays the other seats; in a share of the g
 from __future__ import annotations
 
 import copy
-import math
 import os
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -27,7 +26,7 @@ from agents import checkpoint, runs, settings
 from agents.player import NetworkPolicy
 from agents.ppo import Network
 from agents.selfplay import SelfPlayVecEnv
-from agents.settings import NamesNoCode, SettingError
+from agents.settings import Count, NamesNoCode, NotNegative, Positive, SettingError, Share
 from wotd_env import Rules
 from wotd_env.core.arguments import check_integer
 
@@ -42,43 +41,43 @@ class Settings(settings.Settings):
     preset: Literal["quick"] = "quick"
     """Defaults of the other settings: quick takes 6 minutes of one core."""
 
-    updates: int = 116
+    updates: Count = 116
     """Updates of the network; each plays games and takes gradient steps."""
 
-    games: int = 256
+    games: Count = 256
     """Games played side by side."""
 
-    steps: int = 64
+    steps: Count = 64
     """Decisions of the learner in each game in an update."""
 
-    past: float = 0.25
+    past: Share = 0.25
     """Share of the games against snapshots; another snapshot is drawn after every update."""
 
-    greedy: float = 0.0
+    greedy: Share = 0.0
     """Share of the games against greedy. The other games are against the current network."""
 
-    width: int = 64
+    width: Count = 64
     """Units of the network's hidden layers."""
 
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
 
     batch_size: int = 1024
     """Decisions in a gradient step."""
 
-    epochs: int = 3
+    epochs: Count = 3
     """Passes over the decisions in an update."""
 
-    gae_lambda: float = 0.9
+    gae_lambda: Share = 0.9
     """Lambda of generalized advantage estimation, per decision."""
 
-    entropy: float = 0.003
+    entropy: NotNegative = 0.003
     """Weight of the entropy bonus."""
 
-    clip: float = 0.2
+    clip: Share = 0.2
     """Clip range of PPO's probability ratio."""
 
-    threads: int = 1
+    threads: Count = 1
     """Threads of torch. Another number changes the order of sums, and so the network."""
 
     device: NamesNoCode = "cpu"
@@ -86,11 +85,6 @@ class Settings(settings.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("preset", self.preset == "quick", "must be quick")
-        self.check_counts("updates", "games", "steps", "width", "epochs", "threads")
-        self.check_shares("past", "greedy", "gae_lambda", "clip")
-        self.check_positive("learning_rate")
-        self.check("entropy", 0 <= self.entropy < math.inf, "must be a number that is not negative")
         self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
         rollout = self.games * self.steps
         check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")
@@ -148,9 +142,6 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. The seed applies from the next reset of its games on.
 
     Sets the number of torch's threads, because sums depend on it, and on a GPU deterministic operations.
-
-    Raises:
-        SettingError: if the device does not work.
     """
     th.set_num_threads(settings.threads)
     device = device_of(settings.device)
@@ -178,13 +169,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
 
 
 class Run(runs.Run):
-    """A training run of MaskablePPO. It leaves `model.onnx`, the network for players without torch.
-
-    Attributes:
-        model: the learner of SB3.
-        env: the games it learns from.
-        pool: the weights of the snapshots, if they are opponents.
-    """
+    """A training run of MaskablePPO. It leaves `model.onnx`, the network for players without torch."""
 
     learner, unit, kind = "sb3", "decisions", Settings
     fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
@@ -198,15 +183,16 @@ class Run(runs.Run):
         actor_critic: Any = self.model.policy.mlp_extractor
         self.network, self.value = actor_critic.network, actor_critic.value
         self.past = copy.deepcopy(self.network)
-        self.pool: list[dict[str, th.Tensor]] = []
+        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots, if they are opponents
         past = round(settings.games * settings.past)
         greedy = min(round(settings.games * settings.greedy), settings.games - past)
         itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
-        self.env.opponents = [
-            *[itself] * (settings.games - past - greedy),
-            *[snapshots] * past,
-            *[self.references["greedy"]] * greedy,
-        ]
+        kinds = (
+            (settings.games - past - greedy, itself),
+            (past, snapshots),
+            (greedy, self.references["greedy"]),
+        )
+        self.env.opponents = [policy for count, policy in kinds for _ in range(count)]
         self.model.set_logger(Logger(None, []))
         _, self.callback = self.model._setup_learn(0)  # starts the games
 
@@ -229,9 +215,8 @@ class Run(runs.Run):
     def pass_milestone(self) -> None:
         """Add the network to the pool, and measure it."""
         if self.settings.past:
-            self.pool.append(
-                {name: weights.cpu().clone() for name, weights in self.network.state_dict().items()}
-            )
+            weights = self.network.state_dict().items()
+            self.pool.append({name: values.cpu().clone() for name, values in weights})
         super().pass_milestone()
 
     def parts(self) -> dict[str, Any]:

@@ -56,10 +56,9 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     @opponents.setter
     def opponents(self, opponents: Sequence[Policy]) -> None:
-        if len(opponents) != len(self.state):
-            raise ValueError(
-                f"opponents must be {len(self.state)} policies, one for each game, got {len(opponents)}"
-            )
+        n = len(self.state)
+        if len(opponents) != n:
+            raise ValueError(f"opponents must be {n} policies, one for each game, got {len(opponents)}")
         self._opponents = list(opponents)
         distinct = {id(policy): policy for policy in opponents}.values()
         self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]

@@ -9,18 +9,24 @@ import math
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
-from wotd_env.policy import Policy, check_plays
+from wotd_env.policy import check_plays
 
+# Settings that a checkpoint does not keep: the place of the run, and of the computation.
 OF_THIS_COMMAND = ("resume", "folder", "ray")
-"""Settings that a checkpoint does not keep: the place of the run, and of the computation."""
 
 NamesNoCode = Annotated[str, "names no code"]
 """Type of a text setting that never names a policy. Any other text may name code as MODULE:OBJECT."""
+
+Count = Annotated[int, "an integer of at least 1"]
+Share = Annotated[float, "from 0 to 1"]
+Positive = Annotated[float, "a positive number"]
+NotNegative = Annotated[float, "a number that is not negative"]
+"""Types of settings with limits, which `Settings` checks."""
 
 
 class SettingError(ValueError):
@@ -42,7 +48,7 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
-    milestones: int = 10
+    milestones: Count = 10
     """Number of milestones, evenly spread. At each one the strength is measured and a checkpoint is written."""
 
     milestone_games: int = 500
@@ -53,37 +59,38 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0, 2**31 - 1)
-        self.check_counts("milestones")
         for name in ("milestone_games", "final_games"):
             check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            value = getattr(self, name)
+            if hint == Count:
+                check_integer(name, value, 1)
+            elif hint == Share:
+                self.check(name, 0 <= value <= 1, "must be from 0 to 1")
+            elif hint == Positive:
+                self.check(name, 0 < value < math.inf, "must be a positive number")
+            elif hint == NotNegative:
+                self.check(name, 0 <= value < math.inf, "must be a number that is not negative")
+            elif get_origin(hint) is Literal:
+                self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
         """Raise SettingError that names a setting, unless its value is right."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
-    def check_counts(self, *names: str) -> None:
-        """Raise ValueError unless these settings are positive integers."""
-        for name in names:
-            check_integer(name, getattr(self, name), 1)
+    def policy(self, name: str, kind: Any = object, what: str = "") -> Any:
+        """Load the policy that a setting names.
 
-    def check_positive(self, *names: str) -> None:
-        """Raise SettingError unless these settings are positive numbers."""
-        for name in names:
-            self.check(name, 0 < getattr(self, name) < math.inf, "must be a positive number")
-
-    def check_shares(self, *names: str) -> None:
-        """Raise SettingError unless these settings are from 0 to 1."""
-        for name in names:
-            self.check(name, 0 <= getattr(self, name) <= 1, "must be from 0 to 1")
-
-    def policy(self, name: str) -> Policy:
-        """Load the policy that a setting names; raise SettingError if it cannot be loaded or play the rules."""
+        Raises:
+            SettingError: if it cannot be loaded, cannot play the rules, or is not of a kind, which `what` describes.
+        """
         try:
             policy = make_policy(getattr(self, name))
             check_plays(policy, self.rules)
         except (ImportError, OSError, ValueError) as error:
             raise SettingError(f"{name} must name a policy for the rules at hand: {error}") from error
+        self.check(name, isinstance(policy, kind), f"must be {what}")
         return policy
 
 

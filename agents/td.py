@@ -11,14 +11,14 @@ the result of the game minus the luck of its dice. The target is `plan(s)` alone
 of an update, and after a random move.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
-updates (`learn`). The next turns are played at the same time, by the average of the weights before these steps. That
-average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
+updates (`Run.learn`). The next turns are played at the same time, by the average of the weights before these steps.
+That average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +29,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents import runs, settings
+from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.state import States
 from wotd_env.planning import learned
@@ -49,34 +50,34 @@ class Settings(settings.Settings):
     preset: Literal["quick", "standard", "many"] = "quick"
     """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour; many is for 3+ players."""
 
-    updates: int = 600
+    updates: Count = 600
     """Updates of the network; each plays games and takes gradient steps."""
 
-    games: int = 2048
+    games: Count = 2048
     """Games played side by side."""
 
-    turns: int = 16
+    turns: Count = 16
     """Turns played in each game in an update."""
 
-    explore: float = 0.05
+    explore: Share = 0.05
     """Share of the turns that end with a random move."""
 
-    td_lambda: float = 0.8
+    td_lambda: Share = 0.8
     """Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game."""
 
-    replay: int = 8
+    replay: Count = 8
     """Number of the last updates whose turns are learned from."""
 
-    batches: int = 64
+    batches: Count = 64
     """Gradient steps in an update."""
 
-    batch_size: int = 2048
+    batch_size: Count = 2048
     """Turns in a gradient step."""
 
-    learning_rate: float = 3e-3
+    learning_rate: Positive = 3e-3
     """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
 
-    average: float = 0.995
+    average: Share = 0.995
     """Decay of the average of the weights, per gradient step."""
 
     width: int = 64
@@ -85,7 +86,7 @@ class Settings(settings.Settings):
     init: str = "none"
     """Policy whose network is the start: td, td:FILE, or a run folder of td. With none the weights are random."""
 
-    threads: int = 2
+    threads: Count = 2
     """Threads: one learns while the others play."""
 
     ray: str | None = None
@@ -93,11 +94,6 @@ class Settings(settings.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        presets = ("quick", "standard", "many")
-        self.check("preset", self.preset in presets, "must be quick, standard or many")
-        self.check_counts("updates", "games", "turns", "replay", "batches", "batch_size", "threads")
-        self.check_shares("explore", "td_lambda", "average")
-        self.check_positive("learning_rate")
         self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
 
 
@@ -114,10 +110,7 @@ PRESETS = {
 
 
 class Network(nn.Module):
-    """The network of `wotd_env.planning.learned` in torch: from features to logits of the chances to win.
-
-    The first layer has `width` units.
-    """
+    """The network of `wotd_env.planning.learned` in torch: from features to logits of the chances to win."""
 
     def __init__(self, rules: Rules, width: int) -> None:
         super().__init__()
@@ -140,9 +133,8 @@ class Network(nn.Module):
         """Return a copy of the network as a value function for the planner."""
         hidden, output = self.hidden, self.output
         weights = self.rows.weight, hidden.weight.T, hidden.bias, output.weight, output.bias
-        return LearnedValue(
-            self.rules, learned.Network(*(weight.detach().numpy().copy() for weight in weights))
-        )
+        copies = (weight.detach().numpy().copy() for weight in weights)
+        return LearnedValue(self.rules, learned.Network(*copies))
 
     def load(self, weights: learned.Network) -> None:
         """Load the weights of a value function."""
@@ -157,10 +149,8 @@ class Network(nn.Module):
 class Samples(NamedTuple):
     """The training data of one update: M positions before a turn; n players, K features."""
 
-    active: th.Tensor
-    """int32 (M, K): the features"""
-    chances: th.Tensor
-    """float32 (M, n): the target chances to win, for the seat to act, the next, ..."""
+    active: th.Tensor  # int32 (M, K): the features
+    chances: th.Tensor  # float32 (M, n): the target chances to win, for the seat to act, the next, ...
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
@@ -181,9 +171,9 @@ def self_play(
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays, and makes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a random move.
-        td_lambda: lambda.
-        play: plays a turn in every game. It may clear `at_random` for turns without a random move.
+        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear it.
+        td_lambda: lambda in the targets.
+        play: plays a turn in every game.
     """
     n, turns = game.rules.players, len(at_random)
     active = np.empty((turns, len(state), value.features.active), np.int32)
@@ -206,44 +196,6 @@ def self_play(
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 
-def learn(
-    network: Network,
-    averaged: AveragedModel,
-    optimizer: th.optim.Optimizer,
-    samples: Sequence[Samples],
-    *,
-    rates: Iterable[float],
-    batch_size: int,
-    rng: np.random.Generator,
-) -> float:
-    """Take gradient steps on random batches of samples, and update the average of the weights after each one.
-
-    Args:
-        network: the network that learns; its loss is the cross-entropy of its chances to win with the targets.
-        averaged: the exponential moving average of its weights; `module` is the averaged network.
-        optimizer: the optimizer of its parameters.
-        samples: the samples of one or more updates.
-        rates: the learning rate of each gradient step.
-        batch_size: positions in a gradient step.
-        rng: draws the batches.
-
-    Returns:
-        The mean loss.
-    """
-    active, chances = map(th.cat, zip(*samples, strict=True))
-    losses = []
-    for rate in rates:
-        optimizer.param_groups[0]["lr"] = rate
-        chosen = th.from_numpy(rng.integers(len(active), size=batch_size))
-        loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        averaged.update_parameters(network)
-        losses.append(loss.detach())
-    return float(th.stack(losses).mean())
-
-
 def falling(start: float, done: float) -> float:
     """Return the learning rate after a share of the training; it falls from `start` by a cosine to a fiftieth."""
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
@@ -253,12 +205,7 @@ def falling(start: float, done: float) -> float:
 
 
 class Run(runs.Run):
-    """A training run of TD(lambda). It leaves `value.npz`, the network, see `wotd_env.planning.learned`.
-
-    Attributes:
-        averaged: the average of its weights, which plays.
-        samples: the samples of the last updates, the newest last.
-    """
+    """A training run of TD(lambda). It leaves `value.npz`, the network, see `wotd_env.planning.learned`."""
 
     learner, unit, kind = "td", "turns", Settings
     network: Network
@@ -277,10 +224,10 @@ class Run(runs.Run):
         if settings.init != "none" and settings.resume is None:
             self.network.load(initial(settings))
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
-        self.averaged = AveragedModel(self.network, multi_avg_fn=average)
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # its `module` plays
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
-        self.samples: list[Samples] = []
+        self.samples: list[Samples] = []  # of the last updates, the newest last
 
     @property
     def per_update(self) -> int:
@@ -324,18 +271,25 @@ class Run(runs.Run):
         return play_turns
 
     def learn(self) -> float:
-        """Take the gradient steps of an update; return the mean loss."""
-        settings = self.settings
-        shares = ((self.updates + i / settings.batches) / settings.updates for i in range(settings.batches))
-        return learn(
-            self.network,
-            self.averaged,
-            self.optimizer,
-            self.samples,
-            rates=[falling(settings.learning_rate, share) for share in shares],
-            batch_size=settings.batch_size,
-            rng=np.random.default_rng([settings.seed, self.updates, 1]),
-        )
+        """Take the gradient steps of an update, on random batches of the samples; return the mean loss.
+
+        The loss is the cross-entropy of the network's chances to win with the targets.
+        """
+        settings, network, optimizer = self.settings, self.network, self.optimizer
+        rng = np.random.default_rng([settings.seed, self.updates, 1])
+        active, chances = map(th.cat, zip(*self.samples, strict=True))
+        losses = []
+        for i in range(settings.batches):
+            done = (self.updates + i / settings.batches) / settings.updates
+            optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
+            chosen = th.from_numpy(rng.integers(len(active), size=settings.batch_size))
+            loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            self.averaged.update_parameters(network)
+            losses.append(loss.detach())
+        return float(th.stack(losses).mean())
 
     def save_network(self) -> None:
         """Write the network."""
@@ -346,11 +300,8 @@ class Run(runs.Run):
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""
-        more = {
-            "averaged": self.averaged.state_dict(),
-            "samples": [tuple(samples) for samples in self.samples],
-        }
-        return super().parts() | more
+        samples = [tuple(samples) for samples in self.samples]
+        return super().parts() | {"averaged": self.averaged.state_dict(), "samples": samples}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
@@ -361,12 +312,8 @@ class Run(runs.Run):
 
 def initial(settings: Settings) -> learned.Network:
     """Load the weights of the policy `init`; raise SettingError if they do not fit."""
-    policy = settings.policy("init")
-    settings.check(
-        "init", isinstance(policy, Td), "must be a policy with a learned value, such as td or td:FILE"
-    )
-    assert isinstance(policy, Td)
-    network = policy.learned(settings.rules).network
+    policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
+    network: learned.Network = policy.learned(settings.rules).network
     width = network.rows.shape[1]
     settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
     return network

@@ -21,37 +21,37 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from benchmarks.cases import BATCHES, CASES, Case
 from tools import pages
+from wotd_env import files
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 HISTORY = ROOT / "benchmarks" / "history.jsonl"
 PAGE = ROOT / "docs" / "results" / "speed.md"
 PLOT = PAGE.with_name("throughput.svg")
-MARKERS = "<!-- table made by `make bench` -->", "<!-- end of table -->"
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
 
+CARTPOLE = "cartpole-vec-8192"
+
 RATIOS = {
-    "game with the default checks against CartPole vector, 8192 games": (
-        "game-8192-checked",
-        "cartpole-vec-8192",
-    ),
-    "game without checks against CartPole vector": ("game-8192", "cartpole-vec-8192"),
+    "game with the default checks against CartPole vector, 8192 games": ("game-8192-checked", CARTPOLE),
+    "game without checks against CartPole vector": ("game-8192", CARTPOLE),
     "checked game of five players with own powers against CartPole vector": (
         "game-8192-5p-own-checked",
-        "cartpole-vec-8192",
+        CARTPOLE,
     ),
     "game against pgx tic_tac_toe, 8192 games": ("game-8192", "pgx-tictactoe-8192"),
     "game against the limit of writing": ("game-8192", "bytes-8192"),
     "five players against two": ("game-8192-5p", "game-8192"),
     "two threads against one, 16384 games": ("game-16384-2t", "game-16384"),
     "two threads against one, 65536 games": ("game-65536-2t", "game-65536"),
-    "vector environment against CartPole vector": ("vector-4096", "cartpole-vec-8192"),
+    "vector environment against CartPole vector": ("vector-4096", CARTPOLE),
     "vector environment, unmasked learner against masked": ("vector-1024-unmasked", "vector-1024-masked"),
     "Game with one game against OpenSpiel maedn": ("game-one", "maedn"),
     "game in JAX against pgx backgammon, 64 games": ("jax-game-64", "jax-backgammon-64"),
@@ -67,24 +67,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--check", action="store_true", help="compare the ratios with the last recorded ones; change no file"
-    )
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
-    parser.add_argument("--repeats", type=int, default=5, help="measurements of every case (default 5)")
-    parser.add_argument(
-        "--cases", nargs="+", metavar="NAME", help="print the table of these cases; change no file"
-    )
+    add = parser.add_argument
+    add("--check", action="store_true", help="compare ratios with the last recorded ones; change no file")
+    add("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
+    add("--repeats", type=int, default=5, help="measurements of every case (default 5)")
+    add("--cases", nargs="+", metavar="NAME", help="print the table of these cases; change no file")
     arguments = parser.parse_args()
     console = Console()
 
     if arguments.repeats < 1 or not 0 < arguments.seconds < float("inf"):
         parser.error("--repeats must be at least 1, and --seconds a positive number")
     names = set(arguments.cases or [])
-    if unknown := names - {case.name for case in CASES}:
-        parser.error(
-            f"unknown cases: {', '.join(sorted(unknown))}; known are {', '.join(case.name for case in CASES)}"
-        )
+    known = [case.name for case in CASES]
+    if unknown := names - set(known):
+        parser.error(f"unknown cases: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
     if arguments.check:
         names = {name for pair in RATIOS.values() for name in pair}
     cases = [case for case in CASES if case.installed and (not names or case.name in names)]
@@ -97,7 +93,10 @@ def main() -> int:
         for words, (ours, theirs) in RATIOS.items()
         if ours in rows and theirs in rows
     }
-    console.print(rich_table(rows))
+    table = Table(*COLUMNS)
+    for name, row in rows.items():
+        table.add_row(*cells(name, row))
+    console.print(table)
     for words, ratio in ratios.items():
         console.print(f"{words}: {ratio:.2f}")
     if arguments.check:
@@ -184,65 +183,50 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
     }
     RESULTS.write_text(json.dumps({**about, "cases": rows, "ratios": ratios}, indent=1) + "\n")
     with HISTORY.open("a") as history:
-        history.write(
-            json.dumps({"date": about["date"], "versions": about["versions"], "ratios": ratios}) + "\n"
-        )
-    lines = [
+        line = {"date": about["date"], "versions": about["versions"], "ratios": ratios}
+        history.write(json.dumps(line) + "\n")
+    speeds = ((*cells(name, row), row["what"]) for name, row in rows.items())
+    text = (
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
         "time, each pinned to as many cores as it has threads.",
-        "",
-        pages.table(
-            ("case", "games", "players", "threads", "decisions/s", "environment alone", "what a step is"),
-            (
-                (
-                    name,
-                    f"{row['batch']:,}",
-                    row["players"],
-                    row["threads"],
-                    f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})",
-                    f"{row['inside']:,.0f}",
-                    row["what"],
-                )
-                for name, row in rows.items()
-            ),
-            right=range(1, 6),
-        ),
-        "",
-        pages.table(
-            ("ratio, of the environments alone", "value"),
-            ((words, f"{ratio:.2f}") for words, ratio in ratios.items()),
-            right=[1],
-        ),
-        "",
-        pages.table(
-            ("where a decision's time goes, two players, 8192 games", "ns"),
-            ((words, f"{nanoseconds:.1f}") for words, nanoseconds in profile(rows)),
-            right=[1],
-        ),
-    ]
-    begin, end = MARKERS
-    page = PAGE.read_text()
-    before, after = page.split(begin)[0], page.split(end)[1]
-    PAGE.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + after)
+        pages.table((*COLUMNS, "what a step is"), speeds, right=range(1, 6)),
+        numbers("ratio, of the environments alone | value", ratios, 2),
+        numbers("where a decision's time goes, two players, 8192 games | ns", profile(rows), 1),
+    )
+    PAGE.write_text(pages.renew(PAGE.read_text(), {"speed": "\n\n".join(text)}))
     plot(rows)
 
 
-def profile(rows: dict[str, dict[str, Any]]) -> list[tuple[str, float]]:
+COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment alone")
+
+
+def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a case, by `COLUMNS`."""
+    sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
+    rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
+    return name, *sizes, *rates
+
+
+def numbers(head: str, values: dict[str, float], digits: int) -> str:
+    """Return a table of numbers by their names."""
+    return pages.table(head, ((words, f"{value:.{digits}f}") for words, value in values.items()), right=[1])
+
+
+def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
     """Return the time of each part of a decision, in nanoseconds."""
     spent = {name: 1e9 / row["inside"] for name, row in rows.items()}
-    return [
-        ("the rules: decide, roll, continue to the next decision, restart", spent["game-8192-rules"]),
-        ("action mask", spent["game-8192-mask"] - spent["game-8192-rules"]),
-        ("rewards and ends", spent["game-8192-ends"] - spent["game-8192-mask"]),
-        ("observation", spent["game-8192"] - spent["game-8192-ends"]),
-        ("all of it", spent["game-8192"]),
-        (
-            "checking the actions first, unless `validate=False`",
-            spent["game-8192-checked"] - spent["game-8192"],
-        ),
-        ("the limit: writing as many bytes", spent["bytes-8192"]),
-    ]
+    rules, mask, ends = (spent[f"game-8192-{part}"] for part in ("rules", "mask", "ends"))
+    every = spent["game-8192"]
+    return {
+        "the rules: decide, roll, continue to the next decision, restart": rules,
+        "action mask": mask - rules,
+        "rewards and ends": ends - mask,
+        "observation": every - ends,
+        "all of it": every,
+        "checking the actions first, unless `validate=False`": spent["game-8192-checked"] - every,
+        "the limit: writing as many bytes": spent["bytes-8192"],
+    }
 
 
 def processor() -> str:
@@ -263,25 +247,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def rich_table(rows: dict[str, dict[str, Any]]) -> Table:
-    """Return the rows for a terminal."""
-    table = Table("case", "games", "players", "threads", "decisions/s", "spread", "environment alone")
-    for name, row in rows.items():
-        sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
-        spread = f"{row['least']:,.0f} to {row['most']:,.0f}"
-        table.add_row(name, *sizes, f"{row['median']:,.0f}", spread, f"{row['inside']:,.0f}")
-    return table
-
-
 def plot(rows: dict[str, dict[str, Any]]) -> None:
     """Draw throughput against batch size and against players."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "wotd_env"
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(2, 1), layout="constrained")
+    figure = Figure((11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for key, words in (("inside", "environment alone"), ("median", "with random actions")):
         left.plot(BATCHES, [rows[f"game-{batch}"][key] for batch in BATCHES], "o-", label=words)
     for name, words in (
@@ -296,19 +265,14 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
             point = rows[name]["batch"], rows[name]["inside"]
             left.plot(*point, "s", color="grey")
             left.annotate(words, point, (5, -4), textcoords="offset points", fontsize=8)
-    left.set(
-        xscale="log",
-        yscale="log",
-        xlabel="games side by side",
-        ylabel="decisions a second",
-        title="One core, two players",
-    )
+    left.set(xscale="log", yscale="log", title="One core, two players")
+    left.set(xlabel="games side by side", ylabel="decisions a second")
     left.grid(alpha=0.3)
     left.legend(loc="lower right")
-    players = {2: "game-8192", 3: "game-8192-3p", 4: "game-8192-4p", 5: "game-8192-5p"}
-    right.bar([str(n) for n in players], [rows[name]["inside"] / 1e6 for name in players.values()])
+    players = {"2": "game-8192", "3": "game-8192-3p", "4": "game-8192-4p", "5": "game-8192-5p"}
+    right.bar(list(players), [rows[name]["inside"] / 1e6 for name in players.values()])
     right.set(xlabel="players", ylabel="million decisions a second", title="8192 games, environment alone")
-    figure.savefig(PLOT, metadata={"Date": None})
+    files.save_figure(figure, PLOT)
 
 
 if __name__ == "__main__":

@@ -8,32 +8,42 @@ count.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from wotd_env.cli.bench import CHUNK, SEED, Chunk, aec, agent_loop, chooser, game, one_game, single, vector
+from wotd_env.cli.bench import (
+    CHUNK,
+    SEED,
+    Chunk,
+    aec,
+    agent_loop,
+    chooser,
+    game,
+    one_game,
+    repeated,
+    single,
+    vector,
+)
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
     """Return a loop that only writes the number of bytes that `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
-    game = Game(Rules(players=players), num_threads=threads)
+    game = Game(Rules(players=players))
     width = STATE.itemsize + game.observation_size + game.num_actions + 4 * players + 1
     target = np.empty((batch, width), np.int8)
-    rounds = max(1, CHUNK // batch)
 
-    def chunk() -> tuple[int, float]:
+    def step() -> float:
         start = perf_counter()
-        for i in range(rounds):
-            target.fill(i & 1)
-        return rounds * batch, perf_counter() - start
+        target.fill(1)
+        return perf_counter() - start
 
-    return chunk
+    return repeated(step, batch)
 
 
 def pictures(batch: int, players: int, threads: int) -> Chunk:
@@ -58,7 +68,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
     return chunk
 
 
-def vector_steps(batch: int, players: int, threads: int, masked: bool) -> Chunk:
+def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
     """Return a loop of steps with autoreset, with random actions: legal ones if `masked`, else any."""
     import warnings
 
@@ -66,20 +76,17 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool) -> Chunk:
 
     env = WayOfTheDragonVectorEnv(batch, players=players, num_threads=threads, autoreset_mode="SameStep")
     env.reset(seed=SEED)
-    rng, rounds = np.random.default_rng(SEED), max(1, CHUNK // batch)
+    rng = np.random.default_rng(SEED)
 
-    def chunk() -> tuple[int, float]:
-        inside = 0.0
-        for _ in range(rounds):
-            mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
-            actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
-            start = perf_counter()
-            with warnings.catch_warnings(action="ignore"):  # of the first illegal action
-                env.step(actions)
-            inside += perf_counter() - start
-        return rounds * batch, inside
+    def step() -> float:
+        mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
+        actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
+        start = perf_counter()
+        with warnings.catch_warnings(action="ignore"):  # of the first illegal action
+            env.step(actions)
+        return perf_counter() - start
 
-    return chunk
+    return repeated(step, batch)
 
 
 def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk:
@@ -97,10 +104,10 @@ def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk
     value: Value = hand_made
     if learnt:
         rng = np.random.default_rng(SEED)
-        weights = (
-            rng.normal(size=shape).astype(np.float32) for shape in shapes(game.rules, width=64).values()
+        sizes = shapes(game.rules, width=64).values()
+        value = LearnedValue(
+            game.rules, Network(*(rng.normal(size=size).astype(np.float32) for size in sizes))
         )
-        value = LearnedValue(game.rules, Network(*weights))
 
     def chunk() -> tuple[int, float]:
         start = perf_counter()
@@ -116,13 +123,26 @@ def cartpole(batch: int, players: int, threads: int) -> Chunk:
 
     env = gymnasium.make_vec("CartPole-v1", batch, vectorization_mode="vector_entry_point")
     env.reset(seed=SEED)
-    rng = np.random.default_rng(SEED)
-    rounds = max(1, CHUNK // batch)
+    return cartpole_loop(env, batch)
+
+
+def envpool(batch: int, players: int, threads: int) -> Chunk:
+    """Return the loop of EnvPool's CartPole."""
+    import envpool as peer
+
+    env = peer.make_gymnasium("CartPole-v1", num_envs=batch, num_threads=threads, seed=SEED)
+    env.reset()
+    return cartpole_loop(env, batch)
+
+
+def cartpole_loop(env: Any, batch: int) -> Chunk:
+    """Return the loop of a vectorized CartPole that resets an environment in the step after its end."""
+    rng, rounds = np.random.default_rng(SEED), max(1, CHUNK // batch)
 
     def chunk() -> tuple[int, float]:
         inside, reset = 0.0, 0
         for _ in range(rounds):
-            actions = rng.integers(0, 2, batch)
+            actions = rng.integers(0, 2, batch, np.int32)
             start = perf_counter()
             _, _, terminated, truncated, _ = env.step(actions)
             inside += perf_counter() - start
@@ -137,9 +157,8 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # about the name of the module; PettingZoo 1.26 has no other name
+        # About the name of the module; PettingZoo 1.26 has no other name.
+        warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import tictactoe_v3
 
     return agent_loop(tictactoe_v3.env() if wrapped else tictactoe_v3.raw_env(), 200)
@@ -258,210 +277,102 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
     return chunk
 
 
-def envpool(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of EnvPool's CartPole."""
-    import envpool as peer
-
-    env = peer.make_gymnasium("CartPole-v1", num_envs=batch, num_threads=threads, seed=SEED)
-    env.reset()
-    rng = np.random.default_rng(SEED)
-    rounds = max(1, CHUNK // batch)
-
-    def chunk() -> tuple[int, float]:
-        inside, reset = 0.0, 0
-        for _ in range(rounds):
-            actions = rng.integers(0, 2, batch).astype(np.int32)
-            start = perf_counter()
-            _, _, terminated, truncated, _ = env.step(actions)
-            inside += perf_counter() - start
-            reset += int(np.count_nonzero(terminated | truncated))
-        return rounds * batch - reset, inside
-
-    return chunk
-
-
-@dataclass(frozen=True)
 class Case:
     """One row of the table.
 
-    Attributes:
-        name: a short, unique name.
-        what: the content of a step.
-        loop: makes the loop.
-        needs: the package that must be installed.
-        batch: games played side by side.
-        players: seats of a game.
-        threads: cores that the process may use.
-        arguments: other arguments of `loop`.
+    It has a unique name, and `what` describes a step. `make()` calls `loop` with the number of games, seats and cores,
+    and with the other arguments. The package `needs` must be installed.
     """
 
-    name: str
-    what: str
-    loop: Callable[..., Chunk]
-    needs: str = "wotd_env"
-    batch: int = 1
-    players: int = 2
-    threads: int = 1
-    arguments: dict[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        loop: Callable[..., Chunk],
+        *,
+        needs: str = "wotd_env",
+        batch: int = 1,
+        players: int = 2,
+        threads: int = 1,
+        **arguments: Any,
+    ) -> None:
+        self.name, self.what, self.needs = name, what, needs
+        self.batch, self.players, self.threads = batch, players, threads
+        self.make = partial(loop, batch=batch, players=players, threads=threads, **arguments)
 
     @property
     def installed(self) -> bool:
         """Whether the package is installed."""
         return find_spec(self.needs) is not None
 
-    def make(self) -> Chunk:
-        """Make the loop."""
-        return self.loop(batch=self.batch, players=self.players, threads=self.threads, **self.arguments)
-
 
 BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
 FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
+VECTOR = "vector environment against greedy"
 SCAN = "choice, step and reset in one jitted scan"
+FROM_PYTHON = "from Python, observation and mask"
+PICTURE = "render_rgb: a picture of 640 by 480 pixels after each decision"
 PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
+
+game_8192 = partial(Case, loop=game, batch=8192)
+of_openspiel = partial(Case, loop=open_spiel, needs="pyspiel")
+of_pgx = partial(Case, needs="pgx")
 
 CASES = [
     *(Case(f"game-{batch}", FUSED, game, batch=batch) for batch in BATCHES),
-    *(Case(f"game-8192-{n}p", FUSED, game, batch=8192, players=n) for n in (3, 4, 5)),
-    Case(
-        "game-8192-5p-any", f"{FUSED}; all powers", game, batch=8192, players=5, arguments={"powers": "any"}
-    ),
-    Case("game-8192-checked", f"{FUSED}; actions validated", game, batch=8192, arguments={"validate": True}),
-    Case(
+    *(game_8192(f"game-8192-{n}p", FUSED, players=n) for n in (3, 4, 5)),
+    game_8192("game-8192-5p-any", f"{FUSED}; all powers", players=5, powers="any"),
+    game_8192("game-8192-checked", f"{FUSED}; actions validated", validate=True),
+    game_8192(
         "game-8192-5p-own-checked",
         f"{FUSED}; own powers, actions validated",
-        game,
-        batch=8192,
         players=5,
-        arguments={"powers": "own", "validate": True},
+        powers="own",
+        validate=True,
     ),
-    Case(
-        "game-8192-rules",
-        "Game.step_autoreset: step and restart alone",
-        game,
-        batch=8192,
-        arguments={"fill": ()},
-    ),
-    Case("game-8192-mask", "the same with mask", game, batch=8192, arguments={"fill": ("mask",)}),
-    Case(
-        "game-8192-ends",
-        "the same with mask, rewards, done",
-        game,
-        batch=8192,
-        arguments={"fill": ("mask", "rewards", "done")},
-    ),
+    game_8192("game-8192-rules", "Game.step_autoreset: step and restart alone", fill=()),
+    game_8192("game-8192-mask", "the same with mask", fill=("mask",)),
+    game_8192("game-8192-ends", "the same with mask, rewards, done", fill=("mask", "rewards", "done")),
     Case("game-16384", FUSED, game, batch=16384),
     *(Case(f"game-{n}-2t", f"{FUSED}; two threads", game, batch=n, threads=2) for n in (16384, 65536)),
     Case("bytes-8192", "the limit: only the same bytes are written", same_bytes, batch=8192),
     Case("game-one", "Game.step_autoreset for one game, actions validated", one_game),
-    Case("vector-4096", "vector environment against greedy", vector, batch=4096),
-    Case(
-        "vector-4096-random",
-        "vector environment against random",
-        vector,
-        batch=4096,
-        arguments={"opponents": "random"},
-    ),
+    Case("vector-4096", VECTOR, vector, batch=4096),
+    Case("vector-4096-random", "vector environment against random", vector, batch=4096, opponents="random"),
     *(
-        Case(
-            f"vector-1024-{learner}",
-            f"vector environment against greedy, SAME_STEP, {learner} random actions",
-            vector_steps,
-            batch=1024,
-            arguments={"masked": learner == "masked"},
-        )
-        for learner in ("masked", "unmasked")
+        Case(f"vector-1024-{kind}", f"{VECTOR}, SAME_STEP, {kind} random actions", loop, batch=1024)
+        for kind, loop in (("masked", vector_steps), ("unmasked", partial(vector_steps, masked=False)))
     ),
     Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, batch=2048),
-    Case(
-        "plan-2048-learnt",
-        "planner: a whole turn, by a learnt value",
-        turns,
-        batch=2048,
-        arguments={"learnt": True},
-    ),
+    Case("plan-2048-learnt", "planner: a whole turn, by a learnt value", turns, batch=2048, learnt=True),
     Case("aec-raw", "raw_env: agent_iter, last, step", aec),
-    Case("aec", "env(): the same through PettingZoo's wrappers", aec, arguments={"wrapped": True}),
+    Case("aec", "env(): the same through PettingZoo's wrappers", aec, wrapped=True),
     Case("single", "Gymnasium environment against greedy", single),
-    Case(
+    of_openspiel(
         "openspiel",
         "the game in OpenSpiel: rolls drawn in Python, observation and mask",
-        open_spiel,
-        "pyspiel",
-        arguments={"game": "way_of_the_dragon"},
+        game="way_of_the_dragon",
     ),
+    of_openspiel("openspiel-5p", "the same", players=5, game="way_of_the_dragon(players=5)"),
+    Case("pictures-640", PICTURE, pictures, needs="resvg_py"),
+    Case("pictures-640-5p", "the same", pictures, needs="resvg_py", players=5),
+    Case("cartpole-vec-8192", "Gymnasium CartPole, NumPy vector entry point (no mask)", cartpole, batch=8192),
+    Case("cartpole-vec-65536", "the same", cartpole, batch=65536),
+    Case("tictactoe", "PettingZoo tictactoe, env()", tictactoe, needs="pygame", wrapped=True),
+    Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, needs="pygame"),
+    of_openspiel("maedn", f"OpenSpiel maedn {FROM_PYTHON}", players=4, game="maedn(players=4)"),
+    of_openspiel("backgammon", f"OpenSpiel backgammon {FROM_PYTHON}", game="backgammon"),
+    of_pgx("pgx-tictactoe-8192", f"pgx tic_tac_toe: {PEER_LOOP}", pgx, batch=8192, game="tic_tac_toe"),
+    of_pgx("pgx-backgammon-64", f"pgx backgammon: {PEER_LOOP}", pgx, batch=64, game="backgammon"),
+    Case("jax-game-64", f"wotd_env.jax: {SCAN}", scan, needs="jax", batch=64),
+    Case("jax-game-8192", f"wotd_env.jax: {SCAN}", scan, needs="jax", batch=8192),
+    of_pgx("jax-backgammon-64", f"pgx backgammon: {SCAN}", scan, batch=64, game="backgammon"),
+    of_pgx("jax-tictactoe-8192", f"pgx tic_tac_toe: {SCAN}", scan, batch=8192, game="tic_tac_toe"),
     Case(
-        "openspiel-5p",
-        "the same",
-        open_spiel,
-        "pyspiel",
-        players=5,
-        arguments={"game": "way_of_the_dragon(players=5)"},
+        "envpool-cartpole-1024",
+        "EnvPool CartPole, synchronous (no mask)",
+        envpool,
+        needs="envpool",
+        batch=1024,
     ),
-    Case(
-        "pictures-640",
-        "render_rgb: a picture of 640 by 480 pixels after each decision",
-        pictures,
-        "resvg_py",
-    ),
-    Case("pictures-640-5p", "the same", pictures, "resvg_py", players=5),
-    Case(
-        "cartpole-vec-8192",
-        "Gymnasium CartPole, NumPy vector entry point (no mask)",
-        cartpole,
-        "gymnasium",
-        batch=8192,
-    ),
-    Case("cartpole-vec-65536", "the same", cartpole, "gymnasium", batch=65536),
-    Case("tictactoe", "PettingZoo tictactoe, env()", tictactoe, "pygame", arguments={"wrapped": True}),
-    Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, "pygame"),
-    Case(
-        "maedn",
-        "OpenSpiel maedn from Python, observation and mask",
-        open_spiel,
-        "pyspiel",
-        players=4,
-        arguments={"game": "maedn(players=4)"},
-    ),
-    Case(
-        "backgammon",
-        "OpenSpiel backgammon from Python, observation and mask",
-        open_spiel,
-        "pyspiel",
-        arguments={"game": "backgammon"},
-    ),
-    Case(
-        "pgx-tictactoe-8192",
-        f"pgx tic_tac_toe: {PEER_LOOP}",
-        pgx,
-        "pgx",
-        batch=8192,
-        arguments={"game": "tic_tac_toe"},
-    ),
-    Case(
-        "pgx-backgammon-64",
-        f"pgx backgammon: {PEER_LOOP}",
-        pgx,
-        "pgx",
-        batch=64,
-        arguments={"game": "backgammon"},
-    ),
-    Case("jax-game-64", f"wotd_env.jax: {SCAN}", scan, "jax", batch=64),
-    Case("jax-game-8192", f"wotd_env.jax: {SCAN}", scan, "jax", batch=8192),
-    Case(
-        "jax-backgammon-64",
-        f"pgx backgammon: {SCAN}",
-        scan,
-        "pgx",
-        batch=64,
-        arguments={"game": "backgammon"},
-    ),
-    Case(
-        "jax-tictactoe-8192",
-        f"pgx tic_tac_toe: {SCAN}",
-        scan,
-        "pgx",
-        batch=8192,
-        arguments={"game": "tic_tac_toe"},
-    ),
-    Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", envpool, "envpool", batch=1024),
 ]

@@ -75,13 +75,10 @@ def _serve(file: Path) -> None:
     from wotd_env.web.limits import Limits
     from wotd_env.web.store import Store
 
-    limits = Limits(
-        tables_per_address=10**6, sockets_per_address=10**6, requests=1e6, new_tables=1e6, messages=1e6
-    )
-    config = config_of(
-        make_app(Store(file), limits=limits), limits, port=0, log_config=uvicorn.config.LOGGING_CONFIG
-    )
-    uvicorn.Server(config).run()
+    counts = {"tables_per_address": 10**6, "sockets_per_address": 10**6}
+    limits = Limits(**counts, requests=1e6, new_tables=1e6, messages=1e6)
+    app = make_app(Store(file), limits=limits)
+    uvicorn.Server(config_of(app, limits, port=0, log_config=uvicorn.config.LOGGING_CONFIG)).run()
 
 
 @contextlib.contextmanager

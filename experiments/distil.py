@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,8 +103,7 @@ def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])
-    active: list[NDArray[np.int16]] = []
-    value: list[NDArray[np.float32]] = []
+    active, value = [], []
 
     def keep(state: States, values: NDArray[np.float32]) -> None:
         active.append(features.write(game, state).astype(np.int16))
@@ -151,11 +151,10 @@ def distil(settings: Settings, console: Console) -> Grades:
     runs.write_json(settings.folder / "config.json", asdict(settings))
     th.set_num_threads(1)  # the order of sums would depend on the number of threads
 
-    def shown(what: str) -> Shown:
-        return lambda numbers: track(numbers, what, console=console)
-
-    positions = gather(table, settings, shown("perfect play"))
-    value = fit(Rules(spaces=table.spaces), positions, settings, shown("gradient steps")).value()
+    shown = partial(track, console=console)
+    positions = gather(table, settings, partial(shown, description="perfect play"))
+    steps = partial(shown, description="gradient steps")
+    value = fit(Rules(spaces=table.spaces), positions, settings, steps).value()
     files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
         # Only against a perfect opponent the regret of a player determines its share of games won.

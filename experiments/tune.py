@@ -99,22 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def trial(drawn: dict[str, Any]) -> None:
         run_trial(name, replace(base, folder=folder / words_of(drawn), **rounded(drawn)))
 
-    results = tune.Tuner(
-        tune.with_resources(trial, {"cpu": base.threads}),
-        param_space=RANGES[name],
-        tune_config=tune.TuneConfig(
-            num_samples=sweep.trials,
-            search_alg=BasicVariantGenerator(random_state=base.seed),
-            metric="strength",
-            mode="max",
-        ),
-        run_config=tune.RunConfig(
-            name="tune",
-            storage_path=str(folder),
-            failure_config=tune.FailureConfig(max_failures=3),  # mostly of nodes
-            verbose=1,
-        ),
-    ).fit()
+    search = BasicVariantGenerator(random_state=base.seed)
+    config = tune.TuneConfig(num_samples=sweep.trials, search_alg=search, metric="strength", mode="max")
+    failures = tune.FailureConfig(max_failures=3)  # mostly of nodes
+    run = tune.RunConfig(name="tune", storage_path=str(folder), failure_config=failures, verbose=1)
+    task = tune.with_resources(trial, {"cpu": base.threads})
+    results = tune.Tuner(task, param_space=RANGES[name], tune_config=config, run_config=run).fit()
     return show(results, name, folder, console)
 
 

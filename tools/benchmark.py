@@ -6,7 +6,6 @@ It contains every bundled board and every policy that plays on it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
@@ -28,12 +27,10 @@ def wanted() -> list[tuple[wotd_env.Rules, str]]:
     return [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
 
 
-def table(results: Iterable[benchmark.Result]) -> str:
+def table(results: list[benchmark.Result]) -> str:
     """Return the table of some results."""
-    results = list(results)
-    references = [
-        name for name in benchmark.REFERENCES if any(name in each.win_shares[2] for each in results)
-    ]
+    played = {name for result in results for name in result.win_shares[2]}
+    references = [name for name in benchmark.REFERENCES if name in played]
     rows = []
     for result in results:
         regrets = (result.regret[kind]["all"] for kind in KINDS)
@@ -60,8 +57,7 @@ def main() -> None:
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
     when = f"Measured on {date.today()} with version {wotd_env.__version__}, {options.games:,} games a share.{absent}"
-    text = f"{when}\n\n{table(results)}"
-    PAGE.write_text(pages.renew(PAGE.read_text(), {"results": text}))
+    PAGE.write_text(pages.renew(PAGE.read_text(), {"results": f"{when}\n\n{table(results)}"}))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Write docs/reference/commands.md, every `wotd` command with its options, from the help texts (`make docs-tables`)."""
+"""The generated parts of docs/reference/commands.md: every `wotd` command with its options, from the help texts."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,33 +12,24 @@ import typer
 from tools import pages
 from wotd_env.cli import app
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 
-INTRODUCTION = """\
-# The `wotd` command
-
-The command is part of the extra `arena` ([how to install it](../how-to/install.md)). `wotd COMMAND --help` shows the
-same text in the terminal, and `wotd --version` the version. {exits}
-
-Long commands show their progress, and Ctrl-C interrupts them. Run the same command again to continue a tournament
-(`arena`), a table (`solve`) or recorded games (`record`). `wotd play --resume` continues a game.
-"""
-
-RULES = """\
-## Options of the rules
-
-Commands that play games take these options; [the rules](rules.md) explain them.
-"""
+def exits() -> str:
+    """Return the sentence on the exit codes."""
+    return str(_group().epilog)
 
 
-def page() -> str:
-    """Return the text of the page."""
-    group: Any = typer.main.get_command(app)
-    parts = [INTRODUCTION.format(exits=group.epilog)]
-    parts += [_section(name, command) for name, command in group.commands.items()]
-    shared = [option for option in group.commands["arena"].params if _is_rule(option)]
-    parts.append(f"{RULES}\n{_options(shared)}\n")
-    return "\n".join(parts)
+def commands() -> str:
+    """Return a section for each command."""
+    return "\n\n".join(_section(name, command) for name, command in _group().commands.items())
+
+
+def options() -> str:
+    """Return the table of the options of the rules."""
+    return _options(option for option in _group().commands["arena"].params if _is_rule(option))
+
+
+def _group() -> Any:
+    return typer.main.get_command(app)
 
 
 def _section(name: str, command: Any) -> str:
@@ -53,7 +43,7 @@ def _section(name: str, command: Any) -> str:
     if rules:
         words = ", ".join(f"`{rule.opts[0]}`" for rule in rules)
         parts.append(f"Rules: {words}, see [options of the rules](#options-of-the-rules).")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _is_rule(parameter: Any) -> bool:

@@ -41,21 +41,19 @@ PAGE, PICTURE = "training.md", "comparison.svg"
 
 
 class Method(NamedTuple):
-    """A method of training."""
+    """A method of training: a learner of `train.py` with its preset quick."""
 
     words: str
-    learner: str  # of `train.py`; its preset is quick
+    learner: str
     changes: dict[str, Any]  # settings that differ from the preset
     masked: bool = True  # otherwise illegal actions can be chosen and lose the game
 
 
-GREEDY = {"past": 0.0, "greedy": 1.0}
+PLANNER, GREEDY = {"critic": "planner"}, {"past": 0.0, "greedy": 1.0}
 METHODS = {
     "td": Method("TD(lambda), self-play", "td", {}),
     "ppo": Method("PPO, self-play", "ppo", {}),
-    "ppo-planner": Method(
-        "PPO, self-play, the critic is the value of `planner`", "ppo", {"critic": "planner"}
-    ),
+    "ppo-planner": Method("PPO, self-play, the critic is the value of `planner`", "ppo", PLANNER),
     "ppo-off": Method("PPO, self-play, without planned scores", "ppo", {"planned": False}),
     "sb3": Method("MaskablePPO of SB3, self-play", "sb3", {}),
     "sb3-greedy": Method("MaskablePPO of SB3 against `greedy`", "sb3", GREEDY),
@@ -75,15 +73,12 @@ class Scale(NamedTuple):
 ONE_THREAD = {"milestones": 30, "threads": 1}
 FULL = Scale(3, 1000, {"td": ONE_THREAD, "ppo": ONE_THREAD, "sb3": {"milestones": 15}})
 TINY = {"games": 16, "batch_size": 32, "threads": 1}
-QUICK = Scale(
-    2,
-    20,
-    {
-        "td": TINY | {"updates": 3, "turns": 4, "batches": 3, "milestones": 3},
-        "ppo": TINY | {"updates": 2, "steps": 4, "width": 8, "critic_turns": 64, "milestones": 2},
-        "sb3": TINY | {"updates": 2, "steps": 16, "width": 8, "milestones": 2},
-    },
-)
+TINY_LEARNERS = {
+    "td": TINY | {"updates": 3, "turns": 4, "batches": 3, "milestones": 3},
+    "ppo": TINY | {"updates": 2, "steps": 4, "width": 8, "critic_turns": 64, "milestones": 2},
+    "sb3": TINY | {"updates": 2, "steps": 16, "width": 8, "milestones": 2},
+}
+QUICK = Scale(2, 20, TINY_LEARNERS)
 
 
 class Point(NamedTuple):
@@ -164,7 +159,7 @@ class _Graded(BaseCallback):
 
 def train_unmasked(settings: sb3.Settings, curve: Curve) -> None:
     """Train the network of sb3 from the start, in the vector environment, where an illegal action loses."""
-    curve.points = []
+    curve.points.clear()
     total = settings.updates * settings.games * settings.steps
     envs = SB3VecEnv(settings.games, opponents="greedy", spaces=settings.rules.spaces)
     model = sb3.make_model(settings, envs)
@@ -185,14 +180,12 @@ def section(curves: dict[str, list[list[Point]]], scale: Scale, spaces: int) -> 
             f"| {min(shares):.2f} to {max(shares):.2f} % | ±{max(end.error for end in ends):.2f}"
         )
     head = "trained by | seeds | minutes | share | least and largest | of one seed"
-    return "\n\n".join(
-        (
-            f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
-            "without grading. The last column is the widest 95 % interval of a single run. A share is one half minus "
-            "half of the regret of a game, so it may be negative if nearly every game is lost.",
-            pages.table(head, rows, right=(1, 2, 3, 4, 5)),
-            f"![Share against perfect play over processor time]({PICTURE})",
-        )
+    table = pages.table(head, rows, right=(1, 2, 3, 4, 5))
+    picture = f"![Share against perfect play over processor time]({PICTURE})"
+    return (
+        f"Board with {spaces} plain spaces, {scale.games:,} games for each point. Minutes are of processor time, "
+        "without grading. The last column is the widest 95 % interval of a single run. A share is one half minus "
+        f"half of the regret of a game, so it may be negative if nearly every game is lost.\n\n{table}\n\n{picture}"
     )
 
 
@@ -251,8 +244,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scale = QUICK if options.quick else FULL
     scale = scale._replace(seeds=options.seeds or scale.seeds)
     docs = options.into or FOLDER
-    size = "quick" if options.quick else "full"
-    folder = (options.into or ROOT / "runs") / "comparison" / f"{options.spaces}-{size}"
+    folder = (options.into or ROOT / "runs") / "comparison"
+    folder /= f"{options.spaces}-{'quick' if options.quick else 'full'}"
     console = Console(stderr=True)
     try:
         curves = compare(options.methods, scale, options.spaces, folder, console)

@@ -28,40 +28,41 @@ ROOT = Path(__file__).parents[1]
 
 
 @functools.cache
-def _measured() -> Any:
-    return json.loads((ROOT / "benchmarks" / "results.json").read_text())
-
-
-def _rate(case: str) -> float:
-    return float(_measured()["cases"][case]["median"])
+def _cases() -> Any:
+    return json.loads((ROOT / "benchmarks" / "results.json").read_text())["cases"]
 
 
 def rate(case: str) -> str:
     """Return the decisions per second of a case, with three digits."""
-    value = float(f"{_rate(case):.3g}")
+    value = float(f"{_cases()[case]['median']:.3g}")
     return f"{value / 1e6:.1f} million" if value >= 1e6 else f"{value:,.0f}"
 
 
 def times(fast: str, slow: str) -> str:
     """Return the ratio of two rates, with two digits."""
-    ratio = _rate(fast) / _rate(slow)
+    ratio = _cases()[fast]["median"] / _cases()[slow]["median"]
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def share(ours: str, theirs: str) -> str:
     """Return the ratio of the rates of two environments alone, in per cent."""
-    cases = _measured()["cases"]
-    return f"{cases[ours]['inside'] / cases[theirs]['inside']:.0%}".replace("%", " %")
+    return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 
 def ladder(policy: str, opponent: str) -> str:
     """Return the win share of a policy against another one from docs/results/ladder.md, in per cent."""
-    section = (ROOT / "docs" / "results" / "ladder.md").read_text().partition("## 2 players, basic game\n")[2]
-    table = section.partition("How often the row finishes ahead")[2].partition("\n\n")[2].partition("\n\n")[0]
-    head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines())
-    shares = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-    share, error = shares[policy][opponent].split("% ±")
+    pairings = _table("ladder.md", "## 2 players, basic game\n.*?How often the row finishes ahead")
+    share, error = {row["policy"]: row for row in pairings}[policy][opponent].split("% ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
+
+
+def _table(page: str, place: str) -> list[dict[str, str]]:
+    """Return the rows of the first table of a page after a place, a pattern; a row gives its cells by column."""
+    text = (ROOT / "docs" / "results" / page).read_text()
+    found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
+    assert found, f"docs/results/{page} has no table after {place}"
+    head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in found[1].splitlines())
+    return [dict(zip(head, row, strict=True)) for row in rows]
 
 
 FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "share": share, "ladder": ladder}
@@ -77,8 +78,8 @@ def figure(name: str) -> str:
 def figures() -> str:
     """Return the claims of the first pages with their figures; the links are relative to README.md."""
     claims = (
-        f"**Solved.** The optimal value of all {_solved()[1]} positions of the two-player game is known, so every "
-        "decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
+        f"**Solved.** The optimal value of all {_solved()['positions']} positions of the two-player game is known, so "
+        "every decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
         "[benchmark](docs/results/benchmark.md)).",
         f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
         f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/results/speed.md)).",
@@ -92,22 +93,17 @@ def figures() -> str:
     return "\n".join(fill(claim, initial_indent="- ", subsequent_indent="  ") for claim in claims)
 
 
+def _solved() -> dict[str, str]:
+    """Return the row of the largest board in docs/results/perfect-play.md."""
+    return _table("perfect-play.md", "<!-- table: boards -->")[-1]
+
+
 def against_perfect(policy: str) -> str:
     """Return the share of games that a policy wins against perfect play on the largest solved board."""
-    found = re.search(rf"^\| {_solved()[0]} \| `{policy}` \| ([\d.]+)%", _solution(), re.MULTILINE)
-    assert found, f"docs/results/perfect-play.md has no grade of {policy}"
-    return f"{float(found[1]):.1f}"
-
-
-def _solution() -> str:
-    return (ROOT / "docs" / "results" / "perfect-play.md").read_text()
-
-
-def _solved() -> list[str]:
-    """Return the row of the largest board in docs/results/perfect-play.md."""
-    block = re.search(r"<!-- table: boards -->\n+(.*?)\n+<!-- end -->", _solution(), re.DOTALL)
-    assert block, "docs/results/perfect-play.md has no table of boards"
-    return [cell.strip() for cell in block[1].splitlines()[-1].strip("|").split("|")]
+    place = _solved()["plain spaces"], policy
+    grades = _table("perfect-play.md", "<!-- table: policies -->")
+    (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
+    return f"{float(row['share of wins by regret'].split('%')[0]):.1f}"
 
 
 def renewed(page: Path) -> str:

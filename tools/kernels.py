@@ -15,8 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 DECORATORS = {"kernel", "inlined"}
-ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}
-"""The position of the argument dtype in functions of numpy."""
+ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of their argument dtype
 NUMBERS = {"float32", "float64", "bool_", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 FORBIDDEN = {  # they allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",

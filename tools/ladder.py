@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import wotd_env
 from tools import pages
@@ -25,6 +24,7 @@ from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 
 ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "results" / "ladder.md"
 STORE = ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 LEARNED = ("td", "ppo")  # they play only if the package has a model for the rules
@@ -33,25 +33,6 @@ GAMES = 12_800  # games of a matchup; the error of win shares is then half a poi
 
 SEED = 2026
 WHOLE = ("games", "players", "policies")  # options with default values in the published page
-
-HEAD = """# The ladder
-
-Look up the strength of the bundled policies. Made by `make ladder` on {date}, with {versions}; seed {seed}. The
-same seed gives the same numbers on machines of the same kind; on others, `planner`, `td` and `ppo` may round
-differently.
-"""
-
-LEGEND = """\
-- A *matchup* is a choice of policies, one for each seat; with fewer policies than seats, some play several seats.
-  Every game is played from all seats with the same dice.
-- ± is half the width of a 95 % interval. Games with the same dice count as one observation.
-- The *rating* is a Bradley-Terry strength in Elo points with mean 0: 400 points are odds of ten to one. Ratings of
-  different numbers of players, or different rules, are not comparable.
-- With more than two players all places count for the rating. A policy such as `td`, which plays only for the first
-  place, can have a larger win share than a policy with a higher rating.
-- `td` and `ppo` play if the package has [a network](models.md) for the number of players and the powers.
-- With *powers* each seat has the power of its color once, and every game draws new colors.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -81,14 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{' and '.join(tried)} makes another page than the published one: name a folder for it with --into FOLDER"
         )
 
-    folder = options.into or ROOT / "docs" / "results"
+    folder = options.into or PAGE.parent
     ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
     file = (options.into or STORE.parent) / STORE.name
     file.parent.mkdir(parents=True, exist_ok=True)
 
-    sections, played = [], {}
-    shipped: dict[str, Any] = {}
-    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    played, sections = {}, []
     for players in options.players:
         for kind, rules in KINDS.items():
             title = f"{players} players, {kind}"
@@ -96,26 +75,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
             names = tuple(name for name in options.policies if plays(name, rules))
             tournament = Tournament(names, rules, options.games, options.seed)
             with progress_bar(f"games of {title}") as progress:
-                results = run(tournament, file, workers=options.workers, progress=progress)
-            picture = f"ladder-{players}-{'powers' if kind == 'powers' else 'basic'}.svg"
-            show.draw(results, folder / picture, title)
-            sections.append(section(results, title, picture))
-            played[title] = results
-            if title == "2 players, basic game":
-                shipped = {
-                    "date": date,
-                    "version": wotd_env.__version__,
-                    "games": tournament.games,
-                    "ratings": {name: rating._asdict() for name, rating in results.ratings.items()},
-                }
+                played[title] = run(tournament, file, workers=options.workers, progress=progress)
+            picture = f"ladder-{players}-{kind.split()[0]}.svg"
+            show.draw(played[title], folder / picture, title)
+            sections.append(section(played[title], title, picture))
 
+    date, release = f"{datetime.now(UTC):%Y-%m-%d}", wotd_env.__version__
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    versions = f"wotd-env {wotd_env.__version__}, {packages}, Python {platform.python_version()}"
-    head = HEAD.format(date=date, versions=versions, seed=options.seed)
-    (folder / "ladder.md").write_text("\n".join([head, summary(played), LEGEND, *sections]))
-    if shipped:
+    made = f"{date}, with wotd-env {release}, {packages}, Python {platform.python_version()}; seed {options.seed}"
+    parts = {
+        "made": f"Made by `make ladder` on {made}.",
+        "shares": summary(played),
+        "ladder": "\n\n".join(sections),
+    }
+    (folder / PAGE.name).write_text(pages.renew(PAGE.read_text(), parts))
+    if basic := played.get("2 players, basic game"):
+        of_policies = {name: rating._asdict() for name, rating in basic.ratings.items()}
+        shipped = {"date": date, "version": release, "games": options.games, "ratings": of_policies}
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
-    print(f"wrote {folder / 'ladder.md'}")
+    print(f"wrote {folder / PAGE.name}")
 
 
 def plays(policy: str, rules: Rules) -> bool:
@@ -139,7 +117,7 @@ def summary(played: dict[str, Results]) -> str:
     names = dict.fromkeys(name for row in shares.values() for name in row)
     rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
     head = ["win share", *(f"`{name}`" for name in names)]
-    return f"{pages.table(head, rows, right=range(1, len(head)))}\n"
+    return pages.table(head, rows, right=range(1, len(head)))
 
 
 def section(results: Results, title: str, picture: str) -> str:
@@ -154,7 +132,7 @@ def section(results: Results, title: str, picture: str) -> str:
         rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]
         parts += [f"{shown.title}:"] if i else []
         parts += [pages.table(shown.columns, rows, right=range(1, len(shown.columns)))]
-    parts += [f"![ratings and pairings, {title}]({picture})", ""]
+    parts += [f"![ratings and pairings, {title}]({picture})"]
     return "\n\n".join(parts)
 
 

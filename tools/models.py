@@ -1,7 +1,7 @@
-"""`python -m tools.models [RUN...]`: put trained networks into the package, and write docs/results/models.md.
+"""`python -m tools.models [RUN...]`: put trained networks into the package, and list them in docs/results/models.md.
 
 The network of a run replaces the model for the same policy and rules. A JSON file beside each network, its *card*,
-describes the training run; the page is made from the cards.
+describes the training run; the table is made from the cards.
 """
 
 from __future__ import annotations
@@ -36,38 +36,6 @@ PAGE, PICTURE = "models.md", "models.svg"
 OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}
 """Settings that `command` handles separately, or omits because they change no network."""
 
-HEAD = """# Bundled models
-
-Look up the trained networks of the package: their rules, origin, strength and limits. `make_policy("td")` and
-`make_policy("ppo")` load the network for the rules of the game.
-
-| | `td` | `ppo` |
-|---|---|---|
-| intended use | opponent, baseline or teacher; start of training (`--init`); source of equities | opponent or baseline; example of a policy network |
-| method | value of the positions after a turn; [the turn planner](../explanation/turn-planner.md) chooses the actions | policy network; the most likely legal action |
-| training data | [self-play](../explanation/critic.md#tdlambda) alone: no human games, no other policies, no solved values | [self-play](../explanation/critic.md#ppo) alone, with a critic learned in the same run |
-| rules | two to five players, powers `none`, `own` (all colors) or `any` | two players, no powers |
-| format | NumPy arrays in half precision, measured in single precision | ONNX |
-
-**Limits.**
-
-- The networks play only the rules of the table below, with 7 plain spaces and without immunity and dead pieces. For other
-  rules the policies raise an error; [train a network](../how-to/train.md) for them.
-- They play for the first place only, so they do not prefer a second place to a third.
-- Strength was measured against the bundled policies and [perfect play](perfect-play.md#strength-of-policies), not against
-  people.
-- Loading a network runs no code and needs no torch. The license is MIT, as for the package.
-
-**How measured.** Each network played 10,000 games against each opponent, every seat equally often; [the ladder](ladder.md)
-has more games. The opponent played all other seats, so one of n equal players wins 100/n %. The table, written by
-`python -m tools.models`, has win rates with 95 % intervals. The time of training is processor time on one machine,
-including measurements of strength.
-
-```sh
-wotd arena td greedy planner --players 3
-```
-"""  # noqa: E501
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, or 2 for an unusable run."""
@@ -84,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     cards = [json.loads(file.read_text()) for file in sorted(box.glob("*.json"))]
     draw(cards, docs / PICTURE)
-    (docs / PAGE).write_text(page(cards, box))
+    page = (PAGES / PAGE).read_text()
+    (docs / PAGE).write_text(pages.renew(page, {"models": table(cards, box)}))
     print(f"wrote {docs / PAGE}")
     return 0
 
@@ -134,8 +103,8 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
     return " ".join(map(str, [*words, *rule_options(rules)]))
 
 
-def page(cards: list[dict[str, Any]], box: Path) -> str:
-    """Return the page about the models in a folder, from their cards."""
+def table(cards: list[dict[str, Any]], box: Path) -> str:
+    """Return the table of the models in a folder, from their cards, and the picture."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:
@@ -151,9 +120,8 @@ def page(cards: list[dict[str, Any]], box: Path) -> str:
     against = (f"against `{name}`, %" for name in opponents)
     head = ("policy", "players", "powers", "file", "time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
-    table = pages.table(head, rows, right=(1, 3, 4))
-    picture = f"![Win rates during training]({PICTURE})"
-    return "\n".join([HEAD, table, "", picture, "", f"Trained with {', '.join(versions)}.", ""])
+    picture = f"![Win rates during training]({PICTURE})\n\nTrained with {', '.join(versions)}."
+    return f"{pages.table(head, rows, right=(1, 3, 4))}\n\n{picture}"
 
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:

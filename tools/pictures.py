@@ -1,22 +1,19 @@
-"""The pictures of README.md, docs/reference/rules.md and docs/explanation/design.md (`make docs-tables`)."""
+"""The pictures of README.md and docs/reference/rules.md (`make docs-tables`)."""
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import numpy as np
 
 from wotd_env import Game, Phase, Rules, make_policy, notation
-from wotd_env.policy import ask
+from wotd_env.policy import ask, play_out
 from wotd_env.rendering import Replay, render_svg
 
 ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "reference" / "rules"
-LAYERS_FILE = ROOT / "docs" / "explanation" / "layers.svg"
 
-GAME_FILE = ROOT / "docs" / "game.gif"
-"""The moving picture at the head of README.md."""
+GAME_FILE = ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
 SHOWN = 60  # positions of the game, up to its end
 
 CASES = """
@@ -47,13 +44,12 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 def draw_game() -> None:
     """Write the end of a game that `td` plays in all four seats."""
     game, td, rng = Game(Rules(players=4)), make_policy("td"), np.random.default_rng(0)
-    state = game.reset(1, seed=5)
-    states, actions = [state.copy()], []
-    while not game.is_over(state).all():
-        actions.append(int(ask(td, game, state, rng)[0]))
-        game.step(state, actions[-1:])
+    state, same = game.reset(1, seed=5), np.zeros((1, 4), np.int64)
+    states, actions = [], []
+    for chosen in play_out(game, state, same, lambda player, games: ask(td, game, state, rng)):
         states.append(state.copy())
-    Replay(game, np.concatenate(states[-SHOWN - 1 :]), actions[-SHOWN:]).save(GAME_FILE, width=480)
+        actions.append(chosen[0])
+    Replay(game, np.concatenate([*states[-SHOWN:], state]), actions[-SHOWN:]).save(GAME_FILE, width=480)
 
 
 def cases() -> dict[Path, str]:
@@ -80,38 +76,3 @@ def _case(position: str, word: str) -> str:
     shown = after if game.is_over(after)[0] else before.copy()
     shown["pieces"] = after["pieces"]
     return render_svg(game, shown, before, theme="auto")
-
-
-def layers() -> list[list[str]]:
-    """Return the packages of each layer, top layer first."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (contract,) = [contract for contract in contracts if contract.get("containers") == ["wotd_env"]]
-    return [[name.strip().strip("()") for name in layer.split("|")] for layer in contract["layers"]]
-
-
-def layers_picture() -> str:
-    """Return the picture as SVG: a row for each layer, with an arrow to the layers below."""
-    width_all, row_height, gap, margin = 720, 44, 18, 12
-    rows = layers()
-    parts = []
-    for number, names in enumerate(rows):
-        top = margin + number * (row_height + gap)
-        width = (width_all - 2 * margin - gap * (len(names) - 1)) / len(names)
-        for column, name in enumerate(names):
-            left = margin + column * (width + gap)
-            parts.append(f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{row_height}" rx="8"/>')
-            parts.append(f'<text x="{left + width / 2:.1f}" y="{top + row_height / 2 + 5}">{name}</text>')
-        if number < len(rows) - 1:
-            middle, bottom = width_all / 2, top + row_height
-            parts.append(f'<path d="M{middle} {bottom + 3}v{gap - 8}m-4 -4l4 5l4 -5"/>')
-    height = 2 * margin + len(rows) * (row_height + gap) - gap
-    words = "; ".join(", ".join(names) for names in rows)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width_all} {height}" width="{width_all}" '
-        f'height="{height}"><title>The layers of wotd_env, each above the layers that it may import: {words}</title>'
-        "<style>svg{--line:#57534e;--fill:#f5f0e6;--text:#1c1917}"
-        "@media(prefers-color-scheme:dark){svg{--line:#a8a29e;--fill:#292524;--text:#f5f5f4}}"
-        "rect{fill:var(--fill);stroke:var(--line)}path{fill:none;stroke:var(--line);stroke-width:1.5}"
-        "text{fill:var(--text);font:15px ui-monospace,monospace;text-anchor:middle}</style>"
-        f"{''.join(parts)}</svg>\n"
-    )

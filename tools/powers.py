@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
-from wotd_env.policy import ask
+from wotd_env.policy import ask, play_out
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "powers.md"
 GAMES = 4000  # of each pair of colors, and of each graded policy
@@ -68,13 +68,10 @@ class Findings:
 
     def pairings(self) -> str:
         """Return the share of wins of each color against each other color on the largest board."""
-        rows = []
-        for mine, name in enumerate(NAMES):
-            shares = [
-                "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
-                for theirs in range(len(Power))
-            ]
-            rows.append([name, *shares])
+        rows = [[name] for name in NAMES]
+        for mine, theirs in product(range(len(Power)), repeat=2):
+            share = "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
+            rows[mine].append(share)
         return pages.table(["wins in %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
@@ -83,8 +80,8 @@ class Findings:
         for spaces in self.boards:
             table = self.any[spaces]
             none = float(table.value(START, START, (0, 0))[0])
-            rows.append([spaces, f"{50 + 50 * none:.1f}", f"{50 + 50 * table.start:.1f}"])
-        return pages.table(["plain spaces", "no powers", '`powers="any"`'], rows, right=range(3))
+            rows.append(f"{spaces} | {50 + 50 * none:.1f} | {50 + 50 * table.start:.1f}")
+        return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def use(self) -> str:
         """Return when perfect players use each power on the largest board."""
@@ -97,9 +94,8 @@ class Findings:
         for color, name in enumerate(NAMES):
             used = np.array(times[color])
             early, middle, late = np.nanpercentile(used, [25, 50, 75])
-            rows.append(
-                [name, f"{early:.0%}", f"{middle:.0%}", f"{late:.0%}", f"{np.isnan(used).mean():.0%}"]
-            )
+            shares = early, middle, late, np.isnan(used).mean()
+            rows.append([name, *(f"{share:.0%}" for share in shares)])
         head = ["power", "a quarter is used before", "half before", "three quarters before", "never used"]
         return pages.table(head, rows, right=range(1, 5))
 
@@ -110,13 +106,10 @@ class Findings:
             table = self.any[self.boards[-1]]
             found = analysis.grade(name, table, self.games, opponent=f"oracle:{table.file}").all
             rows.append(
-                [
-                    f"`{name}`",
-                    f"{found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f}",
-                    f"{found.regret:.4f} ± {found.regret_error:.4f}",
-                ]
+                f"`{name}` | {found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f} "
+                f"| {found.regret:.4f} ± {found.regret_error:.4f}"
             )
-        head = ["policy", "wins against perfect play in %", "regret of a decision"]
+        head = "policy | wins against perfect play in % | regret of a decision"
         return pages.table(head, rows, right=(1, 2))
 
 
@@ -124,15 +117,11 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     """Return when both seats use their power in games of perfect play, as a share of the turns, or nan, (games, 2)."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
-    turns = np.full((games, 2), np.nan)
-    while (live := np.flatnonzero(~game.is_over(state))).size:
-        now = state[live]
-        turn = np.repeat(now["turn"][:, None], 2, 1).astype(float)
-        game.step(now, ask(oracle, game, now, rng))
-        used = now["used"][:, None] >> np.arange(2) & 1 == 1
-        turns[live] = np.where(used & np.isnan(turns[live]), turn, turns[live])
-        state[live] = now
-    shares: NDArray[np.float64] = turns / state["turn"][:, None]
+    same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
+    seats = 1 << np.arange(2)[:, None]  # in the field `used`
+    for _ in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
+        turns = np.where(state["used"] & seats, turns, state["turn"])  # of the last decision before the use
+    shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares
 
 

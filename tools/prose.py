@@ -19,9 +19,7 @@ from tools.pages import PAGES
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
-MOST_WORDS = 40
-"""Words of a sentence on a page; lists and tables do not count."""
-
+MOST_WORDS = 40  # words of a sentence on a page; lists and tables do not count
 PATTERNS = {
     r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",
     r"\b[Ww]hoever\b": "name the subject",
@@ -50,10 +48,9 @@ class Text(NamedTuple):
 
 def main() -> int:
     """Print every fault with its file and line, and return the exit status."""
-    faults = [
-        f"{text.file.relative_to(ROOT)}:{text.line}: {fault}" for text in texts() for fault in check(text)
-    ]
-    print("\n".join(faults) if faults else "No unclear sentences found.")
+    places = ((f"{text.file.relative_to(ROOT)}:{text.line}", text) for text in texts())
+    faults = [f"{place}: {fault}" for place, text in places for fault in check(text)]
+    print("\n".join(faults) or "No unclear sentences found.")
     return int(bool(faults))
 
 
@@ -82,7 +79,8 @@ def texts() -> Iterator[Text]:
 
 def paragraphs(file: Path, page: str) -> Iterator[Text]:
     """Yield the paragraphs of Markdown without code, tables, and generated parts."""
-    page = re.sub(r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->", _blank, page, flags=re.DOTALL)
+    skipped = r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->"
+    page = re.sub(skipped, lambda found: "\n" * found[0].count("\n"), page, flags=re.DOTALL)
     line = 1
     for block in page.split("\n\n"):
         # A list has one sentence or more in each entry.
@@ -93,19 +91,12 @@ def paragraphs(file: Path, page: str) -> Iterator[Text]:
         line += block.count("\n") + 2
 
 
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
-
-
 def in_code(file: Path, code: str) -> Iterator[Text]:
     """Yield the docstrings and comments of a Python file."""
     for node in ast.walk(ast.parse(code)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield Text(file, node.lineno, " ".join(re.sub(r"`[^`]*`", "`x`", node.value.value).split()))
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield Text(file, node.lineno, " ".join(re.sub(r"`[^`]*`", "`x`", text).split()))
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.COMMENT:
             yield Text(file, token.start[0], token.string)

@@ -41,9 +41,8 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=10_000, help="games on each board")
     wanted = parser.parse_args()
     rng = np.random.default_rng(wanted.seed)
-    found = [
-        puzzle for rules in BOARDS for puzzle in puzzles(Game(rules, skip_forced=False), wanted.games, rng)
-    ]
+    games = [Game(rules, skip_forced=False) for rules in BOARDS]
+    found = [puzzle for game in games for puzzle in puzzles(game, wanted.games, rng)]
     chosen = []
     for kind in KINDS:
         for level in (1, 2, 3):
@@ -55,7 +54,7 @@ def main() -> None:
 
 
 def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Return all puzzles in games of two easy opponents."""
+    """Yield all puzzles in games of two easy opponents."""
     advisor = Advisor(game, solve(game.rules, cache_file(game.rules)))
     states = decisions(game, games, rng)
     equity, actions, best = advisor.analyze(states)
@@ -64,16 +63,12 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
     finds = {name: ask(make_policy(name), game, states, rng) == best for name in ("greedy", "planner")}
     for i in np.flatnonzero(clear).tolist():
         legal = np.flatnonzero(np.isfinite(actions[i]))
-        kind = kind_of(game.rules, states[i], legal)
-        if kind:
+        if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
+            # By each legal action, ascending: thousandths of a game.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
-            yield {
-                "position": position(game.rules, states[i : i + 1]),
-                "kind": kind,
-                "level": level,
-                "lost": lost,  # by each legal action, ascending: thousandths of a game
-            }
+            where = position(game.rules, states[i : i + 1])
+            yield {"position": where, "kind": kind, "level": level, "lost": lost}
 
 
 def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
@@ -87,8 +82,7 @@ def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
     states = np.concatenate(seen)
     states["rng"] = 0
     states = np.unique(states)
-    several: States = states[game.legal_actions(states).sum(1) > 1]
-    return several
+    return np.asarray(states[game.legal_actions(states).sum(1) > 1])
 
 
 def kind_of(rules: Rules, record: np.void, legal: NDArray[np.int64]) -> str | None:

@@ -24,8 +24,9 @@ from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
 from wotd_env.policy import ask, play_out
-from wotd_env.solver.families import Chunk, Work, new_block, solve_families
-from wotd_env.solver.positions import Layers, board_of
+from wotd_env.solver.families import Chunk, new_block
+from wotd_env.solver.iteration import Work, group_of, solve_families
+from wotd_env.solver.positions import board_of
 from wotd_env.solver.storage import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "perfect-play.md"
@@ -46,7 +47,6 @@ def share(part: Any, whole: Any) -> str:
 class PerfectGames(NamedTuple):
     """Games of perfect play that seat 0 starts."""
 
-    results: Any  # of seat 0
     turns: Any
     states: Any  # at all decisions
     actions: Any
@@ -79,8 +79,7 @@ class Findings:
             live = taken >= 0
             states.append(state[live])
             actions.append(taken[live])
-        result = game.rewards(state)[:, 0]
-        return PerfectGames(result, state["turn"], np.concatenate(states), np.concatenate(actions))
+        return PerfectGames(state["turn"], np.concatenate(states), np.concatenate(actions))
 
     def when(self) -> str:
         """Return the date, the machine and the boards of the measurements."""
@@ -103,11 +102,8 @@ class Findings:
                 f"| {(1 + table.start) / 2:.2%} | {turns:.1f}"
             )
         self._draw_boards()
-        return pages.table(
-            "plain spaces | positions | table | processor time | a position | residual | value of the start "
-            "| share of the first player | turns",
-            rows,
-        )
+        head = "plain spaces | positions | table | processor time | a position | residual"
+        return pages.table(f"{head} | value of the start | share of the first player | turns", rows)
 
     def _draw_boards(self) -> None:
         figure = Figure(figsize=(11, 3.6), layout="constrained")
@@ -130,9 +126,10 @@ class Findings:
         for spaces in (0, 1, 2):
             board = board_of(spaces)
             exact = np.empty(board.positions)
-            layers, block = Layers(board, layout_of(board).base, exact), new_block(np.float64)
+            group = group_of(board, layout_of(board).base, [(0, 0)], {(0, 0): exact})
+            block = new_block(np.float64)
             done = [
-                Work(*solve_families(layers, block, Chunk(total, 0, int(board.families[total])), 1e-12))
+                Work(*solve_families(group, block, None, Chunk(total, 0, int(board.families[total])), 1e-12))
                 for total in reversed(range(len(board.sizes)))
             ]
             error = np.abs(exact - self.tables[spaces].values).max()
@@ -159,10 +156,8 @@ class Findings:
             kinds += [rolled & ~dragons & (elements == k) for k in range(3)]
             kinds += [rolled & ~dragons & (elements > 2), rolled & dragons]
             rows.append((name, f"{len(action):,}", *(share(kind.sum(), len(action)) for kind in kinds)))
-        return pages.table(
-            "hold | decisions | stop | keep nothing | dice of one element | of two | of three or four | some dragon",
-            rows,
-        )
+        head = "hold | decisions | stop | keep nothing | dice of one element | of two | of three or four | some dragon"
+        return pages.table(head, rows)
 
     def moves(self) -> str:
         """Return the moves of perfect players on the largest board."""
@@ -191,6 +186,13 @@ class Findings:
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
         positions = perfect.states[first][:: max(1, first.sum() // 20_000)].copy()
         rows = []
+        gains = {
+            "-3 or less": (-99, -3),
+            "-2 or -1": (-2, -1),
+            "1 or 2": (1, 2),
+            "3 to 5": (3, 5),
+            "6 or more": (6, 99),
+        }
         for name, faces in (("four", (0, *[DRAGON] * 4)), ("five", [DRAGON] * 5)):
             state = positions.copy()
             state["phase"], state["rolls_left"], state["dice"] = Phase.MOVE, 0, faces
@@ -201,16 +203,10 @@ class Findings:
             gain, path = swaps.max(1) - others, swaps.argmax(1)
             at, seat = np.arange(len(state)), state["player"].astype(int)
             brings = state["pieces"][at, 1 - seat, path].astype(int) - state["pieces"][at, seat, path]
-            for words, chosen in (
-                ("-3 or less", brings <= -3),
-                ("-2 or -1", (brings < 0) & (brings > -3)),
-                ("1 or 2", (brings > 0) & (brings < 3)),
-                ("3 to 5", (brings > 2) & (brings < 6)),
-                ("6 or more", brings > 5),
-            ):
-                right = chosen & (gain > 0)
+            for words, (least, most) in gains.items():
+                chosen = (brings >= least) & (brings <= most)
+                right, count = chosen & (gain > 0), chosen.sum()
                 mean = f"{gain[right].mean():+.3f}" if right.any() else "-"
-                count = chosen.sum()
                 rows.append(f"{name} | {words} | {count:,} | {share(right.sum(), count)} | {mean}")
         head = "dragons | spaces gained by the best swap | positions | right to swap | gain where right"
         return pages.table(head, rows)
@@ -233,12 +229,10 @@ class Findings:
                 )
         shown = ("greedy", "planner", *LEARNED)  # the regret of the others would hide the differences
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
-        head = (
-            "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision "
-            "| errors | blunders"
-        )
+        head = "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision"
         kinds = "".join(f" | {kind}, regret a game" for kind in analysis.kinds_of(Rules()))
-        return f"Graded on {date.today()}.\n\n{pages.table(head + kinds, rows)}"
+        grades = pages.table(f"{head} | errors | blunders{kinds}", rows)
+        return f"Graded on {date.today()}.\n\n{grades}"
 
     def exact(self) -> str:
         """Return exact results of deterministic policies on the smallest boards."""
@@ -250,25 +244,22 @@ class Findings:
                 f"{spaces} | `{name}` | {found.begins:+.5f} | {found.follows:+.5f} | {found.win_share:.3%} "
                 f"| {found.itself:+.5f} | {found.exploitability:.5f}"
             )
-        return pages.table(
-            "plain spaces | policy | result, first to move | second to move | share of wins "
-            "| first to move against itself | exploitability",
-            rows,
-        )
+        head = "plain spaces | policy | result, first to move | second to move | share of wins"
+        return pages.table(f"{head} | first to move against itself | exploitability", rows)
 
     def beyond(self) -> str:
         """Return the sizes of games that are not solved here."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
         # name, positions, values of each, positions of the widest layer
         games: list[tuple[str, int, int, int]] = []
-        for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1):
+        of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}
+        boards = [(spaces, {"": 1}) for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1)]
+        for spaces, kinds in [*boards, (7, of_powers), (10, of_powers)]:
             board = board_of(spaces)
-            games.append((f"{spaces} plain spaces", board.positions, 1, int(board.sizes.max())))
-        for spaces in (7, 10):
-            board = board_of(spaces)
-            for kind, states in (('powers="any"', 4), ('powers="own", two colors', 7)):
-                name = f"{spaces} plain spaces, {kind}"
-                games.append((name, states * board.positions, 1, int(board.sizes.max())))
+            for kind, states in kinds.items():
+                games.append(
+                    (f"{spaces} plain spaces{kind}", states * board.positions, 1, int(board.sizes.max()))
+                )
         for spaces in (0, 1, 7):
             top = spaces + NUMBERED
             codes = sum(comb(3, k) * int(np.prod([top - i for i in range(k)], initial=1)) for k in range(4))
@@ -276,10 +267,8 @@ class Findings:
         rows = []
         for name, positions, values, widest in games:
             layers = f"{6 * widest * 4 * values / 1e9:,.1f} GB" if widest else "-"
-            hours = positions * per_position / 3600
-            rows.append(
-                f"{name} | {positions:.2e} | {positions * 4 * values / 1e9:,.0f} GB | {layers} | {hours:,.1f} h"
-            )
+            table, hours = f"{positions * 4 * values / 1e9:,.0f} GB", positions * per_position / 3600
+            rows.append(f"{name} | {positions:.2e} | {table} | {layers} | {hours:,.1f} h")
         head = "game | positions | table | six layers in memory | one core, at the same speed"
         return pages.table(head, rows)
 

@@ -1,8 +1,9 @@
-"""The tables of docs/reference/ that follow from the code (`make docs-tables`)."""
+"""The tables of docs/reference/ and docs/explanation/ that follow from the code (`make docs-tables`)."""
 
+import tomllib
 from typing import Any
 
-from tools import pages
+from tools import commands, pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.core import actions, observation
 from wotd_env.core.actions import Action
@@ -126,12 +127,11 @@ def token() -> str:
 def action() -> str:
     """Return the table of the actions that are the same for every number of players."""
     phases = {0: Phase.KEEP, Action.MOVE_ON: Phase.MOVE, Action.END_TURN: Phase.EXTRA}
-    rows: list[tuple[object, ...]] = [
-        (f"0..{Action.STOP_ROLLING - 1}", Phase.KEEP.name, "keep die i if bit i is set, re-roll the rest")
-    ]
+    holds = f"0..{Action.STOP_ROLLING - 1} | {Phase.KEEP.name} | keep die i if bit i is set, re-roll the rest"
+    rows = [holds]
     for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
-        rows.append((number, phase.name, describe_action(number)))
+        rows.append(f"{number} | {phase.name} | {describe_action(number)}")
     return pages.table("number | phase | action", rows)
 
 
@@ -164,7 +164,19 @@ def reward() -> str:
     return pages.table("players | the winner | each of 2 | each of 3 | each of 4 | every other seat", rows)
 
 
+def layers() -> str:
+    """Return the table of the layers of packages, top layer first, from the contract in pyproject.toml."""
+    tools = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["tool"]
+    (contract,) = (
+        each for each in tools["importlinter"]["contracts"] if each.get("containers") == ["wotd_env"]
+    )
+    names = [layer.replace("(", "").replace(")", "").split(" | ") for layer in contract["layers"]]
+    rows = [(number, ", ".join(f"`{name}`" for name in layer)) for number, layer in enumerate(names, 1)]
+    return pages.table("layer | packages and modules", rows, right=[0])
+
+
 def all_tables() -> dict[str, str]:
-    """Return the tables of docs/reference/ by name."""
-    tables = {make.__name__: make() for make in (state, token, action, swap, reward)}
+    """Return the tables by name."""
+    makers = (layers, state, token, action, swap, reward, commands.exits, commands.commands, commands.options)
+    tables = {make.__name__: make() for make in makers}
     return tables | {name: parts(name) for name in MEANINGS}

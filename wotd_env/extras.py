@@ -14,15 +14,7 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Explain a failed import.
-
-    Args:
-        what: the feature that needs the imported packages, the subject of the message.
-        extra: the extra of wotd-env that installs them.
-
-    Raises:
-        MissingExtraError: if an import inside fails.
-    """
+    """Raise MissingExtraError if an import inside fails: the feature `what`, a noun, needs an extra of wotd-env."""
     try:
         yield
     except ImportError as error:

@@ -21,11 +21,8 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside a file; the temporary file then replaces the file.
 
     The temporary name is unique and has the suffix of the file. After an error the file is as it was, and the temporary
-    file is removed. If the file is a symbolic link, its target is replaced.
-
-    Args:
-        file: the file to write.
-        sync: flush the content to the disk before the replacement, so that it survives a power failure.
+    file is removed. If the file is a symbolic link, its target is replaced. With `sync` the content is flushed to the
+    disk before the replacement, so that it survives a power failure.
 
     Raises:
         OSError: naming the file, if it cannot be written.
@@ -47,11 +44,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file, see `replacing`.
-
-    Raises:
-        OSError: naming the file, if it cannot be written; an older file is unchanged.
-    """
+    """Write a file, see `replacing`; after an error, an OSError that names the file, an older file is unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

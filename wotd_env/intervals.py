@@ -7,18 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.95
-"""The probability that an interval contains the true value."""
-
-Z = 1.959963984540054
-"""The quantile of the normal distribution at (1 + LEVEL) / 2."""
+LEVEL = 0.95  # the probability that an interval contains the true value
+Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) / 2
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval of a mean by the normal distribution; infinity for less than two values.
+    """Return half the width of the interval of the mean of independent values (N,), by the normal distribution.
 
-    Args:
-        sample: independent values (N,).
+    It is infinite for less than two values.
     """
     if len(sample) < 2:
         return math.inf
@@ -29,22 +25,16 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
     """Return half the width of the interval of sums.sum() / counts.sum(); infinity for less than two groups.
 
     It is the mean of values in independent groups, such as the decisions of games. Values of one group may be
-    dependent.
-
-    Args:
-        sums: sum of the values of each group (N,).
-        counts: number of values of each group (N,), at least one in all.
+    dependent. `sums` and `counts`, (N,), are the sum and the number of the values of each group, at least one in all.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)
 
 
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
-    """Return the bounds of the Wilson interval of a proportion.
+    """Return the bounds of the Wilson interval of a proportion: `count` successes in `nobs` trials, at least one.
 
-    Args:
-        count: number of successes; a tie may count half.
-        nobs: number of trials, at least one.
+    A tie may count half.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

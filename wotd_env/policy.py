@@ -38,11 +38,7 @@ class RulesBound(Protocol):
     """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the object fits games with these rules.
-
-        Raises:
-            ValueError: if it does not; the error names both rules, or the possible rules.
-        """
+        """Raise ValueError, naming both rules or the possible rules, unless the object fits games with these rules."""
         ...
 
 
@@ -68,28 +64,16 @@ class Fingerprinted(Protocol):
 
 
 def check_plays(policy: Policy, rules: Rules) -> None:
-    """Check that a policy plays games with certain rules, see `RulesBound`.
-
-    Raises:
-        ValueError: if it does not.
-    """
+    """Raise ValueError if a policy does not play games with these rules, see `RulesBound`."""
     if isinstance(policy, RulesBound):
         policy.check_rules(rules)
 
 
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
-    """Check that an object made for some rules fits games with other rules.
+    """Raise ValueError, naming the object and both rules, unless an object made for `own` fits games with `rules`.
 
     The starting player, the turn limit, and colors without effect may differ. An object made for random colors fits all
     colors.
-
-    Args:
-        name: name of the object in the error.
-        own: the rules it is made for.
-        rules: the rules of the games.
-
-    Raises:
-        ValueError: if it does not fit; both rules are named.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":

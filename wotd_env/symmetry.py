@@ -3,6 +3,14 @@
 Permuted or rotated games are equivalent: the same decisions lead to equivalent positions and to the same rewards.
 Learners can use them to augment data and to test invariance.
 
+Arguments are not changed:
+
+- `rules`: the rules of all games.
+- `states`: STATE (N,), the games before the permutation or rotation.
+- `permutation`: integers (5,), or (N, 5) with one permutation per game; `permutation[e]` is the new path of path e.
+
+Invalid arguments raise `ValueError`.
+
 A rotation of the seats changes only records and arrays with a column per seat, such as rewards
 (`np.roll(rewards, by, 1)`). Observations and actions count seats from the observer or actor and do not change.
 """
@@ -24,31 +32,17 @@ from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, PATHS, Rules
 from wotd_env.core.state import States
 
 __all__ = [
-    "permute_actions",
-    "permute_dice",
-    "permute_masks",
-    "permute_observations",
-    "permute_states",
-    "rotate_seats",
-]
+    "permute_actions", "permute_dice", "permute_masks", "permute_observations", "permute_states", "rotate_seats",
+]  # fmt: skip
 
 
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
-    """Return the games with permuted paths and permuted elements on the dice.
+    """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
 
     With immunity (R14) the colors of the seats are permuted too; otherwise they stay. Colors carry the powers under
     `powers="own"`, so with both rules the permutation must fix the paths of the colors in play.
 
-    Args:
-        rules: the rules of all games.
-        states: STATE (N,); not changed.
-        permutation: integers (5,), or (N, 5) with one permutation per game: `permutation[e]` is the new path of path e.
-
-    Returns:
-        STATE (N,). The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
-
-    Raises:
-        ValueError: for invalid records or an invalid permutation.
+    The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
     """
     moved_to = _checked(rules, states, permutation)
     permuted = states.copy()
@@ -63,12 +57,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     """Return the dice of permuted games: faces in ascending order and then -1, int8 (N, 5).
 
-    Args:
-        dice: faces (N, 5), -1 for a die to be rolled.
-        permutation: as for `permute_states`.
-
-    Raises:
-        ValueError: for invalid dice or an invalid permutation.
+    `dice` are faces (N, 5), -1 for a die to be rolled.
     """
     given = np.asarray(dice)
     if given.ndim != 2 or given.shape[1] != DICE or given.dtype.kind not in "iu":
@@ -82,16 +71,9 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the actions of permuted games, int64 (N,), that correspond to the given ones.
+    """Return the actions of permuted games, int64 (N,), that correspond to `actions`, integers (N,).
 
-    Args:
-        rules: the rules of all games.
-        states: STATE (N,), the games before the permutation; they determine the dice of a hold.
-        actions: integers (N,); legal actions stay legal.
-        permutation: as for `permute_states`.
-
-    Raises:
-        ValueError: for invalid records, actions, or an invalid permutation.
+    Legal actions stay legal. The dice of `states` determine the new numbers of the holds.
     """
     given = np.asarray(actions)
     if given.shape != states.shape or given.dtype.kind not in "iu":
@@ -104,16 +86,9 @@ def permute_actions(
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
-    """Return action masks, or other arrays with a number per action, of permuted games, in the type of `masks`.
+    """Return action masks, or other arrays with a number per action, of permuted games.
 
-    Args:
-        rules: the rules of all games.
-        states: STATE (N,), the games before the permutation.
-        masks: any type (N, A).
-        permutation: as for `permute_states`.
-
-    Raises:
-        ValueError: for invalid records, a wrong shape, or an invalid permutation.
+    `masks` and the result have the shape (N, A) and any type.
     """
     given = _rows("masks", masks, states.shape, num_actions(rules.players))
     permuted = np.empty_like(given)
@@ -125,16 +100,10 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return the observations of the same seats in permuted games, in the type of `observations`.
+    """Return the observations of the same seats in permuted games.
 
-    Args:
-        rules: the rules of all games.
-        observations: any type (N, D).
-        permutation: as for `permute_states`, but not checked against the colors in play.
-        encoding: encoding of the observations.
-
-    Raises:
-        ValueError: for a wrong shape, an unknown encoding, or an invalid permutation.
+    `observations` and the result have the shape (N, D) and any type. The permutation is not checked against the colors
+    in play.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
     slices = layout(rules, encoding)
@@ -160,18 +129,9 @@ def permute_observations(
 
 
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
-    """Return the games with all players moved by some seats, with their pieces, colors and powers.
+    """Return the games with all players moved `by` seats, with their pieces, colors and powers, STATE (N,).
 
-    Args:
-        rules: the rules of all games.
-        states: STATE (N,); not changed.
-        by: number of seats; seat k becomes seat `(k + by) % players`.
-
-    Returns:
-        STATE (N,). The random streams stay, so the same actions give equivalent games.
-
-    Raises:
-        ValueError: for invalid records or a non-integer `by`.
+    Seat k becomes seat `(k + by) % players`. The random streams stay, so the same actions give equivalent games.
     """
     check_states(rules, states)
     n = rules.players

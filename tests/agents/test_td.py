@@ -369,7 +369,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
         (put("ppo", "learner"), "settings must have the keys"),
         (put("another", "learner"), "has the learner another, not ppo or td"),
-        (put("another", "settings", "preset"), "preset must be quick, standard or many"),
+        (put("another", "settings", "preset"), "preset must be quick or standard or many"),
         (put({"players": 9}, "settings", "rules"), "players must be"),
         (put("os:abort", "settings", "init"), "names code that would be run: --init os:abort"),
     ],

@@ -271,7 +271,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy onnx:missing.onnx", "missing.onnx"),
         ("arena greedy random --players 6", "players must be an integer from 2 to 5, got 6"),
         ("arena greedy random --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
-        ("arena greedy random --colors red,blue", "colors must be among water"),
+        ("arena greedy random --colors red,blue", "2 different names among water"),
         ("arena greedy random --start me", "start must be 'dragons', 'loser' or a seat number, got 'me'"),
         ("arena greedy random --games 0", "games must be an integer from 1"),
         ("arena greedy random --luck random", "luck must name a policy with a method equity"),

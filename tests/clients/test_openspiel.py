@@ -313,7 +313,7 @@ def test_game_parameters_set_the_rules():
         ("players=6", "players must be an integer from 2 to 5, got 6"),
         ("start=2", "start must be an integer from 0 to 1 as a seat, got 2"),
         ("powers=all", "powers must be one of"),
-        ("colors=red-blue", "colors must be among water"),
+        ("colors=red-blue", "2 different names among water"),
         ("encoding=pixels", "encoding must be one of 'one_hot', 'compact'"),
         ("position=middle", "a position must begin with board, colors"),
     ],

@@ -14,7 +14,7 @@ import pytest
 from wotd_env import files
 from wotd_env.core import compilation
 
-ANNOUNCEMENT = "compiling wotd_env.core.engine and other kernels, once on this machine"
+ANNOUNCEMENT = "compiling kernels, once on this machine"
 
 
 @pytest.fixture

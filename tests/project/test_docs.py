@@ -10,7 +10,6 @@ import pytest
 import typer
 
 from tests.helpers import ROOT
-from tools import commands as wotd_commands
 from tools import figures, pages, tables
 from tools.pages import PAGES
 from wotd_env.cli import app
@@ -23,6 +22,8 @@ NEEDS = {
     "torchrl.md": ("torchrl", None),
 }
 """Pages about other packages: the module that each page needs, and its oldest version."""
+
+DESIGN = ROOT / "docs" / "explanation" / "design.md"
 
 MOST_LINES = 120
 """Lines of a page that are written by hand; generated parts, lists of pages and differences do not count."""
@@ -62,9 +63,8 @@ def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def test_pages_are_short():
-    generated = r"<!-- table.*?<!-- end( of table)? -->|```({toctree}|{eval-rst}|diff).*?```"
-    by_tools = {"commands.md", "ladder.md", "models.md"}
-    pages = [page for page in PAGES if page.parent != ROOT and page.name not in by_tools]
+    generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff).*?```"
+    pages = [page for page in PAGES if page.parent != ROOT]
     assert len(pages) > 40
     lines = {
         page.name: len(re.sub(generated, "", page.read_text(), flags=re.DOTALL).splitlines())
@@ -153,17 +153,22 @@ def test_names_in_changing_a_rule_exist_in_the_linked_files():
         )
 
 
-def test_the_page_of_commands_matches_the_help_texts():
-    assert wotd_commands.page() == wotd_commands.PAGE.read_text(), "run `make docs-tables`"
-
-
 def test_generated_tables_are_up_to_date():
     contents, found = tables.all_tables(), set()
-    for page in (ROOT / "docs" / "reference").glob("*.md"):
+    for page in [*(ROOT / "docs" / "reference").glob("*.md"), DESIGN]:
         text = page.read_text()
         found |= set(re.findall(r"<!-- table: (\w+) -->", text))
         assert pages.renew(text, contents) == text, "run `make docs-tables`"
     assert found - {"clients"} == set(contents)
+
+
+def test_the_page_of_the_design_describes_every_package():
+    rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", DESIGN.read_text(), re.MULTILINE))
+    folders = {file.parent.name for file in (ROOT / "wotd_env").glob("*/__init__.py")}
+    layers = set(re.findall(r"`(\w+)`", tables.layers()))
+    assert rows == folders <= layers, (
+        "add the package to the table in docs/explanation/design.md and to the import contract in pyproject.toml"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

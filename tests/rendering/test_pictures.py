@@ -283,18 +283,6 @@ def test_the_rules_page_shows_every_case():
     assert {file.name for file in tool.RULES_FOLDER.iterdir()} == names
 
 
-def test_the_layers_picture_equals_the_import_contract():
-    assert tool.LAYERS_FILE.read_text() == tool.layers_picture(), "run `make docs-tables`"
-    drawn = {name for row in tool.layers() for name in row}
-    assert {"core", "cli"} <= drawn
-    page = tool.LAYERS_FILE.with_name("design.md").read_text()
-    rows = set(re.findall(r"^\| \[wotd_env/(\w+)/\]", page, re.MULTILINE))
-    folders = {file.parent.name for file in (tool.ROOT / "wotd_env").glob("*/__init__.py")}
-    assert rows == folders <= drawn, (
-        "add the package to the table in docs/explanation/design.md and to the import contract in pyproject.toml"
-    )
-
-
 # ------------------------------------------------------------------------------------------------ pixels
 
 

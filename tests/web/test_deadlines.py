@@ -182,7 +182,7 @@ def test_unexpected_error_of_a_decision_is_logged(
 def test_unexpected_error_of_help_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wotd_env.web.helper.advise", broken)
+    monkeypatch.setattr("wotd_env.web.review.advise", broken)
     with running(tmp_path / "tables") as client:
         at, _ = make(client, HERE, GREEDY)
         assert at.get("/help").status_code == 503
@@ -202,7 +202,7 @@ def test_advisor_works_again_after_a_call_that_never_returns(
 
     with running(tmp_path / "first") as client:  # compiles the advisor
         make(client, HERE, HERE, help=True)[0].get("/help").raise_for_status()
-    monkeypatch.setattr("wotd_env.web.helper.advise", stuck_once)
+    monkeypatch.setattr("wotd_env.web.review.advise", stuck_once)
     with running(tmp_path / "tables", fewer(thinking=1)) as client:
         at, _ = make(client, HERE, HERE, help=True)
         answer: httpx.Response = at.get("/help")

@@ -88,7 +88,7 @@ def test_help_after_a_timeout_works_again(tmp_path: Path, monkeypatch: pytest.Mo
         release.wait(60)
         return advise(game, states)
 
-    monkeypatch.setattr("wotd_env.web.helper.advise", slow)
+    monkeypatch.setattr("wotd_env.web.review.advise", slow)
     with running(tmp_path / "tables", fewer(thinking=0.2)) as client:
         at, _ = make(client, HERE, HERE, help=True)
         late = at.get("/help")

@@ -41,11 +41,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Check, before games are recorded, that they can be written as a dataset, see `write`.
-
-    Raises:
-        ValueError: if they cannot be written.
-    """
+    """Raise ValueError, before games are recorded, if they could not be written as a dataset, see `write`."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(

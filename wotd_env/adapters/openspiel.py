@@ -131,11 +131,8 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
         """Return a new game before its first chance node, or the game of the parameter `position`.
 
-        Args:
-            saved: return this state instead, a dict from `to_dict` or its JSON text.
-
-        Raises:
-            ValueError: if `saved` is malformed or belongs to other rules.
+        With `saved`, a dict from `to_dict` or its JSON text, return that state instead; raise ValueError if it is
+        malformed or belongs to other rules.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:
@@ -275,8 +272,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def _position(self, record: States) -> str:
         rules = self.game.rules
         if self._draws:
-            placed = sum(bits.bit_count() for bits in record["dead"][0].tolist())
-            rules = replace(rules, dead_pieces=placed)
+            rules = replace(rules, dead_pieces=notation.count_dead(record[0]))
         return notation.position(rules, record)
 
     def _to_act(self) -> int:
@@ -289,8 +285,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             return _rolls(self._bytes[DICE_AT].tobytes())
         draw, rules = self._draws[0], self.game.rules
         if draw in ELEMENTS:
-            placed = sum(bits.bit_count() for bits in self.record["dead"][0].tolist())
-            return _dead_pieces(rules.spaces, ELEMENTS.index(draw), rules.dead_pieces - placed)
+            left = rules.dead_pieces - notation.count_dead(self.record[0])
+            return _dead_pieces(rules.spaces, ELEMENTS.index(draw), left)
         outcomes = rules.players if draw == START else len(_colorings(rules.players))
         return _listed(dict.fromkeys(range(outcomes), 1))
 
@@ -358,8 +354,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 def _rolls(faces: bytes) -> Outcomes:
     """Return the possible rolls after the dice of a record, by number."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
-    first, size = int(dice.THROW_START[keep]), int(dice.THROW_SIZE[keep])
-    rolls, throws = np.unique(dice.THROW_ROLL[first : first + size], return_counts=True)
+    rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
 
 

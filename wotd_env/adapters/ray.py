@@ -25,8 +25,7 @@ with needed_for("work on a cluster", "ray"):
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 
-_CONNECT = 30.0
-"""Seconds to wait for an answer of a cluster."""
+_CONNECT = 30.0  # seconds to wait for an answer of a cluster
 
 
 class Cluster:
@@ -90,10 +89,7 @@ class Cluster:
 def connect(address: str | None) -> bool:
     """Connect to a Ray cluster, unless this process is connected to one; return whether this call has connected.
 
-    The address is that of `Cluster`; `"local"` means the same as None.
-
-    Raises:
-        ConnectionError: if there is no cluster at the address.
+    The address and the error are those of `Cluster`; `"local"` means the same as None.
     """
     if ray.is_initialized():
         return False

@@ -35,8 +35,7 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
     """Return a game in which all seats are agents, `"player_0"` and so on.
 
-    Args:
-        env_config: the arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
+    `env_config` are arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
     return PettingZooEnv(_Renamed(aec.env(**env_config, observation_dtype="float32")))
 

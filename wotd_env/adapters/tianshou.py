@@ -21,11 +21,8 @@ __all__ = ["single_agent_env"]
 def single_agent_env(**arguments: Any) -> gymnasium.Env[Any, Any]:
     """Return a game in which one seat learns and policies play the others.
 
+    The arguments are those of the Gymnasium environment, such as `opponents` and the fields of `wotd_env.Rules`.
     Observations are `{"obs": float32 (D,), "mask": bool (A,)}`.
-
-    Args:
-        **arguments: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-            `wotd_env.Rules`.
     """
     env = gymnasium.make(
         "wotd_env:wotd_env/WayOfTheDragon-v0",

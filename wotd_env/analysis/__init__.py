@@ -25,26 +25,7 @@ from wotd_env.analysis.pictures import picture
 from wotd_env.analysis.recorded import Note, Review, SeatReview, review
 
 __all__ = [
-    "BLUNDER",
-    "ERROR",
-    "KINDS",
-    "STAGES",
-    "WORST",
-    "Advisor",
-    "Analysis",
-    "Blunder",
-    "Grade",
-    "Grades",
-    "Note",
-    "Review",
-    "SeatReview",
-    "analyze",
-    "classify",
-    "define_errors",
-    "grade",
-    "kinds",
-    "kinds_of",
-    "picture",
-    "regret",
-    "review",
-]
+    "BLUNDER", "ERROR", "KINDS", "STAGES", "WORST", "Advisor", "Analysis", "Blunder", "Grade", "Grades",
+    "Note", "Review", "SeatReview", "analyze", "classify", "define_errors", "grade", "kinds", "kinds_of",
+    "picture", "regret", "review",
+]  # fmt: skip

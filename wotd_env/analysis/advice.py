@@ -19,18 +19,15 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 class Advisor:
     """The equities of decisions for the seat to act, from the best available source for the rules.
 
-    1. the exact solution, if its table is in the cache folder (`wotd solve` creates it),
-    2. the bundled learned value for these rules, with every turn planned exactly,
-    3. the hand-made value, with every turn planned exactly.
-
-    If a table turns out to be damaged, the next source replaces it. Several threads may use an advisor.
+    The sources are the exact solution, if its table is in the cache folder (`wotd solve` creates it); the bundled
+    learned value for these rules, with every turn planned exactly; and the hand-made value, likewise. If a table turns
+    out to be damaged, the next source replaces it. Several threads may use an advisor.
 
     Args:
         game: the rules.
         table: use only this table.
 
     Attributes:
-        game: the rules.
         source: the source of the equities in words.
         exact: whether the equities are exact, which needs the solution and a turn limit that does not matter.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
@@ -51,8 +48,7 @@ class Advisor:
         if table is None:
             self._open_next()
         else:
-            check_table(table)
-            table.check_rules(game.rules)
+            check_table(table).check_rules(game.rules)
             self.source, self.exact, self._value = _from_table(game, table)
 
     def analyze(self, state: States) -> Analysis:
@@ -85,8 +81,7 @@ class Advisor:
         return False
 
 
-Source = tuple[str, bool, Value]
-"""Description of a source, whether it is exact, and its value function."""
+Source = tuple[str, bool, Value]  # description of a source, whether it is exact, and its value function
 
 
 def _solution(game: Game) -> Source:
@@ -104,9 +99,8 @@ def _from_table(game: Game, table: Table) -> Source:
 
 
 def _learned(game: Game) -> Source:
-    policy = Td()
+    policy, name = Td(), models.name_of("td", game.rules)
     policy.check_rules(game.rules)
-    name = models.name_of("td", game.rules)
     return f"the learned value {name}, every turn planned exactly", False, policy.value
 
 

@@ -16,23 +16,18 @@ from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. `"swap"` is a move where calling the dragon is possible; `"tiger hold"` is the hold after the
-second re-roll, in which the tiger may be used."""
-ERROR = 0.01
-"""Least regret of an error, in equity; 0.5 % of games won with two players."""
-BLUNDER = 0.05
-"""Least regret of a blunder, in equity; 2.5 % of games won with two players. Every blunder is an error."""
+"""Kinds of decisions. A `"swap"` is a move in which calling the dragon is possible; in a `"tiger hold"`, after the
+second re-roll, the tiger may be used."""
+ERROR = 0.01  #: least regret of an error, in equity; 0.5 % of games won with two players
+BLUNDER = 0.05  #: least regret of a blunder, in equity; 2.5 % of games won with two players
 
 
 class Analysis(NamedTuple):
     """The value of states to the seats to act; N states, A actions."""
 
-    equity: NDArray[np.float32]
-    """(N,): of the state, with the best action; the reward if the game is over."""
-    actions: NDArray[np.float32]
-    """(N, A): of every action, -inf if it is illegal."""
-    best: NDArray[np.int64]
-    """(N,): the best action, of equals the lowest; 0 if there is no decision."""
+    equity: NDArray[np.float32]  #: (N,): of the state, with the best action; the reward if the game is over
+    actions: NDArray[np.float32]  #: (N, A): of every action, -inf if it is illegal
+    best: NDArray[np.int64]  #: (N,): the best action, of equals the lowest; 0 if there is no decision
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:

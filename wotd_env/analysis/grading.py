@@ -22,10 +22,8 @@ from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
-STAGES = 10
-"""Number of stages of a game, by the progress of both players."""
-WORST = 20
-"""Number of blunders in `Grades.worst`."""
+STAGES = 10  #: number of stages of a game, by the progress of both players
+WORST = 20  #: number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
 MOST_GAMES = 10_000_000  # each takes about 100 bytes
@@ -36,16 +34,12 @@ class Grade(NamedTuple):
 
     kind: str
     decisions: int
-    regret: float
-    """mean of a decision"""
+    regret: float  #: mean of a decision
     regret_error: float
-    per_game: float
-    """mean of the sum over a game of one seat"""
+    per_game: float  #: mean of the sum over a game of one seat
     per_game_error: float
-    errors: float
-    """share of decisions with a regret of at least ERROR; blunders are errors too"""
-    blunders: float
-    """share of decisions with a regret of at least BLUNDER"""
+    errors: float  #: share of decisions with a regret of at least ERROR; blunders are errors too
+    blunders: float  #: share of decisions with a regret of at least BLUNDER
 
     @property
     def share_against_perfect(self) -> float:
@@ -65,16 +59,12 @@ class Blunder(NamedTuple):
     """A decision with a large regret."""
 
     regret: float
-    state: States
-    """STATE (1,), the position"""
+    state: States  #: STATE (1,), the position
     action: int
     best: int
-    rules: Rules
-    """of the game"""
-    game_seed: int
-    """of the game"""
-    moves: tuple[int, ...]
-    """all actions before this one, of both seats"""
+    rules: Rules  #: of the game
+    game_seed: int  #: of the game
+    moves: tuple[int, ...]  #: all actions before this one, of both seats
 
     def __str__(self) -> str:
         game = Game(self.rules)
@@ -88,25 +78,15 @@ class Blunder(NamedTuple):
 
 @dataclass(frozen=True)
 class Grades:
-    """A policy's grades.
+    """A policy's grades."""
 
-    Attributes:
-        spaces: plain spaces of the board.
-        games: games played.
-        kinds: a grade for each kind of decision, and for all together, which is the last one.
-        worst: the worst decisions, the worst first.
-        stages: mean regret of a decision by stage of the game, float (STAGES,); nan if there was no decision.
-        result: the policy's mean result, 1 a win; if it played itself, the mean result of the starting player.
-        result_error: half the width of its 95 % interval.
-    """
-
-    spaces: int
-    games: int
-    kinds: tuple[Grade, ...]
-    worst: tuple[Blunder, ...]
-    stages: NDArray[np.float64]
-    result: float
-    result_error: float
+    spaces: int  #: plain spaces of the board
+    games: int  #: games played
+    kinds: tuple[Grade, ...]  #: a grade for each kind of decision; the last one is for all together
+    worst: tuple[Blunder, ...]  #: the worst decisions, the worst first
+    stages: NDArray[np.float64]  #: (STAGES,): mean regret of a decision by stage; nan without decisions
+    result: float  #: the policy's mean result, 1 a win; if it played itself, that of the starting player
+    result_error: float  #: half the width of its 95 % interval
 
     @property
     def all(self) -> Grade:
@@ -206,13 +186,9 @@ class _Tally:
         self.kinds = kinds_of(game.rules)
         shape = (games, len(self.kinds))
         self.game, self.seed, self.seats = game, seed, seats
-        self.results = np.zeros(games)
-        self.decisions = np.zeros(shape)
-        self.regret = np.zeros(shape)
-        self.errors = np.zeros(len(self.kinds))
-        self.blunders = np.zeros(len(self.kinds))
-        self.stage_decisions = np.zeros(STAGES)
-        self.stage_regret = np.zeros(STAGES)
+        self.results, self.decisions, self.regret = np.zeros(games), np.zeros(shape), np.zeros(shape)
+        self.errors, self.blunders = np.zeros((2, len(self.kinds)))
+        self.stage_decisions, self.stage_regret = np.zeros((2, STAGES))
         self.worst: list[Blunder] = []
 
     def add(
@@ -230,8 +206,7 @@ class _Tally:
         np.add.at(self.regret, (games, kind), regret)
         self.errors += np.bincount(kind[regret >= ERROR], minlength=len(self.kinds))
         self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(self.kinds))
-        rules = self.game.rules
-        progress = state["pieces"].sum(axis=(1, 2), dtype=np.int64)
+        rules, progress = self.game.rules, state["pieces"].sum(axis=(1, 2), dtype=np.int64)
         most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
         stage = progress * STAGES // (most + 1)
         self.stage_decisions += np.bincount(stage, minlength=STAGES)
@@ -245,21 +220,20 @@ class _Tally:
         self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
 
     def grades(self) -> Grades:
-        columns = [[k] for k in range(len(self.kinds))] + [list(range(len(self.kinds)))]
-        names = (*self.kinds, "all decisions")
+        kinds = [self._grade(kind, slice(k, k + 1)) for k, kind in enumerate(self.kinds)]
         with np.errstate(invalid="ignore"):
             stages = self.stage_regret / self.stage_decisions
         return Grades(
             spaces=self.game.rules.spaces,
             games=len(self.results),
-            kinds=tuple(map(self._grade, names, columns)),
+            kinds=(*kinds, self._grade("all decisions", slice(None))),
             worst=tuple(self.worst),
             stages=stages,
             result=float(self.results.mean()),
             result_error=margin_of_error(self.results),
         )
 
-    def _grade(self, name: str, columns: list[int]) -> Grade:
+    def _grade(self, name: str, columns: slice) -> Grade:
         decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
         count = decisions.sum()
         each = max(count, 1)

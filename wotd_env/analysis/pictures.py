@@ -28,16 +28,12 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     width = 0.8 / max(len(grades), 1)
     names = [grade.kind for of in list(grades.values())[:1] for grade in of.kinds[:-1]]
     for i, (name, of) in enumerate(grades.items()):
-        at = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width
-        each = of.kinds[:-1]
+        at, each = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width, of.kinds[:-1]
         left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
         right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
     left.set_xticks(np.arange(len(names)), names)
-    left.set_ylabel("regret per game")
-    left.set_title("by kind of decision")
-    right.set_xlabel("progress of the game in %")
-    right.set_ylabel("regret per decision")
+    left.set(ylabel="regret per game", title="by kind of decision")
+    right.set(xlabel="progress of the game in %", ylabel="regret per decision", title="by stage of the game")
     right.set_ylim(bottom=0)
-    right.set_title("by stage of the game")
     left.legend()
     save_figure(figure, file)

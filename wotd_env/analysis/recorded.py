@@ -19,21 +19,17 @@ from wotd_env.notation import RecordedGame
 class Note(NamedTuple):
     """A decision of a recorded game with its grade."""
 
-    number: int
-    """index of the decision in `RecordedGame.actions`"""
+    number: int  #: index of the decision in `RecordedGame.actions`
     turn: int
     seat: int
     kind: str
     dice: str
     action: int
-    equity: float
-    """of the state, for the seat to act"""
+    equity: float  #: of the state, for the seat to act
     regret: float
     best: int
-    words: str
-    """the action in words, with the destinations of pieces"""
-    best_words: str
-    """the best action in words"""
+    words: str  #: the action in words, with the destinations of pieces
+    best_words: str  #: the best action in words
 
     def __str__(self) -> str:
         text = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}: {self.words} ({self.equity:+.3f})"
@@ -44,32 +40,24 @@ class Note(NamedTuple):
 class SeatReview(NamedTuple):
     """The errors and the luck of a seat."""
 
-    decisions: int
-    """decisions with more than one legal action"""
-    regret: float
-    """sum over all decisions"""
-    errors: int
-    """decisions with a regret of at least ERROR; blunders are errors too"""
-    blunders: int
-    """decisions with a regret of at least BLUNDER"""
-    luck: float
-    """change of the expected reward by all rolls of all seats"""
-    result: float
-    """the reward; 0 in an unfinished game"""
+    decisions: int  #: decisions with more than one legal action
+    regret: float  #: sum over all decisions
+    errors: int  #: decisions with a regret of at least ERROR; blunders are errors too
+    blunders: int  #: decisions with a regret of at least BLUNDER
+    luck: float  #: change of the expected reward by all rolls of all seats
+    result: float  #: the reward; 0 in an unfinished game
 
 
 class Review(NamedTuple):
-    """A recorded game of T decisions with notes, luck and the sums of each seat."""
+    """A recorded game of T decisions with notes, luck and the sums of each seat.
 
-    source: str
-    """the source of the equities in words"""
-    exact: bool
-    """whether the source is the exact solution"""
-    notes: list[Note]
-    """a note for every decision that was not forced"""
-    luck: NDArray[np.float32]
-    """(T + 1,): luck of the roll before each position, for the seat that rolled; 0 if there was no roll. It is the
-    equity after the roll minus the mean over all outcomes."""
+    The luck of a roll is the equity after it minus the mean over all outcomes; 0 if there was no roll.
+    """
+
+    source: str  #: the source of the equities in words
+    exact: bool  #: whether the source is the exact solution
+    notes: list[Note]  #: a note for every decision that was not forced
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position, for the seat that rolled
     seats: list[SeatReview]
 
 
@@ -99,10 +87,8 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     luck = np.zeros(len(recorded.states), np.float32)
     luck[rolled] = became - was
 
-    players = recorded.rules.players
-    results = game.rewards(recorded.states[-1:])[0]
-    seats = []
-    for seat in range(players):
+    players, seats = recorded.rules.players, []
+    for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
         mine = after["player"] == seat  # the other seats share the opposite of the luck equally
         seats.append(
@@ -112,7 +98,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
                 errors=sum(note.regret >= ERROR for note in own),
                 blunders=sum(note.regret >= BLUNDER for note in own),
                 luck=float(np.where(mine, became - was, (was - became) / (players - 1)).sum()),
-                result=float(results[seat]),
+                result=result,
             )
         )
     return Review(advisor.source, advisor.exact, notes, luck, seats)

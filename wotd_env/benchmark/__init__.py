@@ -14,17 +14,6 @@ from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, bundled, loa
 from wotd_env.benchmark.results import Result, compare
 
 __all__ = [
-    "REFERENCES",
-    "ROSTER",
-    "SPLITS",
-    "STAGES",
-    "Positions",
-    "Result",
-    "bundled",
-    "compare",
-    "croissant",
-    "draw",
-    "load",
-    "measure",
-    "stages",
-]
+    "REFERENCES", "ROSTER", "SPLITS", "STAGES", "Positions", "Result", "bundled", "compare", "croissant",
+    "draw", "load", "measure", "stages",
+]  # fmt: skip

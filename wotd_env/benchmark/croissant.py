@@ -47,7 +47,6 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
         FileNotFoundError, ValueError: if a file is missing or not a file of positions.
     """
     paths = [Path(file) for file in files]
-    about = [read_about(path) for path in paths]
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -75,7 +74,8 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
                 "encodingFormat": "application/vnd.apache.parquet",
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             }
-            for path, (rules, split, _) in zip(paths, about, strict=True)
+            for path in paths
+            for rules, split, _ in [read_about(path)]
         ],
         "recordSet": [_record_set(path.name) for path in paths],
     }

@@ -31,21 +31,11 @@ from wotd_env.solver import Table
 from wotd_env.solver.storage import is_compact
 from wotd_env.solver.table import check_table
 
-ROSTER = (
-    ("random", 0),
-    ("greedy", 0),
-    ("greedy", 4),
-    ("planner", 0),
-    ("planner", 2),
-    ("oracle", 0),
-    ("oracle", 1),
-    ("oracle", 4),
-)
+_MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "oracle": (0, 1, 4)}
+ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
 """The players: a policy, and how many of 16 decisions are random instead. Each seat draws one, all equally likely."""
-SIZE = 800
-"""Positions of each kind and stage."""
-GAMES = 200
-"""Most games for each position of a kind and stage; rare kinds therefore have fewer positions."""
+SIZE = 800  # positions of each kind and stage
+GAMES = 200  # most games for each position of a kind and stage; rare kinds therefore have fewer positions
 
 BLOCK = 4096  # games played side by side; positions do not depend on it
 MAX_SEED = 2**20
@@ -73,9 +63,6 @@ def draw(
         seed: 0 for the published positions, at most 2**20; other seeds have other games.
         progress: called with the number of games so far and the largest possible number.
 
-    Returns:
-        The positions.
-
     Raises:
         TypeError, ValueError: for a wrong argument.
         OSError: if the file cannot be written.
@@ -86,12 +73,11 @@ def draw(
     check_choice("split", split, SPLITS)
     size = check_integer("size", size, 1, 1_000_000)
     seed = check_integer("seed", seed, 0, MAX_SEED)
-    game, total = Game(table.rules), GAMES * size
+    game, total, done = Game(table.rules), GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
     missing = np.full(cells, size)
     first = (len(SPLITS) * seed + SPLITS.index(split)) << 40
     states, numbers = [], []
-    done = 0
     while done < total and missing.any():
         count = min(BLOCK, total - done)
         state, number, cell = _sample(game, table, np.arange(first + done, first + done + count))
@@ -108,16 +94,8 @@ def draw(
     state["rng"] = 0
     mask = game.legal_actions(state)
     equity = np.where(mask == 1, analyze(game, state, table).actions, np.float32(np.nan))
-    positions = Positions(
-        game.rules,
-        split,
-        state,
-        mask,
-        equity,
-        kinds(game, state),
-        stages(game.rules, state),
-        np.concatenate(numbers),
-    )
+    kind, stage = kinds(game, state), stages(game.rules, state)
+    positions = Positions(game.rules, split, state, mask, equity, kind, stage, np.concatenate(numbers))
     write(positions, Path(file), {"size": size, "seed": seed, "games": done, "table": table.header["sha256"]})
     return positions
 
@@ -128,14 +106,8 @@ def _sample(
     """Play games and return a random decision of each kind and stage: states, games, and cells, sorted by game."""
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = _numbers(seeds.astype(np.uint64) ^ _SALT, 0)
-
-    seats = np.stack(
-        [
-            (_numbers(keys, seat) % np.uint64(len(ROSTER))).astype(np.int64)
-            for seat in range(game.rules.players)
-        ],
-        1,
-    )
+    drawn = [_numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]
+    seats = np.stack(drawn, 1).astype(np.int64)
     policies = {name: make_policy(name) for name, _ in ROSTER if name != "oracle"}
     policies["oracle"] = Planner(table.for_seats)
     unused = np.random.default_rng(0)  # all choices of these policies are deterministic, except random moves
@@ -171,15 +143,7 @@ def _take(state: States, rows: NDArray[np.int64]) -> States:
     return state.view(ROW)[rows].view(STATE)
 
 
-def _numbers(keys: NDArray[np.uint64], n: int) -> NDArray[np.uint64]:
-    """Return number n of each random stream, given by key."""
-    out = np.empty_like(keys)
-    write_numbers(keys, n, out)
-    return out
-
-
 @kernel
-def write_numbers(keys: Any, n: Any, out: Any) -> None:
-    """Write number n of each random stream, given by key."""
-    for i in range(keys.shape[0]):
-        out[i] = mix(keys[i] + STEP * np.uint64(n))
+def _numbers(keys: Any, n: Any) -> Any:
+    """Return number n of each random stream, given by key, uint64 (N,)."""
+    return mix(keys + STEP * np.uint64(n))

@@ -30,10 +30,8 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 from wotd_env.solver import Table
 
-REFERENCES = ("greedy", "planner", "td")
-"""The opponents of every agent; `td` plays on the full board only."""
-GAMES = 1000
-"""Games for each share."""
+REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent; `td` plays on the full board only
+GAMES = 1000  # games for each share
 
 BATCH = 1024  # positions in one call of the agent
 
@@ -68,12 +66,13 @@ def measure(
     seed = check_integer("seed", seed, 0, 2**63 - 1)
     name = name_of(agent)
     policy = make_policy(agent, trust=trust)
+    blamed = Blamed(name, policy)
     rules = _longest_board(name, policy) if rules is None else rules
     check_plays(policy, rules)
     positions = load(rules=rules)
     if size is not None:
         positions = positions.first(check_integer("size", size, 2))
-    actions, speed = _act(Blamed(name, policy), positions, seed)
+    actions, speed = _act(blamed, positions, seed)
 
     table = _table(rules)
     meetings = [
@@ -85,14 +84,8 @@ def measure(
     total, done = games * (len(meetings) + (table is not None)), 0
     perfect = None
     if table is not None:
-        each = grade(
-            Blamed(name, policy),
-            table,
-            games,
-            seed,
-            opponent="oracle",
-            progress=lambda n, _: progress(n, total),
-        ).all
+        own = grade(blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total))
+        each = own.all
         share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
         perfect, done = Estimate(share, share - error, share + error), games
     shares: dict[int, dict[str, Estimate]] = {}
@@ -137,13 +130,11 @@ def _act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.in
 
 def _longest_board(name: str, policy: Policy) -> Rules:
     boards = bundled()
-    found = next((rules for rules in reversed(boards) if _plays(policy, rules, rules.players)), None)
-    if found is None:
-        spaces = ", ".join(str(rules.spaces) for rules in boards)
-        raise ValueError(
-            f"{name} plays on none of the boards with bundled positions, which have {spaces} spaces"
-        )
-    return found
+    for rules in reversed(boards):
+        if _plays(policy, rules, rules.players):
+            return rules
+    spaces = ", ".join(str(rules.spaces) for rules in boards)
+    raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {spaces} spaces")
 
 
 def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:

@@ -27,32 +27,27 @@ with needed_for("a file of positions", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "validation", "test")
-"""Sets of positions from different games."""
-STAGES = ("opening", "middle", "endgame")
-"""Thirds of a game, see `stages`."""
+SPLITS = ("train", "validation", "test")  #: sets of positions from different games
+STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
 FOLDER = Path(__file__).parent  # of the bundled files
 
 
 class Positions(NamedTuple):
-    """M decisions, in the order of their games. A is the number of actions."""
+    """M decisions, in the order of their games. A is the number of actions.
+
+    A game has at most one decision of each kind and stage. The random streams are 0, so they contain no future dice.
+    """
 
     rules: Rules
     split: str
-    state: States
-    """STATE (M,): `state["player"]` decides. The random streams are 0, so they contain no future dice."""
-    mask: NDArray[np.int8]
-    """(M, A): 1 for legal actions, at least two"""
-    equity: NDArray[np.float32]
-    """(M, A): expected reward of every action under perfect play after it, nan if the action is illegal"""
-    kind: NDArray[np.int64]
-    """(M,): index into `wotd_env.analysis.KINDS`"""
-    stage: NDArray[np.int64]
-    """(M,): index into STAGES"""
-    game: NDArray[np.int64]
-    """(M,): the game, which is also its seed; a game has at most one decision of each kind and stage"""
+    state: States  #: STATE (M,): `state["player"]` decides
+    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
+    equity: NDArray[np.float32]  #: (M, A): expected reward under perfect play, nan for illegal actions
+    kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
+    stage: NDArray[np.int64]  #: (M,): index into STAGES
+    game: NDArray[np.int64]  #: (M,): the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the regret of legal actions (M,): equity of the best action minus equity of the chosen one."""
@@ -67,9 +62,8 @@ class Positions(NamedTuple):
     def first(self, size: int) -> Positions:
         """Return the first `size` positions of each kind and stage."""
         cells = self.kind * len(STAGES) + self.stage
-        return self.take(
-            np.sort(np.concatenate([np.flatnonzero(cells == cell)[:size] for cell in np.unique(cells)]))
-        )
+        rows = [np.flatnonzero(cells == cell)[:size] for cell in np.unique(cells)]
+        return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
         """Return the SHA-256 of all values, which does not depend on the version of the Parquet library."""
@@ -122,9 +116,8 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):
-        raise ValueError(
-            f"{file} has {found_split} positions for {found}, not {split} positions for {wanted}"
-        )
+        what = f"{found_split} positions for {found}, not {split} positions for {wanted}"
+        raise ValueError(f"{file} has {what}")
     with _named(file):
         positions = _from_columns(found, split, parquet.read_table(file))
         if positions.digest() != digest:
@@ -141,14 +134,8 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
     """Write a file of positions; `drawn` says how they were drawn. Raise OSError if it cannot be written."""
     rules, count = positions.rules, len(positions.game)
     kinds = schema(rules)
-    about = {
-        "format": FORMAT,
-        "version": wotd_env.__version__,
-        "rules": asdict(rules),
-        "split": positions.split,
-        "digest": positions.digest(),
-        **drawn,
-    }
+    about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
+    about |= {"split": positions.split, "digest": positions.digest(), **drawn}
     ends = np.append(0, positions.mask.sum(1)).cumsum().astype(np.int32)
     columns = {
         "game": positions.game,
@@ -186,16 +173,10 @@ def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     mask = column["mask"].flatten().to_numpy().reshape(len(table), num_actions(rules.players)).copy()
     equity = as_equity(column["equity"], mask == 1)
-    return Positions(
-        rules,
-        split,
-        state=as_states(column["state"]),
-        mask=mask,
-        equity=np.where(mask == 1, equity, np.float32(np.nan)),
-        kind=_indices(column["kind"], KINDS),
-        stage=_indices(column["stage"], STAGES),
-        game=column["game"].to_numpy().copy(),
-    )
+    equity = np.where(mask == 1, equity, np.float32(np.nan))
+    kind, stage = _indices(column["kind"], KINDS), _indices(column["stage"], STAGES)
+    state, game = as_states(column["state"]), column["game"].to_numpy().copy()
+    return Positions(rules, split, state, mask, equity, kind, stage, game)
 
 
 def _indices(column: Any, names: tuple[str, ...]) -> NDArray[np.int64]:

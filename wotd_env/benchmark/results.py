@@ -20,8 +20,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.intervals import margin_of_ratio
 
-ALL = "all"
-"""Name of the group of all kinds or all stages."""
+ALL = "all"  # name of the group of all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
 FORMAT = 1
@@ -31,41 +30,23 @@ Regrets = dict[str, dict[str, Estimate]]  # kind -> stage -> mean regret
 
 @dataclass(frozen=True)
 class Result:
-    """The measurements of an agent on one board.
+    """The measurements of an agent on one board."""
 
-    Attributes:
-        agent: name of the agent.
-        agent_digest: of its sources and files, see `wotd_env.arena.fingerprints`.
-        rules: of the positions; the games of more players have the same board.
-        size: graded positions of each kind and stage; None for all bundled ones.
-        positions_digest: of the graded positions, see `Positions.digest`.
-        actions: the chosen action in each position.
-        regret: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity.
-        against_perfect: share of games won against perfect play; None if the board has no table.
-        win_shares: number of players -> reference -> share of wins of the agent in games with the reference.
-        decisions_per_second: on one thread, in batches.
-        games: for each share.
-        seed: of the games.
-        forfeits: games that the agent lost by an error.
-        versions: package -> version.
-        hardware: the machine in words.
-    """
-
-    agent: str
-    agent_digest: str
-    rules: Rules
-    size: int | None
-    positions_digest: str
-    actions: tuple[int, ...]
-    regret: Regrets
-    against_perfect: Estimate | None
-    win_shares: dict[int, dict[str, Estimate]]
-    decisions_per_second: float
-    games: int
-    seed: int
-    forfeits: int
-    versions: dict[str, str]
-    hardware: str
+    agent: str  #: name of the agent
+    agent_digest: str  #: of its sources and files, see `wotd_env.arena.fingerprints`
+    rules: Rules  #: of the positions; the games of more players have the same board
+    size: int | None  #: graded positions of each kind and stage; None for all bundled ones
+    positions_digest: str  #: of the graded positions, see `Positions.digest`
+    actions: tuple[int, ...]  #: the chosen action in each position
+    regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
+    against_perfect: Estimate | None  #: share of games won against perfect play; None without a table
+    win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins in games with it
+    decisions_per_second: float  #: on one thread, in batches
+    games: int  #: for each share
+    seed: int  #: of the games
+    forfeits: int  #: games that the agent lost by an error
+    versions: dict[str, str]  #: package -> version
+    hardware: str  #: the machine in words
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -97,9 +78,7 @@ class Result:
                 "actions": tuple(map(int, values["actions"].split())),
                 "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
                 "against_perfect": perfect and Estimate(**perfect),
-                "win_shares": {
-                    int(players): _estimates(each) for players, each in values["win_shares"].items()
-                },
+                "win_shares": {int(n): _estimates(shares) for n, shares in values["win_shares"].items()},
             }
             return cls(**values)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -112,7 +91,8 @@ class Result:
             ValueError: if this version bundles other positions, or an action is illegal.
         """
         positions = load(rules=self.rules)
-        positions = positions if self.size is None else positions.first(self.size)
+        if self.size is not None:
+            positions = positions.first(self.size)
         if positions.digest() != self.positions_digest:
             raise ValueError(
                 f"the result of {self.agent} is for other positions than the bundled ones: measure it again"
@@ -122,14 +102,13 @@ class Result:
 
 
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
-    """Return the mean regret of a decision by kind and stage.
+    """Return the mean regret of a decision by kind and stage, for groups of at least two games.
 
-    Decisions of a game may be dependent, so games are the independent observations. Groups of less than two games are
-    left out. `low` is the smallest possible mean.
+    Decisions of a game may be dependent, so games are the observations. `low` is the smallest possible mean.
     """
-    everything = np.ones(len(regret), np.bool_)
-    of_kind = {ALL: everything, **{name: positions.kind == i for i, name in enumerate(KINDS)}}
-    of_stage = {ALL: everything, **{name: positions.stage == i for i, name in enumerate(STAGES)}}
+    everything = {ALL: np.ones(len(regret), np.bool_)}
+    of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
+    of_stage = everything | {name: positions.stage == i for i, name in enumerate(STAGES)}
     means: Regrets = {}
     for kind, here in of_kind.items():
         for stage, now in of_stage.items():
@@ -175,13 +154,10 @@ def compare(one: Result, other: Result) -> Shown:
     positions = one.positions()
     regrets = [positions.regret(np.array(each.actions)) for each in (one, other)]
     mine, its = (mean_regret(positions, regret) for regret in regrets)
-    paired = mean_regret(positions, regrets[0] - regrets[1], -math.inf)
-    groups = [(kind, ALL) for kind in paired] + [(ALL, stage) for stage in STAGES if stage in paired[ALL]]
-    rows = []
-    for kind, stage in groups:
-        difference = _signed(paired[kind][stage], 1000, 2)
+    paired, rows = mean_regret(positions, regrets[0] - regrets[1], -math.inf), []
+    for kind, stage in [*((kind, ALL) for kind in paired), *((ALL, s) for s in STAGES if s in paired[ALL])]:
         cells = (_regret(of[kind][stage]) for of in (mine, its))
-        rows.append([kind if stage == ALL else stage, *cells, difference])
+        rows.append([kind if stage == ALL else stage, *cells, _signed(paired[kind][stage], 1000, 2)])
     theirs = dict(_shares(other))
     for name, share in _shares(one):
         if name in theirs:
@@ -209,17 +185,9 @@ def as_latex(shown: Iterable[Shown]) -> str:
     texts = []
     for table in shown:
         head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))
-        columns = "l" + "r" * (len(table.columns) - 1)
-        title = table.title.replace("\n", ". ")
-        lines = [
-            f"% {title}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *body,
-        ]
-        texts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}"]))
+        title, columns = table.title.replace("\n", ". "), "l" + "r" * (len(table.columns) - 1)
+        begin = [f"% {title}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+        texts.append("\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"]))
     return "\n\n".join(texts)
 
 

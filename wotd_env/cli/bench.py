@@ -99,10 +99,10 @@ def game(
         game.step_autoreset(state, actions, validate=validate, **filled)
         return perf_counter() - start
 
-    return _repeated(step, batch)
+    return repeated(step, batch)
 
 
-def _repeated(step: Callable[[], float], batch: int) -> Chunk:
+def repeated(step: Callable[[], float], batch: int) -> Chunk:
     """Return a chunk of batched steps; `step` returns the seconds inside the environment."""
     rounds = max(1, CHUNK // batch)
     return lambda: (rounds * batch, sum(step() for _ in range(rounds)))
@@ -150,7 +150,7 @@ def vector(batch: int, players: int, threads: int, powers: str = "none", opponen
         info = env.step(actions)[-1]
         return perf_counter() - start
 
-    return _repeated(step, batch)
+    return repeated(step, batch)
 
 
 def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: bool = False) -> Chunk:

@@ -7,12 +7,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any
-"""A set of actions, swaps or powers in compiled code, uint64: bit i is set if i is in it."""
+Bits = Any  # a set of actions, swaps or powers in compiled code, uint64: bit i is set if i is in it
 
 
 class Action(IntEnum):
@@ -22,31 +20,19 @@ class Action(IntEnum):
     of every pair.
     """
 
-    STOP_ROLLING = 31
-    """keep all five dice"""
-    MOVE_ON = 32
-    """+ path: move by the dice that show its element (R3)"""
-    WOOD_ON = 37
-    """+ path: the same with dragons counted as its element (R12, the dragon)"""
-    JUMP_ON = 42
-    """+ path: jump over the pieces in the way (R12, anxiety)"""
-    EQUILIBRIUM = 47
-    """advance every piece that can (R7)"""
-    WOOD_EQUILIBRIUM = 48
-    """the same with the dragon as the missing element (R13)"""
-    EARTH_EQUILIBRIUM = 49
-    """the same in which blocked pieces jump (R12, anxiety)"""
-    PASS = 50
-    """no power-free move is possible (R5)"""
-    NO_MOVE_BY_FEAR = 51
-    """do not move although one could (R12, fear)"""
+    STOP_ROLLING = 31  #: keep all five dice
+    MOVE_ON = 32  #: + path: move by the dice that show its element (R3)
+    WOOD_ON = 37  #: + path: the same with dragons counted as its element (R12, the dragon)
+    JUMP_ON = 42  #: + path: jump over the pieces in the way (R12, anxiety)
+    EQUILIBRIUM = 47  #: advance every piece that can (R7)
+    WOOD_EQUILIBRIUM = 48  #: the same with the dragon as the missing element (R13)
+    EARTH_EQUILIBRIUM = 49  #: the same in which blocked pieces jump (R12, anxiety)
+    PASS = 50  #: no power-free move is possible (R5)
+    NO_MOVE_BY_FEAR = 51  #: do not move although one could (R12, fear)
     END_TURN = 52
-    PERFECTION_TURN = 53
-    """take the extra turn of perfection (R8)"""
-    REBIRTH_TURN = 54
-    """take an extra turn (R12, rebirth)"""
-    FIRST_SWAP = 55
-    """+ path * pairs + pair: call the dragon (R6)"""
+    PERFECTION_TURN = 53  #: take the extra turn of perfection (R8)
+    REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
+    FIRST_SWAP = 55  #: + path * pairs + pair: call the dragon (R6)
 
 
 def pairs(players: int) -> int:
@@ -59,8 +45,7 @@ def num_actions(players: int) -> int:
     return Action.FIRST_SWAP + PATHS * pairs(players)
 
 
-MOST_ACTIONS = num_actions(MAX_PLAYERS)
-"""The size of the action space for five players."""
+MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five players
 
 
 def power_of(action: int) -> Power | None:
@@ -74,12 +59,7 @@ def power_of(action: int) -> Power | None:
     return Power.REBIRTH if action == Action.REBIRTH_TURN else None
 
 
-def _pair_table() -> NDArray[np.int8]:
-    """Return the relative seats of every swap, int8 (6, 10, 2): [players, pair] -> two seats, 0 = the seat to act."""
-    table = np.zeros((6, 10, 2), np.int8)
-    for players in range(2, 6):
-        table[players, : pairs(players)] = list(combinations(range(players), 2))
-    return table
-
-
-PAIRS = _pair_table()
+PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
+"""int8 (6, 10, 2): [players, pair] -> the relative seats of a swap, 0 = the seat to act."""
+for _players in range(2, MAX_PLAYERS + 1):
+    PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

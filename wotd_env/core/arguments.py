@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,12 +44,3 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     if isinstance(value, np.ndarray) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
-
-
-def check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise TypeError, in Python's wording, for the first given keyword argument that a function does not have."""
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" Known arguments: {', '.join(known)}"
-            raise TypeError(f"{function} got an unexpected keyword argument {name!r}.{hint}")

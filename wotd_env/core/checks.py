@@ -17,8 +17,6 @@ from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECE
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import STATE, Record, Records, States
 
-__all__ = ["check_one", "check_states", "contiguous", "describe_fault", "first_fault"]
-
 CHECKS = (
     ("phase", "from 0 to 4"),
     ("player", "from 0 to {last_seat}"),
@@ -42,11 +40,7 @@ CHECKS = (
 
 
 def contiguous(state: States) -> States:
-    """Return a batch, or a copy if its memory is read-only or not contiguous.
-
-    Raises:
-        ValueError: if `state` is not a batch.
-    """
+    """Return a batch, or a copy if its memory is read-only or not contiguous; raise ValueError for other objects."""
     # Not `is STATE`: a batch from a pickle or a file has an equal dtype of its own, which kernels accept.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
@@ -60,15 +54,7 @@ def check_one(state: States) -> None:
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Check that records from outside are games of these rules.
-
-    Args:
-        rules: the rules of all games.
-        states: STATE (N,).
-
-    Raises:
-        ValueError: for the first invalid game, with its field, or if `states` is not a batch.
-    """
+    """Raise ValueError for the first record of STATE (N,) that is not a game of these rules, with its field."""
     work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)

@@ -61,7 +61,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
     try:
         dispatcher._cache = _Cache(function)
     except (OSError, RuntimeError):  # no writable folder, or no source file
-        dispatcher._cache = _NoCache(function)
+        dispatcher._cache = _NoCache()
     KERNELS.append(dispatcher)
     return dispatcher  # type: ignore[no-any-return]  # callers see the type of the function
 
@@ -78,18 +78,19 @@ class _Cache(FunctionCache):
         try:
             cached = super().load_overload(*args)  # type: ignore[no-untyped-call]
         except Exception as error:  # unpickling a damaged file can raise anything
-            _warn_of_cache(f"a damaged file in {self._cache_path} is replaced: {error}")
+            _warn(f"the cache of compiled kernels: a damaged file in {self._cache_path} is replaced: {error}")
             cached = None
         if cached is None:
-            _announce(self._py_func, "once on this machine")
+            _announce("once on this machine")
         return cached
 
     def save_overload(self, *args: Any) -> None:
         try:
             super().save_overload(*args)  # type: ignore[no-untyped-call]
         except OSError as error:
-            _warn_of_cache(
-                f"cannot write to {self._cache_path}, so every process compiles: {error.strerror or error}"
+            _warn(
+                f"the cache of compiled kernels: cannot write to {self._cache_path}, so every process compiles: "
+                f"{error.strerror or error}"
             )
 
 
@@ -137,35 +138,19 @@ class _Files:
 class _NoCache(NullCache):
     """A cache that stores nothing: every process compiles."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._py_func = function
-
     def load_overload(self, *args: Any) -> None:
-        _announce(
-            self._py_func,
-            "in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)",
-        )
+        _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
 
 
-_announced: set[str] = set()
-
-
-def _announce(function: Callable[..., Any], how_often: str) -> None:
-    """Log the first compilation of a process."""
-    if not _announced:
-        _announced.add(function.__module__)
-        _log(
-            f"compiling {function.__module__} and other kernels, {how_often}: this takes up to 20 s of one core; "
-            "`wotd compile` compiles all kernels, in about 75 s of processor time"
-        )
+def _announce(how_often: str) -> None:
+    _warn(
+        f"compiling kernels, {how_often}: this takes up to 20 s of one core; "
+        "`wotd compile` compiles all kernels, in about 75 s of processor time"
+    )
 
 
 @functools.cache  # each message once in a process
-def _warn_of_cache(what: str) -> None:
-    _log(f"the cache of compiled kernels: {what}")
-
-
-def _log(message: str) -> None:
+def _warn(message: str) -> None:
     # Without a logging setup only warnings are shown, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 

@@ -31,8 +31,7 @@ CONFIG = np.dtype(
 )
 
 _FIELDS: Any = CONFIG.fields
-COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
-"""Offsets of fields, in bytes."""
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]  # offsets of fields, in bytes
 
 
 class Config(Protocol):
@@ -52,8 +51,7 @@ class Config(Protocol):
     encoding: Any
 
 
-Configs = Any
-"""The rules as kernels receive them: CONFIG (1,)."""
+Configs = Any  # the rules as kernels receive them: CONFIG (1,)
 
 
 def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:
@@ -62,25 +60,17 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
     colors = [ELEMENTS.index(name) for name in named]
     colors += [color for color in range(MAX_PLAYERS) if color not in colors]
     start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
-    return np.array(
-        [
-            (
-                rules.players,
-                rules.spaces,
-                POWER_MODES.index(rules.powers),
-                rules.immunity,
-                rules.dead_pieces,
-                colors,
-                rules.colors == "random",
-                start,
-                rules.max_turns,
-                skip_forced,
-                _limits(rules),
-                encoding,
-            )
-        ],
-        CONFIG,
-    )
+    record = np.zeros(1, CONFIG)
+    for name in ("players", "spaces", "immunity", "dead_pieces", "max_turns"):
+        record[name] = getattr(rules, name)
+    record["powers"] = POWER_MODES.index(rules.powers)
+    record["colors"] = colors
+    record["random_colors"] = rules.colors == "random"
+    record["start"] = start
+    record["skip_forced"] = skip_forced
+    record["limits"] = _limits(rules)
+    record["encoding"] = encoding
+    return record
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:

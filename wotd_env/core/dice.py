@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, DRAGON
 
-Keep = Any
-"""The index of a keep in compiled code, uint64."""
-Roll = Any
-"""The index of a keep without unrolled dice."""
+Keep = Any  # the index of a keep in compiled code, uint64
+Roll = Any  # the index of a keep without unrolled dice
 
 FACES = 6
 UNROLLED = 6
@@ -27,18 +25,9 @@ NUM_ROLLS = comb(FACES + DICE - 1, DICE)
 NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
-
-def _index_parts() -> NDArray[np.uint16]:
-    """Return uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
-    table = np.zeros((DICE, 8), np.uint16)
-    for i in range(DICE):
-        for symbol in range(FACES + 1):
-            table[i, symbol] = comb(symbol + i, i + 1)
-    table[:, 7] = table[:, UNROLLED]
-    return table
-
-
-INDEX_PARTS = _index_parts()
+_SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
+INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
+"""uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
@@ -46,15 +35,8 @@ def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
     return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
-def _keeps() -> NDArray[np.int8]:
-    """Return int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
-    keeps = np.zeros((NUM_KEEPS, DICE), np.int8)
-    for symbols in combinations_with_replacement(range(FACES + 1), DICE):
-        keeps[keep_index(symbols)] = symbols
-    return keeps
-
-
-KEEPS = _keeps()
+KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), key=keep_index), np.int8)
+"""int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
 """int8 (462, 5): the dice of every keep as the state shows them."""
@@ -68,17 +50,12 @@ def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
-DICE_WORDS = _words(KEEP_DICE)
-"""uint64 (462,): the dice of every keep as the bytes of the state."""
-
+DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): the dice of every keep as the bytes of the state
 COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
 """uint64 (462,): the counts of the five elements, a byte each."""
 
-UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
-"""uint8 (462,): dice still to be rolled."""
-
-EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))
-"""The roll with five different elements."""
+UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): dice still to be rolled
+EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
 """uint8 (462,): the one element that a roll with one dragon lacks for an equilibrium; 5 for all other rolls."""
@@ -93,37 +70,36 @@ def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
     """
     left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
     legal = np.zeros(NUM_ROLLS, np.uint64)
-    for roll in range(NUM_ROLLS):
-        seen = set()
+    for roll, faces in enumerate(KEEPS[:NUM_ROLLS].tolist()):
         for hold in range(NUM_HOLDS):
-            kept = [int(KEEPS[roll, die]) for die in range(DICE) if hold >> die & 1]
-            keep = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
-            left[roll, hold] = keep
-            if keep not in seen:
-                seen.add(keep)
-                legal[roll] |= np.uint64(1 << hold)
+            kept = [face for die, face in enumerate(faces) if hold >> die & 1]
+            left[roll, hold] = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
+        _, lowest = np.unique(left[roll], return_index=True)
+        legal[roll] = (1 << lowest).sum()
     return left, legal
 
 
 HOLD_KEEP, LEGAL_HOLDS = _holds()
 
 
-def _outcomes() -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Return the first of the 6^k throws of each keep, their count, and uint8 (23112,): throw -> roll."""
-    start = np.zeros(NUM_KEEPS, np.uint32)
-    size = np.zeros(NUM_KEEPS, np.uint32)
-    rolls: list[int] = []
-    for keep in range(NUM_KEEPS):
-        unrolled = int(UNROLLED_DICE[keep])
-        kept = KEEPS[keep, : DICE - unrolled].tolist()
-        start[keep], size[keep] = len(rolls), FACES**unrolled
-        rolls.extend(
-            keep_index(sorted(kept + list(throw))) for throw in product(range(FACES), repeat=unrolled)
-        )
-    return start, size, np.array(rolls, np.uint8)
+THROW_SIZE = np.uint32(FACES) ** UNROLLED_DICE
+"""uint32 (462,): the number of equally probable throws of the unrolled dice of each keep."""
+THROW_START = np.cumsum(THROW_SIZE, dtype=np.uint32) - THROW_SIZE
+"""uint32 (462,): the first of these throws in THROW_ROLL."""
+THROW_ROLL = np.array(
+    [
+        keep_index(sorted([*symbols[: DICE - unrolled], *throw]))
+        for symbols, unrolled in zip(KEEPS.tolist(), UNROLLED_DICE.tolist(), strict=True)
+        for throw in product(range(FACES), repeat=unrolled)
+    ],
+    np.uint8,
+)
+"""uint8 (23112,): the roll after each throw of each keep."""
 
 
-THROW_START, THROW_SIZE, THROW_ROLL = _outcomes()
+def rolls_after(keep: int) -> NDArray[np.uint8]:
+    """Return the rolls after all throws of the k unrolled dice of a keep, uint8 (6^k,)."""
+    return THROW_ROLL[THROW_START[keep] :][: THROW_SIZE[keep]]
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:

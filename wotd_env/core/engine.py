@@ -384,11 +384,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
     while True:
         candidates = roll_off_round(s, candidates)
         if candidates & (candidates - 1) == 0:
-            break
-    starter = 0
-    while candidates >> starter > 1:
-        starter += 1
-    return starter
+            return np.int64(trailing_zeros(np.uint64(candidates)))
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_choice, check_integer, check_names, kind_of
+from wotd_env.core.arguments import check_choice, check_integer, kind_of
 from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
-from wotd_env.core.rules import DICE, REROLLS, Phase, Rules
+from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
 _INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
 _NO_SEATS = np.empty(0, np.int64)
 _ILLEGAL = 1 << 62
-_FIELDS = tuple(field.name for field in dataclasses.fields(Rules))
 
 
 class IllegalActionError(ValueError):
@@ -45,36 +43,17 @@ class IllegalActionError(ValueError):
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Facts about a game, for libraries that ask for them.
+    """Facts about a game, for libraries that ask for them."""
 
-    Attributes:
-        players: number of seats.
-        min_reward: lowest reward of a seat.
-        max_turns: turns of the longest game (R16).
-        max_decisions: decisions of all seats in the longest game.
-        max_decisions_per_turn: decisions of the longest turn.
-        chance: whether there are chance events (rolls of the dice).
-        perfect_information: whether every seat sees the whole state.
-        zero_sum: whether the rewards of a game sum to 0.
-        max_reward: highest reward of a seat.
-    """
-
-    players: int
-    min_reward: float
-    max_turns: int
-    max_decisions: int
-    max_decisions_per_turn: int
-    chance: bool = True
-    perfect_information: bool = True
-    zero_sum: bool = True
-    max_reward: float = 1.0
-
-
-def _spec(rules: Rules) -> GameSpec:
-    # The holds (one more with the tiger), the move, and the choice of an extra turn.
-    most = REROLLS + (rules.powers != "none") + 2
-    turns = rules.max_turns
-    return GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
+    players: int  #: number of seats
+    min_reward: float  #: lowest reward of a seat
+    max_turns: int  #: turns of the longest game (R16)
+    max_decisions: int  #: decisions of all seats in the longest game
+    max_decisions_per_turn: int  #: decisions of the longest turn
+    chance: bool = True  #: whether there are chance events (rolls of the dice)
+    perfect_information: bool = True  #: whether every seat sees the whole state
+    zero_sum: bool = True  #: whether the rewards of a game sum to 0
+    max_reward: float = 1.0  #: highest reward of a seat
 
 
 class Game:
@@ -110,19 +89,7 @@ class Game:
         encoding: str = "one_hot",
         **fields: Any,
     ) -> None:
-        if fields:
-            check_names(
-                "Game.__init__()", fields, (*_FIELDS, "rules", "skip_forced", "num_threads", "encoding")
-            )
-            if rules is not None:
-                raise TypeError(
-                    f"Game() takes rules or fields of Rules, not both: got rules and {', '.join(fields)}"
-                )
-        if rules is None:
-            rules = Rules(**fields)
-        if not isinstance(rules, Rules):
-            raise TypeError(f"rules must be a Rules, got {rules!r}")
-        self.rules = rules
+        self.rules = rules = rules_for(Game, fields, rules)
         self.skip_forced = bool(skip_forced)
         self.num_threads = check_integer("num_threads", num_threads, 1)
         self.num_actions = num_actions(rules.players)
@@ -130,7 +97,10 @@ class Game:
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
         self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
-        self.spec = _spec(rules)
+        # The holds (one more with the tiger), the move, and the choice of an extra turn.
+        most = REROLLS + (rules.powers != "none") + 2
+        turns = rules.max_turns
+        self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
 
     def __repr__(self) -> str:
         return (
@@ -182,22 +152,13 @@ class Game:
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
-        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,).
-
-        Raises:
-            ValueError: for an invalid seat.
-        """
+        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,)."""
         if starting_player is None:
             return np.full(games, self.config["start"][0])
         return self._seats("starting_player", starting_player, games)
 
     def new(
-        self,
-        batch_size: int,
-        seed: int = 0,
-        *,
-        starting_player: ArrayLike | None = None,
-        roll: bool = True,
+        self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
     ) -> States:
         """Return new games, STATE (N,), see `reset`."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
@@ -208,9 +169,6 @@ class Game:
         Returns:
             Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1. The seats with the most dragons roll
             again, until one is left. There are no rounds if the rules name the starting player.
-
-        Raises:
-            ValueError: for an invalid seed.
         """
         state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
@@ -237,11 +195,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Return a legal action in words, with the kept dice or the destinations of the pieces.
-
-        Args:
-            state: one game, STATE (1,).
-            action: the action.
+        """Return a legal action of a game, STATE (1,), in words, with the kept dice or the destinations of the pieces.
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -450,14 +404,8 @@ class Game:
         `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game, and are sliced
         alike. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, for its own memory.
 
-        Args:
-            kernel: a function, compiled by `wotd_env.core.compilation.kernel` or not. It may change the records.
-            state: STATE (N,).
-            *arguments: further arguments of the kernel.
-            validate: check all records first.
-
-        Returns:
-            The result of each call.
+        The kernel is compiled by `wotd_env.core.compilation.kernel` or not. It may change the records, which are
+        checked first unless `validate` is False. Return the result of each call.
         """
         work = checks.contiguous(state)
         if validate:
@@ -494,15 +442,16 @@ class Game:
         return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions for kernels, int64 (N,). Integers beyond 64 bits become other illegal actions.
+        """Return actions for kernels, int64 (N,); raise ValueError unless there is an integer for every game.
 
-        Raises:
-            ValueError: unless there is an integer for every game.
+        Integers beyond 64 bits become other illegal actions.
         """
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
             return chosen
-        whole = chosen.dtype.kind in "iu" or all(map(_is_whole, chosen.flat))
+        whole = chosen.dtype.kind in "iu" or all(
+            isinstance(action, int | np.integer) and not isinstance(action, bool) for action in chosen.flat
+        )
         if chosen.shape != state.shape or not whole:
             raise ValueError(f"actions must be an integer array {state.shape}, got {kind_of(chosen)}")
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
@@ -538,10 +487,6 @@ def _as_array(actions: ArrayLike) -> NDArray[Any]:
     return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # not rounded to floats
 
 
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
-
-
 def check_seed(seed: Any) -> np.uint64:
     """Return a seed for kernels; raise ValueError for an invalid one."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
@@ -558,9 +503,6 @@ def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: b
     """Return the array `out` after checking it; for None a new array, which is empty if `optional`."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
-    try:
-        if out.dtype == dtype and out.shape == shape and out.flags.carray:
-            return out
-    except AttributeError:
-        pass
+    if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:
+        return out
     raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")

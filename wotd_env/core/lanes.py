@@ -10,6 +10,7 @@ sizes are known at run time only. These operations treat the bytes of a record a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,6 @@ from wotd_env.core.compilation import inlined
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import STATE
 
-__all__ = [
-    "above", "copy_16", "copy_game", "gather", "put_bits", "put_pieces", "set_five", "trailing_zeros", "word_at",
-]  # fmt: skip
-
 _FIELDS: Any = STATE.fields
 PIECES_AT, DICE_AT, DEAD_AT, COLOR_AT = (_FIELDS[name][1] for name in ("pieces", "dice", "dead", "color"))
 """Offsets of fields in a record, in bytes."""
@@ -35,45 +32,56 @@ EACH = np.uint64(0x0101010101)
 HIGH = np.uint64(0x8080808080)
 MOST = np.uint64(127)
 
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
-trailing_zeros: Any = numbers.trailing_zeros
-"""Kernel `trailing_zeros(bits)`: return the index of the lowest set bit of a number other than 0."""
+trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit of a number other than 0
 
 
-def _emit_word_at(typing: Any, record: Any, offset: Any) -> Any:
+def _emitted(function: Callable[..., Any]) -> Any:
+    """Return the kernel whose code `function` emits; its callers omit the argument `typing`."""
+    return intrinsic(function)
+
+
+def _at(builder: Any, record: Any, offset: Any, kind: Any) -> Any:
+    """Emit the pointer to a value of a type at an offset of a record, in bytes."""
+    first = builder.gep(builder.bitcast(record, _I8.as_pointer()), [offset])
+    return builder.bitcast(first, kind.as_pointer())
+
+
+@_emitted
+def word_at(typing: Any, record: Any, offset: Any) -> Any:
+    """Return the eight bytes at an offset of a record as one number, uint64."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first = builder.gep(builder.bitcast(arguments[0], ir.IntType(8).as_pointer()), [arguments[1]])
-        return builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+        record, offset = arguments
+        return builder.load(_at(builder, record, offset, _I64), align=1)
 
     return types.uint64(record, types.int64), emit
 
 
-word_at: Any = intrinsic(_emit_word_at)
-"""Kernel `word_at(record, offset)`: return the eight bytes at an offset of a record as one number, uint64."""
-
-
-def _emit_set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
+@_emitted
+def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
+    """Write the five lower bytes of a number at an offset of a record."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first = builder.gep(builder.bitcast(arguments[0], ir.IntType(8).as_pointer()), [arguments[1]])
-        four = builder.trunc(arguments[2], ir.IntType(32))
-        builder.store(four, builder.bitcast(first, ir.IntType(32).as_pointer()), align=1)
-        fifth = builder.trunc(builder.lshr(arguments[2], ir.Constant(ir.IntType(64), 32)), ir.IntType(8))
-        builder.store(fifth, builder.gep(first, [ir.Constant(ir.IntType(64), 4)]))
+        record, offset, word = arguments
+        builder.store(builder.trunc(word, _I32), _at(builder, record, offset, _I32), align=1)
+        fifth = builder.trunc(builder.lshr(word, ir.Constant(_I64, 32)), _I8)
+        builder.store(fifth, _at(builder, record, builder.add(offset, ir.Constant(_I64, 4)), _I8))
         return context.get_dummy_value()
 
     return types.void(record, types.int64, types.uint64), emit
 
 
-set_five: Any = intrinsic(_emit_set_five)
-"""Kernel `set_five(record, offset, word)`: write the five lower bytes of a number at an offset of a record."""
+@_emitted
+def copy_game(typing: Any, target: Any, source: Any) -> Any:
+    """Copy a record of STATE.
 
-
-def _emit_copy_game(typing: Any, target: Any, source: Any) -> Any:
+    Assigning to a row of an array does the same, but kernels count references to arrays that they pass to each other.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(8), STATE.itemsize).as_pointer()
+        lanes = ir.VectorType(_I8, STATE.itemsize).as_pointer()
         target, source = (builder.bitcast(record, lanes) for record in arguments)
         builder.store(builder.load(source, align=1), target, align=1)
         return context.get_dummy_value()
@@ -81,37 +89,29 @@ def _emit_copy_game(typing: Any, target: Any, source: Any) -> Any:
     return types.void(target, source), emit
 
 
-copy_game: Any = intrinsic(_emit_copy_game)
-"""Kernel `copy_game(target, source)`: copy a record of STATE.
-
-Assigning to a row of an array does the same, but kernels count references to arrays that they pass to each other.
-"""
-
-
-def _emit_above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
+@_emitted
+def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
+    """Return whether any of 64 bytes is above its limit in another record."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(8), 32)
+        record, limits, offset = arguments
+        lanes = ir.VectorType(_I8, 32)
         wrong = []
-        for half in (0, 32):
-            vectors = []
-            for pointer, start in ((arguments[0], None), (arguments[1], arguments[2])):
-                first = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-                at = ir.Constant(ir.IntType(64), half)
-                first = builder.gep(first, [at if start is None else builder.add(start, at)])
-                vectors.append(builder.load(builder.bitcast(first, lanes.as_pointer()), align=1))
-            wrong.append(builder.icmp_unsigned(">", *vectors))
-        found = builder.bitcast(builder.or_(*wrong), ir.IntType(32))
-        return builder.icmp_unsigned("!=", found, ir.Constant(ir.IntType(32), 0))
+        for half in (ir.Constant(_I64, 0), ir.Constant(_I64, 32)):
+            found = builder.load(_at(builder, record, half, lanes), align=1)
+            limit = builder.load(_at(builder, limits, builder.add(offset, half), lanes), align=1)
+            wrong.append(builder.icmp_unsigned(">", found, limit))
+        return builder.icmp_unsigned("!=", builder.bitcast(builder.or_(*wrong), _I32), ir.Constant(_I32, 0))
 
     return types.boolean(record, limits, types.int64), emit
 
 
-above: Any = intrinsic(_emit_above)
-"""Kernel `above(record, limits, offset)`: return whether any of 64 bytes is above its limit in another record."""
+@_emitted
+def put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
+    """Write the bits of a number, lowest first, as zeros and ones to `row[at:]`.
 
-
-def _emit_put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
+    The type of `bits` sets their number: uint16 writes 16 entries, uint32 writes 32. All must lie inside the row.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = ir.VectorType(ir.IntType(1), bits.bitwidth)
@@ -121,58 +121,45 @@ def _emit_put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
     return types.void(row, types.int64, bits), emit
 
 
-put_bits: Any = intrinsic(_emit_put_bits)
-"""Kernel `put_bits(row, at, bits)`: write the bits of a number, lowest first, as zeros and ones to `row[at:]`.
-
-The type of `bits` sets their number: uint16 writes 16 entries, uint32 writes 32. All of them must lie inside the row.
-"""
-
-
-def _emit_copy_16(typing: Any, row: Any, at: Any, table: Any, index: Any) -> Any:
+@_emitted
+def copy_16(typing: Any, row: Any, at: Any, table: Any, index: Any) -> Any:
+    """Copy a row of a table, int8 (k, 16), to `row[at : at + 16]`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(table)(context, builder, arguments[2]).data
-        first = builder.gep(data, [builder.mul(arguments[3], ir.Constant(ir.IntType(64), 16))])
-        lanes = ir.VectorType(ir.IntType(8), 16)
-        loaded = builder.load(builder.bitcast(first, lanes.as_pointer()), align=1)
+        first = builder.mul(arguments[3], ir.Constant(_I64, 16))
+        loaded = builder.load(_at(builder, data, first, ir.VectorType(_I8, 16)), align=1)
         _store(context, builder, row, arguments, loaded, signed=True)
         return context.get_dummy_value()
 
     return types.void(row, types.int64, table, types.int64), emit
 
 
-copy_16: Any = intrinsic(_emit_copy_16)
-"""Kernel `copy_16(row, at, table, index)`: copy a row of a table, int8 (k, 16), to `row[at : at + 16]`."""
+DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pieces` is compiled
 
 
-DEFAULT_SPACES = Rules().spaces
-"""The number of plain spaces for which `put_pieces` is compiled."""
+@_emitted
+def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
+    """Write the spaces of five pieces, bytes of a number, one-hot to `row[at:]`.
 
-
-def _emit_put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
+    A comparison of 32 columns at once saves 8 of 95 ns in a checked step of five players, and 3 of 60 with two.
+    """
     block = DEFAULT_SPACES + NUMBERED + 1
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        eight, positions = ir.VectorType(ir.IntType(8), 8), ir.VectorType(ir.IntType(32), 32)
+        eight, positions = ir.VectorType(_I8, 8), ir.VectorType(_I32, 32)
         pieces = builder.bitcast(arguments[2], eight)
         for first in (0, 32, PATHS * block - 32):
             columns = range(first, first + 32)
             path = ir.Constant(positions, [column // block for column in columns])
             spaces = builder.shuffle_vector(pieces, ir.Constant(eight, ir.Undefined), path)
             wanted = ir.Constant(spaces.type, [column % block for column in columns])
-            at = builder.add(arguments[1], ir.Constant(ir.IntType(64), first))
+            at = builder.add(arguments[1], ir.Constant(_I64, first))
             here = builder.icmp_unsigned("==", spaces, wanted)
             _store(context, builder, row, (arguments[0], at), here, signed=False)
         return context.get_dummy_value()
 
     return types.void(row, types.int64, types.uint64), emit
-
-
-put_pieces: Any = intrinsic(_emit_put_pieces)
-"""Kernel `put_pieces(row, at, pieces)`: write the spaces of five pieces, bytes of a number, one-hot to `row[at:]`.
-
-A comparison of 32 columns at once saves 8 of 95 ns in a checked step of five players, and 3 of 60 with two.
-"""
 
 
 def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, signed: bool) -> None:

@@ -22,8 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127
-"""Turns before truncation from which the observation counts down."""
+DEADLINE = 127  # turns before truncation from which the observation counts down
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
@@ -39,10 +38,8 @@ SPACES = np.eye(16, dtype=np.int8)
 BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
 
-
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
-TOKEN_WIDTH = 6
-"""Entries of the token of a piece. All tokens are longer if a path has more plain spaces."""
+TOKEN_WIDTH = 6  # entries of the token of a piece. All tokens are longer if a path has more plain spaces
 
 
 class Part(NamedTuple):

@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.state import States
 
-__all__ = ["call", "slices"]
-
-MIN_GAMES = 256
-"""Games in a slice for which starting a thread pays off."""
+MIN_GAMES = 256  # games in a slice for which starting a thread pays off
 
 
 class _Thread(threading.local):
@@ -51,16 +48,9 @@ def call(
 ) -> list[Any]:
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several.
 
-    Args:
-        kernel: a function of wotd_env.core.batch, or one like it.
-        states: STATE (N,), in one block of memory.
-        config: CONFIG (1,).
-        arguments: arrays with a row for each game, and NamedTuples of them, are sliced like the batch. Callable
-            arguments are called in each thread, for scratch memory of its own.
-        threads: the largest number of threads.
-
-    Returns:
-        The result of each call.
+    `states` is STATE (N,) in one block of memory. Arrays among the arguments, which have a row for each game, and
+    NamedTuples of them are sliced like the batch. Callable arguments are called in each thread, for scratch memory of
+    its own. Return the result of each call.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:

@@ -11,8 +11,7 @@ from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
-SEATS = "ABCDE"
-"""The letters of the seats, and of their pieces."""
+SEATS = "ABCDE"  # the letters of the seats, and of their pieces
 FACES = "wfmeod"
 """The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
 UNROLLED = "?"
@@ -25,15 +24,9 @@ _DRAWN = ("players", "spaces")  # the fields of Rules that the board shows
 
 
 def position(rules: Rules, state: States, stream: bool = False) -> str:
-    """Return a game as one line of text.
+    """Return a game, STATE (1,), in any phase, as one line of text; raise ValueError for an invalid record.
 
-    Args:
-        rules: the rules of the game.
-        state: STATE (1,), in any phase.
-        stream: include the random stream, which determines the future dice.
-
-    Raises:
-        ValueError: for an invalid record, or if `state` is not one game.
+    With `stream` the line includes the random stream, which determines the future dice.
     """
     check_states(rules, state)
     check_one(state)
@@ -54,7 +47,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
             "used=" + "".join(SEATS[seat] for seat in range(MAX_PLAYERS) if record["used"] >> seat & 1)
         )
     words += [name for name in ("perfection", "truncated") if record[name]]
-    words += _rules_in_words(rules, _count_dead(record))
+    words += _rules_in_words(rules, count_dead(record))
     if stream:
         words.append(f"stream={record['rng']:016x}")
     return " ".join(words)
@@ -92,7 +85,7 @@ def read_position(text: str) -> tuple[Rules, States, bool]:
     record["rolls_left"] = _number("re-rolls", rolls_left, 0, 2)
     record["dice"] = read_dice("dice", dice, UNROLLED)
     given: dict[str, Any] = {"players": players, "spaces": spaces}
-    given["dead_pieces"] = _count_dead(record)
+    given["dead_pieces"] = count_dead(record)
     has_stream = _read_rest(record, words[len(_FIELDS) :], given)
     try:
         rules = Rules(**given)
@@ -219,7 +212,8 @@ def _read_rule(name: str, value: str) -> Any:
     return value
 
 
-def _count_dead(record: np.void) -> int:
+def count_dead(record: np.void) -> int:
+    """Return the number of dead pieces on the board."""
     return sum(int(dead).bit_count() for dead in record["dead"])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
@@ -32,31 +34,21 @@ POWER_MODES = ("none", "own", "any")
 class Power(IntEnum):
     """The powers, numbered as their colors (R12)."""
 
-    FEAR = 0
-    """water: do not move although one could"""
-    REBIRTH = 1
-    """fire: an extra turn"""
-    TIGER = 2
-    """metal: one more re-roll"""
-    ANXIETY = 3
-    """earth: jump over the pieces in the way"""
-    DRAGON = 4
-    """wood: dragons count as an element"""
+    FEAR = 0  #: water: do not move although one could
+    REBIRTH = 1  #: fire: an extra turn
+    TIGER = 2  #: metal: one more re-roll
+    ANXIETY = 3  #: earth: jump over the pieces in the way
+    DRAGON = 4  #: wood: dragons count as an element
 
 
 class Phase(IntEnum):
     """The kind of the next event or decision."""
 
-    CHANCE = 0
-    """roll the dice"""
-    KEEP = 1
-    """choose the dice to keep"""
-    MOVE = 2
-    """choose a move, a swap, or neither"""
-    EXTRA = 3
-    """choose whether to take an extra turn"""
-    OVER = 4
-    """none: the game has ended or was truncated"""
+    CHANCE = 0  #: roll the dice
+    KEEP = 1  #: choose the dice to keep
+    MOVE = 2  #: choose a move, a swap, or neither
+    EXTRA = 3  #: choose whether to take an extra turn
+    OVER = 4  #: none: the game has ended or was truncated
 
 
 @dataclass(frozen=True)
@@ -118,19 +110,40 @@ class Rules:
         return cls(**values)
 
 
+def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
+    """Return the rules of an object of the class `made`: `rules`, or those with the given fields.
+
+    Raises:
+        TypeError: for a name that is not a field, for fields beside `rules`, and if `rules` is not a Rules. TorchRL
+            relies on Python's wording of the first error.
+        ValueError: for an invalid value.
+    """
+    names = [field.name for field in fields(Rules)]
+    for name in given:
+        if name not in names:
+            options = inspect.signature(made).parameters.values()
+            names += [option.name for option in options if option.kind != option.VAR_KEYWORD]
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known arguments: {', '.join(names)}"
+            raise TypeError(f"{made.__name__}.__init__() got an unexpected keyword argument {name!r}. {hint}")
+    if rules is None:
+        return Rules(**given)
+    if given:
+        raise TypeError(
+            f"{made.__name__}() takes rules or fields of Rules, not both: got rules and {', '.join(given)}"
+        )
+    if not isinstance(rules, Rules):
+        raise TypeError(f"rules must be a Rules, got {rules!r}")
+    return rules
+
+
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
     """Return `colors` as a hashable value after checking it."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
-    if not isinstance(colors, Sequence) or isinstance(colors, str):
-        raise ValueError(f"colors must be None, 'random' or a tuple of element names, got {colors!r}")
-    if len(colors) != players:
-        raise ValueError(
-            f"colors must name one element for each of the {players} players, got {tuple(colors)!r}"
-        )
-    for name in colors:
-        if not isinstance(name, str) or name not in ELEMENTS:
-            raise ValueError(f"colors must be among {', '.join(ELEMENTS)}, got {name!r}")
-    if len(set(colors)) != players:
-        raise ValueError(f"colors must differ from seat to seat, got {tuple(colors)!r}")
-    return tuple(colors)
+    names = list(colors) if isinstance(colors, Sequence) and not isinstance(colors, str) else []
+    known = all(isinstance(name, str) and name in ELEMENTS for name in names)
+    if not known or not len(names) == len(set(names)) == players:
+        expected = f"None, 'random' or {players} different names among {', '.join(ELEMENTS)}"
+        raise ValueError(f"colors must be {expected}, got {colors!r}")
+    return tuple(names)

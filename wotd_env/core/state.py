@@ -29,8 +29,7 @@ STATE = np.dtype(
 )
 """One game, in one cache line, for 2 to 5 players; docs/reference/state.md describes the fields."""
 
-States = NDArray[np.void]
-"""A batch of games: STATE (N,)."""
+States = NDArray[np.void]  # a batch of games: STATE (N,)
 
 
 class Record(Protocol):
@@ -51,17 +50,7 @@ class Record(Protocol):
     _reserved: Any
 
 
-class Records(Protocol):
-    """A batch of games in compiled code: STATE (N,)."""
-
-    shape: Any
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: Any, /) -> Any: ...
-
-    def __setitem__(self, index: Any, game: Any, /) -> None: ...
-
+Records = Any  # a batch of games in compiled code: STATE (N,)
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than records."""

@@ -9,8 +9,7 @@ import numpy as np
 from wotd_env.core.compilation import inlined
 from wotd_env.core.state import Record
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-"""The increment of SplitMix64."""
+STEP = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 
 
 @inlined

@@ -26,14 +26,9 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 
 
 def describe_action(action: int, rules: Rules | None = None) -> str:
-    """Return an action in words.
+    """Return an action in words; raise ValueError for an unknown action.
 
-    Args:
-        action: the action.
-        rules: the rules of the game, needed for the swaps of more than two players.
-
-    Raises:
-        ValueError: for an unknown action.
+    The swaps of more than two players need the rules of the game.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")

@@ -11,16 +11,12 @@ from numpy.typing import DTypeLike, NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 from pettingzoo.utils.env_logger import EnvLogger
 
-from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, IllegalActionError, final_rewards
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
-from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action
+from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
-
-ILLEGAL_REWARD = -1.0
-"""Reward of the agent that ends a game by an illegal action, as in PettingZoo's classic games."""
 
 
 def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped and would make it Any
@@ -149,14 +145,11 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.infos[agent] = self._info(0)
         self._select(player)
 
-    def forfeit(self, reward: float = ILLEGAL_REWARD) -> None:
+    def forfeit(self) -> None:
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
-        All agents are terminated and truncated, as by PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` the
-        agent starts the next game (R1).
-
-        Args:
-            reward: of the agent. The others get 0.
+        The agent gets -1, the others 0, and all are terminated and truncated, as by PettingZoo's
+        `TerminateIllegalWrapper`. With `start="loser"` the agent starts the next game (R1).
 
         Raises:
             ResetNeeded: if no game is running.
@@ -166,7 +159,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         agent = self.agent_selection
         self._loser = self._seats[agent]
         self.truncations = dict.fromkeys(self.agents, True)
-        self._end(dict.fromkeys(self.agents, True), dict.fromkeys(self.agents, 0.0) | {agent: reward})
+        self._end(dict.fromkeys(self.agents, True), dict.fromkeys(self.agents, 0.0) | {agent: -1.0})
 
     def _select(self, player: int) -> None:
         """Select the next agent by its seat, or end the game if there is no such seat."""
@@ -201,20 +194,16 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
         The action mask is all zeros for an agent that is not to act, and all ones after the end.
         """
-        return self._format.show(*self._view(agent))
+        return self._format.show(*self._seen_by(agent))
 
-    def _view(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Return an agent's observation and action mask, new arrays."""
-        state = self._started("observe")
-        observation = np.empty(self.game.observation_size, np.int8)
-        mask = np.empty(self.game.num_actions, np.int8)
+    def _seen_by(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        self._started("observe")
         ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
-        batch.view_one(state, self.game.config, self._seats[agent], ended, observation, mask)
-        return observation, mask
+        return self._view(self._seats[agent], ended)
 
     def action_masks(self) -> NDArray[Any]:
         """Return the action mask of the agent to act, `mask_dtype` (A,)."""
-        return self._view(self.agent_selection)[1].view(self._format.mask_dtype)
+        return self._seen_by(self.agent_selection)[1].view(self._format.mask_dtype)
 
     def state(self) -> NDArray[Any]:
         """Return the whole position as one vector, `observation_dtype` (D,): the observation of seat 0."""

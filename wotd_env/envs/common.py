@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import inspect
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -19,32 +16,9 @@ from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
-from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LastGames, Seeds, next_games, read_options
+from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
-
-OBSERVATION_DTYPES = ("int8", "float32")
-MASK_DTYPES = ("int8", "bool")
-
-
-def rules_for(environment: type, fields: Mapping[str, Any]) -> Rules:
-    """Return the rules of an environment from its other keyword arguments.
-
-    Raises:
-        TypeError: for a name that is not a field of Rules. TorchRL relies on Python's wording of the message.
-        ValueError: for an invalid value.
-    """
-    known = [field.name for field in dataclasses.fields(Rules)]
-    for name in fields:
-        if name not in known:
-            options = inspect.signature(environment).parameters.values()
-            names = [*known, *(option.name for option in options if option.kind != option.VAR_KEYWORD)]
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f". Did you mean {near[0]!r}?" if near else ""
-            where = f"{environment.__name__}.__init__()"
-            raise TypeError(f"{where} got an unexpected keyword argument {name!r}{hint}")
-    return Rules(**fields)
 
 
 class Format:
@@ -55,8 +29,8 @@ class Format:
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
         self.mask_in: str = check_choice("mask_in", mask_in, ("obs", "info"))
-        self.dtype = check_dtype("observation_dtype", observation_dtype, OBSERVATION_DTYPES)
-        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, MASK_DTYPES)
+        self.dtype = check_dtype("observation_dtype", observation_dtype, ("int8", "float32"))
+        self.mask_dtype = check_dtype("mask_dtype", mask_dtype, ("int8", "bool"))
         self._game = game
 
     def flat_space(self) -> Box:
@@ -80,14 +54,6 @@ class Format:
         if self.mask_in == "info":
             return observation
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
-
-    def show_rows(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Iterator[Any]:
-        """Return the observation of each game, from int8 (N, D) and int8 (N, A). The rows are views."""
-        shown = self.show(observation, mask)
-        if self.mask_in == "info":
-            return iter(shown)
-        rows = zip(shown["observation"], shown["action_mask"], strict=True)
-        return ({"observation": row, "action_mask": row_mask} for row, row_mask in rows)
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
         """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
@@ -127,21 +93,22 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        Args:
-            seed: the seed or None.
-            options: the options of the reset.
-            learner: the learner's seat in the last game.
-            seat: the setting of its seat, see `next_games`.
-            lost: whether the learner lost the last game by an illegal action.
+        `learner` was its seat in the last game, which it has `lost` by an illegal action or not; see `next_games`.
         """
         last = None
         if self._state is not None:
             last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
-        number = 0 if seed is None else check_seed(seed)
-        seeds = Seeds(np.array([number], np.uint64), np.array([seed is not None]))
+        seeds = read_seeds(None if seed is None else check_seed(seed), 1)
         chosen = read_options(self.game.rules, options)
         state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
         return state, int(seats[0])
+
+    def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """Return a seat's observation and action mask, new arrays; the mask is all ones if the game has `ended`."""
+        observation = np.empty(self.game.observation_size, np.int8)
+        mask = np.empty(self.game.num_actions, np.int8)
+        batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
+        return observation, mask
 
     def render(self) -> Any:
         """Return a picture of the position, or show it. Without a render mode, warn and return None."""

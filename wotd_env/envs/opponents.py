@@ -63,10 +63,7 @@ class Opponents:
     def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
         """Play every game, STATE (N,), in place, until its learner is to decide or it is over.
 
-        Args:
-            state: the games.
-            learners: the learners' seats, int8 (N,).
-            rng: the generator of the policies.
+        The learners' seats are int8 (N,). Policies that are not scripts draw from `rng`.
         """
         ready = np.empty(len(state), np.bool_)
         while True:

@@ -11,12 +11,11 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
 
-from wotd_env.core import batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, final_rewards
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
-from wotd_env.envs.common import Format, OneGame, as_integer, rules_for, take_action, warn_of_illegal
+from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_of_illegal
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
@@ -121,7 +120,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._let_others_play(state)
         self._ended = False
         self._render_for_human()
-        return self._look(state)
+        return self._look()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take the learner's action. The others play until its next decision or the end.
@@ -154,7 +153,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
                 truncated = bool(state["truncated"][0])
                 terminated = not truncated
         self._ended = terminated or truncated
-        observation, info = self._look(state)
+        observation, info = self._look()
         if self._lost:
             info["illegal_action"] = as_integer(action)
         self._render_for_human()
@@ -167,16 +166,11 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             self._ended = True
             raise
 
-    def _look(self, state: States) -> tuple[Any, dict[str, Any]]:
+    def _look(self) -> tuple[Any, dict[str, Any]]:
         """Return the learner's observation and the info, new arrays."""
-        observation = np.empty(self.game.observation_size, np.int8)
-        mask = np.empty(self.game.num_actions, np.int8)
-        batch.view_one(state, self.game.config, self._seat, self._lost, observation, mask)
+        observation, mask = self._view(self._seat, self._lost)
         return self._format.show(observation, mask), self._format.info(mask)
 
     def action_masks(self) -> NDArray[Any]:
         """Return the learner's action mask, `mask_dtype` (A,)."""
-        mask = self.game.legal_actions(self._started("action_masks"))
-        if self._ended:
-            mask.fill(1)
-        return mask.ravel().view(self._format.mask_dtype)
+        return self._view(self._seat, self._ended)[1].view(self._format.mask_dtype)

@@ -19,16 +19,11 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
-ANY_SEAT = -1
-"""Value of the setting `seat`: the learner's seat is drawn for every game."""
+ANY_SEAT = -1  # value of the setting `seat`: the learner's seat is drawn for every game
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`.
-
-    Raises:
-        ValueError: for a seat that does not play.
-    """
+    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for other values."""
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
@@ -47,11 +42,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of all environments: `seed + i`, or one of a list for each environment.
-
-    Raises:
-        ValueError: for an invalid seed or a list of another length.
-    """
+    """Return the seeds of environments, `seed + i` or those of a list of N; raise ValueError for invalid ones."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -65,20 +56,10 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
     return Seeds(numbers, np.array([one is not None for one in seed]))
 
 
-class Options(NamedTuple):
-    """The options of a reset."""
+def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
+    """Return the options `"starting_player"` and `"state"` of a reset, the state as a copy, STATE (1,).
 
-    starting_player: Any = None
-    state: States | None = None  # STATE (1,), a copy of the game to continue
-
-
-def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> Options:
-    """Read `reset(options=...)`. Unknown keys get a warning.
-
-    Args:
-        rules: the rules.
-        options: with the keys `"starting_player"` and `"state"`, a record or a batch of one.
-        *more: keys that the caller reads.
+    The caller reads the options in `more`. Other keys get a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both keys are given.
@@ -91,7 +72,7 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
             gymnasium.logger.warn("reset() ignores options[%r]; the options are %s", key, names)
     starter, given = options.get("starting_player"), options.get("state")
     if given is None:
-        return Options(starter)
+        return starter, None
     if starter is not None:
         raise ValueError(
             "options must not have both 'state' and 'starting_player': a state knows who is to act"
@@ -105,11 +86,7 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
         raise ValueError(f"options['state']: {error}") from None
     if state["phase"][0] == Phase.OVER:
         raise ValueError("options['state'] must be a running game, got a finished one")
-    return Options(state=state)
-
-
-_NO_GAME = np.zeros(1, STATE).view(ROW)
-"""The record of a game before the first one, see `engine.new_game`."""
+    return None, state
 
 
 class LastGames(NamedTuple):
@@ -132,7 +109,12 @@ class _Starts(NamedTuple):
 
 
 def next_games(
-    game: Game, last: LastGames | None, where: NDArray[np.bool_], seat: int, seeds: Seeds, options: Options
+    game: Game,
+    last: LastGames | None,
+    where: NDArray[np.bool_],
+    seat: int,
+    seeds: Seeds,
+    options: tuple[Any, States | None],
 ) -> tuple[States, NDArray[np.int8]]:
     """Start the next games and play them to their first decisions.
 
@@ -144,8 +126,8 @@ def next_games(
         last: the last games, None before the first ones. They are not changed.
         where: bool (N,): the environments that start a game.
         seat: the learner's seat, or ANY_SEAT.
-        seeds: the seeds.
-        options: the options of the reset.
+        seeds: of all environments.
+        options: the result of `read_options`.
 
     Returns:
         All games, STATE (N,), and the learners' seats, int8 (N,).
@@ -153,27 +135,28 @@ def next_games(
     Raises:
         ValueError: for an invalid starting player.
     """
+    starter, given = options
     n = len(where)
     seeded = where & seeds.given
     if last is None:
         last = LastGames(np.zeros(n, STATE), np.zeros(n, np.int8), np.zeros(n, np.bool_))
-        if options.state is None:
+        if given is None:
             random = np.uint64(secrets.randbits(63)) + np.arange(n, dtype=np.uint64)
             seeds, seeded = Seeds(np.where(seeded, seeds.number, random), where), where
     state = last.state.view(ROW).copy().view(STATE)
-    if options.state is None:
-        state.view(ROW)[seeded] = _NO_GAME
+    if given is None:
+        state.view(ROW)[seeded] = np.zeros(1, STATE).view(ROW)  # a first game, see `engine.new_game`
     else:
-        state[where] = options.state
+        state[where] = given
     starts = _Starts(
         where=where,
         seeds=seeds.number,
         seeded=seeded,
-        starters=game.starters(options.starting_player, n),
+        starters=game.starters(starter, n),
         seats=last.seats.copy(),
         lost=last.lost & ~seeded,
     )
-    game.apply(_start, state, starts, seat, options.state is None, validate=False)
+    game.apply(_start, state, starts, seat, given is None, validate=False)
     return state, starts.seats
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.rules import rules_for
 from wotd_env.core.state import STATE, States, scratch
-from wotd_env.envs.common import Format, rules_for, warn_of_illegal
+from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds
@@ -137,7 +138,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             TypeError: for a `"reset_mask"` of another type.
         """
         seeds = read_seeds(seed, self.num_envs)
-        where = self._read_reset_mask(options)
+        where = self._read_reset_mask((options or {}).get("reset_mask"))
         learners = self._learners
         last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
         chosen = read_options(self.game.rules, options, "reset_mask")
@@ -205,9 +206,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if not self._started:
             raise ResetNeeded("no game has started: call reset() first")
 
-    def _read_reset_mask(self, options: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+    def _read_reset_mask(self, where: Any) -> NDArray[np.bool_]:
         """Return the environments to reset, bool (N,)."""
-        where = (options or {}).get("reset_mask")
         if where is None:
             return np.ones(self.num_envs, np.bool_)
         if not isinstance(where, np.ndarray) or where.dtype != np.bool_:
@@ -286,9 +286,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         games = np.flatnonzero(ended)
         if not games.size:
             return {}
-        rows = self._format.show_rows(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
+        shown = self._format.show(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
+        if isinstance(shown, dict):
+            shown = [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
         final = np.empty(self.num_envs, object)  # all None
-        final[games] = np.fromiter(rows, object, len(games))
+        final[games] = np.fromiter(shown, object, len(games))
         return {
             "final_obs": final,
             "_final_obs": ended,

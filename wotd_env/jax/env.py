@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import jax
@@ -12,22 +11,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from wotd_env.core import batch
+from wotd_env.core import batch, dice
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_names
-from wotd_env.core.dice import (
-    INDEX_PARTS,
-    KEEP_DICE,
-    KEEPS,
-    NUM_KEEPS,
-    NUM_ROLLS,
-    UNROLLED,
-    chance_outcomes,
-    keep_index,
-)
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import layout
-from wotd_env.core.rules import MAX_PLAYERS, PATHS, Phase, Rules
+from wotd_env.core.rules import Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.jax import rules as play
 from wotd_env.jax.rules import COLORS, Moves, State
@@ -35,12 +23,8 @@ from wotd_env.jax.rules import COLORS, Moves, State
 
 def _chance_logits() -> NDArray[np.float32]:
     """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
-    chances = np.zeros((NUM_KEEPS, NUM_ROLLS))
-    for keep, symbols in enumerate(KEEPS.tolist()):
-        kept = [symbol for symbol in symbols if symbol != UNROLLED]
-        outcomes, probabilities = chance_outcomes(len(symbols) - len(kept))
-        for faces, probability in zip(outcomes.tolist(), probabilities, strict=True):
-            chances[keep, keep_index(sorted(kept + faces))] += probability
+    throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
+    chances: NDArray[np.float64] = np.array(throws) / dice.THROW_SIZE[:, None]
     with np.errstate(divide="ignore"):
         return np.log(chances).astype(np.float32)
 
@@ -71,16 +55,8 @@ class WayOfTheDragon:
     id = "way_of_the_dragon"
     version = "v0"
 
-    def __init__(self, rules: Rules | None = None, **fields_of_rules: Any) -> None:
-        if fields_of_rules:
-            known = (*(field.name for field in fields(Rules)), "rules")
-            check_names("WayOfTheDragon.__init__()", fields_of_rules, known)
-            if rules is not None:
-                raise TypeError(
-                    "WayOfTheDragon() takes rules or fields of Rules, not both: got rules and "
-                    + ", ".join(fields_of_rules)
-                )
-        self.rules = rules = rules or Rules(**fields_of_rules)
+    def __init__(self, rules: Rules | None = None, **fields: Any) -> None:
+        self.rules = rules = rules_for(WayOfTheDragon, fields, rules)
         if rules.start == "loser":
             raise ValueError("start must be 'dragons' or a seat number in JAX, got 'loser'")
         self.num_players = rules.players
@@ -94,8 +70,7 @@ class WayOfTheDragon:
 
         The starting player is drawn with equal probabilities, which is the distribution of the roll-off.
         """
-        state = play.new_game(self.rules, key)
-        return self._complete(state, play.no_moves(self.rules))
+        return self._complete(play.new_game(self.rules, key), play.no_moves(self.rules))
 
     def step(self, state: State, action: Array, key: Array) -> State:
         """Take an action and roll on to the next decision.
@@ -115,11 +90,9 @@ class WayOfTheDragon:
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game before a roll: the second half of `step`, which forces no move.
+        """Set the dice of a game before a roll to one of the 252 outcomes of `chance_logits`.
 
-        Args:
-            state: the result of `decide`; without a roll to come, only its rewards change, to 0.
-            roll: one of the 252 outcomes of `chance_logits`.
+        This is the second half of `step`. It forces no move. Without a roll to come, only the rewards change, to 0.
         """
         state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
         return self._complete(state, play.moves_of(self.rules, state))
@@ -150,7 +123,6 @@ class WayOfTheDragon:
         n, player = self.num_players, records["player"].astype(np.int32)
         seats = (player[:, None] + np.arange(n)) % n
         order = (records["color"][:, None] == COLORS).all(2).argmax(1)
-        over = records["phase"] == Phase.OVER
         truncated = records["truncated"] != 0
         faces = records["dice"] & 7
         integers = {
@@ -160,7 +132,7 @@ class WayOfTheDragon:
             "_dead": records["dead"],
             "_colors": order,
             "_used": records["used"],
-            "_keep": INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
+            "_keep": dice.INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
             "_rolls_left": records["rolls_left"],
             "_phase": records["phase"],
             "_turn": records["turn"],
@@ -168,7 +140,7 @@ class WayOfTheDragon:
         state = State(
             **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
             rewards=jnp.asarray(game.rewards(records)),
-            terminated=jnp.asarray(over & ~truncated),
+            terminated=jnp.asarray((records["phase"] == Phase.OVER) & ~truncated),
             truncated=jnp.asarray(truncated),
             _perfection=jnp.asarray(records["perfection"] != 0),
             observation=jnp.zeros(len(records)),  # these are made below
@@ -183,32 +155,27 @@ class WayOfTheDragon:
 
         After an illegal action the record has the position before it, because records know no such end.
 
-        Args:
-            state: states of these rules.
-            seed: seed of the random streams, as in `wotd_env.Game.reset`.
+        The random streams are those of `seed`, as in `wotd_env.Game.reset`.
         """
-        state = jax.tree.map(lambda leaf: np.asarray(leaf), state)
-        games, n = state.current_player.size, self.num_players
+        axes = np.ndim(state.current_player)
+        every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
+        games, n = len(every.current_player), self.num_players
         records = np.zeros(games, STATE)
         batch.seed(records, np.ones(games, bool), check_seed(seed))
-        player = np.asarray(state.current_player).reshape(games)
-        seats = (np.arange(n) - player[:, None]) % n
-        pieces = np.asarray(state._pieces).reshape(games, n, PATHS)
-        records["pieces"][:, :n] = np.take_along_axis(pieces, seats[:, :, None], 1)
-        records["player"] = player
-        records["dead"] = np.asarray(state._dead).reshape(games, PATHS)
-        records["color"] = COLORS[state._colors].reshape(games, MAX_PLAYERS)
-        records["dice"] = KEEP_DICE[state._keep].reshape(games, -1)
-        for name in ("turn", "phase", "rolls_left", "used", "perfection"):
-            records[name] = np.asarray(getattr(state, f"_{name}")).reshape(games)
-        records["truncated"] = np.asarray(state.truncated).reshape(games)
+        seats = (np.arange(n) - every.current_player[:, None]) % n
+        records["pieces"][:, :n] = np.take_along_axis(every._pieces, seats[:, :, None], 1)
+        records["player"] = every.current_player
+        records["color"] = COLORS[every._colors]
+        records["dice"] = dice.KEEP_DICE[every._keep]
+        records["truncated"] = every.truncated
+        for name in ("dead", "turn", "phase", "rolls_left", "used", "perfection"):
+            records[name] = getattr(every, f"_{name}")
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
         """Return the result of an action: `new`, or `state` if the action is illegal or the game over."""
         over = state.terminated | state.truncated
-        legal = play.is_legal(self.rules, state._legal, action)
-        illegal = ~over & ~legal
+        illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
         new = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, new)
         ended = new.terminated & ~over
@@ -241,13 +208,11 @@ def auto_reset(
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:
-        reset = jax.random.fold_in(key, 1)
         no = jnp.zeros((), bool)
         state = step(state.replace(terminated=no, truncated=no), action, key)
         over = state.terminated | state.truncated
-        new = init(reset).replace(
-            rewards=state.rewards, terminated=state.terminated, truncated=state.truncated
-        )
+        new = init(jax.random.fold_in(key, 1))
+        new = new.replace(rewards=state.rewards, terminated=state.terminated, truncated=state.truncated)
         chosen: State = jax.tree.map(lambda old, new: jnp.where(over, new, old), state, new)
         return chosen
 

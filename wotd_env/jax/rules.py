@@ -20,67 +20,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from wotd_env.core import dice
 from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
-from wotd_env.core.dice import (
-    COUNTS,
-    EQUILIBRIUM,
-    HOLD_KEEP,
-    LEGAL_HOLDS,
-    MISSING,
-    NUM_HOLDS,
-    NUM_KEEPS,
-    THROW_ROLL,
-    THROW_SIZE,
-    THROW_START,
-)
+from wotd_env.core.config import config
 from wotd_env.core.observation import DEADLINE
-from wotd_env.core.rules import (
-    DICE,
-    DRAGON,
-    ELEMENTS,
-    MAX_PLAYERS,
-    NUMBERED,
-    PATHS,
-    REROLLS,
-    Phase,
-    Power,
-    Rules,
-)
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 
-NUM_MOVES = Action.END_TURN - Action.MOVE_ON
-NOTHING_KEPT = NUM_KEEPS - 1
+NOTHING_KEPT = dice.NUM_KEEPS - 1
 ALL_PATHS = np.arange(PATHS, dtype=np.int32)
 
 COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
 """int32 (120, 5): the colors of the seats in every order, the unused ones last."""
 
-_COUNTS = COUNTS.astype(np.int32)
-_HOLD_KEEP = HOLD_KEEP.astype(np.int32)
-_HOLDS = LEGAL_HOLDS.astype(np.uint32)
-_MISSING = MISSING.astype(np.int32)
-_THROW_START, _THROW_SIZE = THROW_START.astype(np.int32), THROW_SIZE.astype(np.uint32)
+_COUNTS = dice.COUNTS.astype(np.int32)
+_HOLD_KEEP = dice.HOLD_KEEP.astype(np.int32)
+_HOLDS = dice.LEGAL_HOLDS.astype(np.uint32)
+_MISSING = dice.MISSING.astype(np.int32)
+_THROW_START, _THROW_SIZE = dice.THROW_START.astype(np.int32), dice.THROW_SIZE.astype(np.uint32)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front.
+    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front."""
 
-    Attributes:
-        current_player: seat to act, int32.
-        observation: the game as this seat sees it, int8 (D,), the encoding "one_hot".
-        rewards: of the last step, by seat, float32 (n,).
-        terminated: whether the game has ended by R9 or by an illegal action.
-        truncated: whether the game has ended by R16.
-        legal_action_mask: the legal actions, bool (A,); all of them after the end.
-    """
-
-    current_player: Array
-    observation: Array
-    rewards: Array
-    terminated: Array
-    truncated: Array
-    legal_action_mask: Array
+    current_player: Array  #: seat to act, int32
+    observation: Array  #: the game as this seat sees it, int8 (D,), the encoding "one_hot"
+    rewards: Array  #: of the last step, by seat, float32 (n,)
+    terminated: Array  #: whether the game has ended by R9 or by an illegal action
+    truncated: Array  #: whether the game has ended by R16
+    legal_action_mask: Array  #: the legal actions, bool (A,); all of them after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
     _dead: Array  # int32 (5,): bit t set: a dead piece on space t of that path
@@ -133,22 +102,22 @@ def occupied(rules: Rules, s: State) -> Array:
     return spaces
 
 
-def destinations(rules: Rules, s: State, dice: Array | int) -> Array:
+def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
     """Return the space that each piece of the seat to act reaches, 0 if it cannot move by its dice (R3, R4)."""
     mine = s._pieces[0]
-    goals = mine + dice
+    goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
-    return jnp.where(free & (jnp.asarray(dice) > 0) & (mine <= rules.spaces), goals, 0)
+    return jnp.where(free & (jnp.asarray(counts) > 0) & (mine <= rules.spaces), goals, 0)
 
 
-def jump_destinations(rules: Rules, s: State, dice: Array | int) -> Array:
+def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
     """Return the next empty space beyond each occupied destination, 0 if there is none (R12, anxiety)."""
     mine = s._pieces[0]
-    goals = mine + dice
+    goals = mine + counts
     blocked = occupied(rules, s) >> goals
     run = jax.lax.population_count(blocked & ~(blocked + 1))  # pieces in a row from the destination on
     goals = goals + run
-    legal = (run > 0) & (jnp.asarray(dice) > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
+    legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
 
 
@@ -156,28 +125,23 @@ def moves_of(rules: Rules, s: State) -> Moves:
     """Return the moves that the dice allow (R3, R5..R7, R12, R13)."""
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
-    equilibrium = s._keep == EQUILIBRIUM
+    equilibrium = s._keep == dice.EQUILIBRIUM
     free = destinations(rules, s, elements) > 0
     movable = free.any()
-    none, no_path = jnp.zeros((), bool), jnp.zeros(PATHS, bool)
-    wood, jumping, ones = no_path, no_path, jnp.zeros(PATHS, jnp.int32)
-    jumps, wood_equilibrium, fear = ones, none, none
+    actions = bits(Action.MOVE_ON, free & ~equilibrium)
+    actions |= bits(Action.EQUILIBRIUM, equilibrium & movable) | bits(Action.PASS, ~movable)
+    jumps = ones = jnp.zeros(PATHS, jnp.int32)
     if rules.powers != "none":
         missing = jnp.asarray(_MISSING)[s._keep]
         ones = destinations(rules, s, 1)
         dragon = held(rules, s, Power.DRAGON) & (dragons > 0)
         wood = dragon & (destinations(rules, s, elements + dragons) > 0) & (missing != ALL_PATHS)
-        wood_equilibrium = dragon & (missing != DRAGON) & (ones > 0).any()
         jumps = jump_destinations(rules, s, elements)
         jumping = held(rules, s, Power.ANXIETY) & (jumps > 0)
-        fear = held(rules, s, Power.FEAR) & movable
-    actions = bits(Action.MOVE_ON, free & ~equilibrium)
-    actions |= bits(Action.WOOD_ON, wood) | bits(Action.JUMP_ON, jumping & ~equilibrium)
-    actions |= bits(Action.EQUILIBRIUM, equilibrium & movable) | bits(
-        Action.WOOD_EQUILIBRIUM, wood_equilibrium
-    )
-    actions |= bits(Action.EARTH_EQUILIBRIUM, equilibrium & jumping.any())
-    actions |= bits(Action.PASS, ~movable) | bits(Action.NO_MOVE_BY_FEAR, fear)
+        actions |= bits(Action.WOOD_ON, wood) | bits(Action.JUMP_ON, jumping & ~equilibrium)
+        actions |= bits(Action.WOOD_EQUILIBRIUM, dragon & (missing != DRAGON) & (ones > 0).any())
+        actions |= bits(Action.EARTH_EQUILIBRIUM, equilibrium & jumping.any())
+        actions |= bits(Action.NO_MOVE_BY_FEAR, held(rules, s, Power.FEAR) & movable)
     return Moves(actions, legal_swaps(rules, s, elements, dragons), jumps, ones)
 
 
@@ -263,12 +227,10 @@ def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
         order = (np.arange(n) + ahead) % n
         pieces, hues = pieces[order], hues[order]
     unused = (s._used >> seats & 1) == 0
-    given: dict[str, Any] = {
-        "none": np.zeros(PATHS, bool),
-        "own": hues[:, None] == ALL_PATHS,
-        "any": np.ones(PATHS, bool),
-    }
-    powers = unused[:, None] & given[rules.powers]
+    held_by_seats: Any = np.full(PATHS, rules.powers == "any")
+    if rules.powers == "own":
+        held_by_seats = hues[:, None] == ALL_PATHS
+    powers = unused[:, None] & held_by_seats
 
     def one_hot(numbers: Array, size: int) -> Array:
         return (numbers[..., None] == np.arange(size)).reshape(-1)
@@ -297,9 +259,7 @@ def new_game(rules: Rules, key: Array) -> State:
     """Return a game at its first decision; its observation and mask are empty (R1, R2, R15)."""
     starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,))
     n = rules.players
-    fixed = tuple(ELEMENTS.index(name) for name in rules.colors) if isinstance(rules.colors, tuple) else ()
-    rest = tuple(color for color in range(MAX_PLAYERS) if color not in fixed)
-    order = list(permutations(range(MAX_PLAYERS))).index((*fixed, *rest))
+    fixed_colors = (config(rules, True)["colors"][0] == COLORS).all(1).argmax()
     # The seats of a roll-off are equally likely to win it, so one draw replaces the rolls (R1).
     starter = rules.start if isinstance(rules.start, int) else starter_bits % n
     drawn = rules.colors == "random"
@@ -317,7 +277,7 @@ def new_game(rules: Rules, key: Array) -> State:
             jnp.zeros((n, PATHS), jnp.int32)
         ),
         _dead=dead_pieces(rules, jax.random.fold_in(key, 1)),
-        _colors=jnp.asarray(color_bits % len(COLORS) if drawn else order, jnp.int32),
+        _colors=jnp.asarray(color_bits % len(COLORS) if drawn else fixed_colors, jnp.int32),
         _used=zero,
         _keep=thrown(zero + NOTHING_KEPT, dice_bits),
         _rolls_left=zero + REROLLS,
@@ -356,7 +316,7 @@ def thrown(keep: Array, bits: Array) -> Array:
     The probabilities differ from those of fair dice by less than 2e-6 of them, because 6 ** 5 does not divide 2 ** 32.
     """
     throw = (bits % jnp.asarray(_THROW_SIZE)[keep]).astype(jnp.int32)
-    return jnp.asarray(THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
+    return jnp.asarray(dice.THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
 
 
 def throw(rules: Rules, s: State, roll: Array) -> State:
@@ -372,7 +332,7 @@ def hold(rules: Rules, s: State, action: Array) -> State:
     stop = keeping & (action == Action.STOP_ROLLING)
     again = keeping & ~stop
     tiger = again & (s._rolls_left == 0)
-    kept = jnp.asarray(_HOLD_KEEP)[s._keep, action % NUM_HOLDS]
+    kept = jnp.asarray(_HOLD_KEEP)[s._keep, action % dice.NUM_HOLDS]
     return use_power(s, tiger).replace(
         _keep=jnp.where(again, kept, s._keep),
         _rolls_left=jnp.where(stop, 0, s._rolls_left - (again & ~tiger)),
@@ -393,9 +353,9 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     plain = action == Action.MOVE_ON + ALL_PATHS
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
-    dice = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
+    moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
     advance = destinations(rules, s, elements)  # in an equilibrium by one die each
-    goals = jnp.where(plain | wood, mine + dice, mine)
+    goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
     if rules.powers != "none":
@@ -408,7 +368,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
         used = used | (action == Action.NO_MOVE_BY_FEAR)
     pieces = swap(rules, [goals, *s._pieces[1:]], action)
     pieces = jnp.where(where, pieces, s._pieces)
-    perfection = (dice == DICE).any()  # R8
+    perfection = (moved_by == DICE).any()  # R8
     finished = (pieces > rules.spaces).all(1).any()  # R9
     s = use_power(s, where & used)
     extra = ~finished & (perfection | held(rules, s, Power.REBIRTH))
@@ -469,22 +429,15 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
     """Take an action, roll, and take a forced move; return also the moves of the new state.
 
-    Args:
-        rules: the rules of the game.
-        s: a game at a decision.
-        action: a legal action, int32.
-        bits: random bits for the rolls, uint32 (2,): after a hold, and at the beginning of the next turn.
+    The action is legal, int32. The random bits, uint32 (2,), are for the roll after a hold and for the first roll of
+    the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
     s = throw(rules, s, thrown(s._keep, bits[0]))
     moves = moves_of(rules, s)
-    forced = (
-        (s._phase == Phase.MOVE)
-        & ~choosing
-        & (moves.legal & (moves.legal - 1) == 0)
-        & ~(moves.swaps > 0).any()
-    )
+    single = (moves.legal & (moves.legal - 1) == 0) & ~(moves.swaps > 0).any()
+    forced = (s._phase == Phase.MOVE) & ~choosing & single
     only = Action.MOVE_ON + jax.lax.population_count(moves.legal - 1).astype(jnp.int32)
     s = finish(rules, s, moves, jnp.where(forced, only, action), choosing | forced, extra)
     return throw(rules, s, thrown(jnp.full((), NOTHING_KEPT), bits[1])), moves

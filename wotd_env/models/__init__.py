@@ -24,17 +24,12 @@ def name_of(policy: str, rules: Rules) -> str:
 
 def rules_of(rules: Rules) -> Rules:
     """Return the rules of the model for the players and the powers of some rules: `own` powers in all colors."""
-    return Rules(
-        players=rules.players, powers=rules.powers, colors="random" if rules.powers == "own" else None
-    )
+    colors = "random" if rules.powers == "own" else None
+    return Rules(players=rules.players, powers=rules.powers, colors=colors)
 
 
 def find(policy: str, rules: Rules) -> Path:
-    """Return the file with the model of a policy for some rules.
-
-    Raises:
-        ValueError: if there is no such model; the available models are named.
-    """
+    """Return the file with the model of a policy for some rules, or raise ValueError with the available models."""
     return _find(FOLDER, policy, rules)
 
 

@@ -27,12 +27,9 @@ class RecordedGame(NamedTuple):
     rules: Rules
     states: States
     """STATE (T + 1,), the position at every decision, including forced ones, and the last position"""
-    actions: NDArray[np.int64]
-    """the decisions, int64 (T,)"""
-    players: tuple[str, ...]
-    """names of the players, by seat; "?" if unknown"""
-    seed: int | None = None
-    """seed of `Game.reset(1, seed=...)`; None if unknown"""
+    actions: NDArray[np.int64]  #: the decisions, int64 (T,)
+    players: tuple[str, ...]  #: names of the players, by seat; "?" if unknown
+    seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
 
     def __str__(self) -> str:
         return _text(self)

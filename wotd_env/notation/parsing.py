@@ -18,8 +18,7 @@ from wotd_env.core.state import States
 from wotd_env.notation.games import NOBODY, RecordedGame, outcome, same_but_stream
 from wotd_env.notation.words import parse_action
 
-MOST_TEXT = 10_000_000
-"""Limit of the characters or bytes of a game; the longest game has fewer."""
+MOST_TEXT = 10_000_000  # limit of the characters or bytes of a game; the longest game has fewer
 
 _LONGEST_TAG = 1000  # characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")

@@ -39,14 +39,12 @@ from wotd_env.planning.values import CheckedValue
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
 
-HIDDEN = BLOCK
-"""Units of the second layer."""
+HIDDEN = BLOCK  # units of the second layer
 
 LEAD = 8  # points; larger leads look the same
 AHEAD = np.uint64(31)  # the next five spaces
 FORMAT = "wotd-env value 1"
-MOST_BYTES = 256_000_000
-"""Largest unpacked size of a file, so that a small file cannot fill the memory. Enough for 5,000 columns."""
+MOST_BYTES = 256_000_000  # of an unpacked file, so that a small file cannot fill the memory; 5,000 columns
 
 
 class Features(NamedTuple):

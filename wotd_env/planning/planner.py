@@ -20,16 +20,14 @@ from wotd_env.core.config import Configs
 from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Record, Records, States
 from wotd_env.planning import slots, turn
 from wotd_env.planning.slots import TurnPlan, Value
 
 __all__ = ["Value", "plan"]
 
 
-def plan(
-    game: Game, state: NDArray[np.void], value: Value
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the value of every action and of every state for the seat to act.
 
     Args:

@@ -23,6 +23,7 @@ from wotd_env.core.state import Record, Records, States
 from wotd_env.core.stream import below
 from wotd_env.planning import slots, turn
 from wotd_env.planning.slots import TurnPlan, Value
+from wotd_env.planning.turn import NOTHING
 
 
 class Turns(NamedTuple):
@@ -83,9 +84,7 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
             i = first + lane
             s = states[i]
             for seat in range(n):
-                before = (
-                    rows[seat * stride + turn.NOTHING, lane] if seat < seats else -rows[turn.NOTHING, lane]
-                )
+                before = rows[seat * stride + NOTHING, lane] if seat < seats else -rows[NOTHING, lane]
                 turns.before[i, (s.player + seat) % n] = before
             used, roll = _roll_and_hold(s, plan, lane)
             ends = plan.ends_after_tiger if used else plan.ends

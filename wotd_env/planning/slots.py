@@ -36,13 +36,10 @@ from wotd_env.planning.values import CheckedValue
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
 
-CHUNK = 128
-"""States whose afterstates are valued in one call."""
-MOST_ENDS = 3
-"""Afterstates of one action: without an extra turn, with that of perfection (R8), with that of rebirth (R12)."""
-
-
-# --------------------------------------------------------------------------------------------------------------- slots
+CHUNK = 128  # states whose afterstates are valued in one call
+MOST_ENDS = 3  # afterstates of an action: no extra turn, that of perfection (R8), that of rebirth (R12)
+PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
+"""The actions of the first slots. Nothing moves (R5, R12), so the dice earn no extra turn (R8)."""
 
 
 class Slots(NamedTuple):
@@ -50,23 +47,16 @@ class Slots(NamedTuple):
 
     action: NDArray[np.int64]  # (K,)
     roll: NDArray[np.int64]  # (K,): a roll that offers the slot
-    free: NDArray[np.int64]  # the slots of the power-free moves, roll by roll
-    free_at: NDArray[np.int64]  # (253,): the slots of roll r are free[free_at[r]:free_at[r + 1]]
-    other: NDArray[np.int64]  # the slots of moves with powers and of swaps, roll by roll
-    other_at: NDArray[np.int64]  # (253,): the same for `other`
-
-
-PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots. Nothing moves (R5, R12), so the dice earn no extra turn (R8)."""
+    offered: NDArray[np.int64]  # the slots of each roll: power-free moves, then moves with powers and swaps
+    start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
+    other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
 
 @functools.cache  # eight entries at most
 def slots_of(players: int, powers: bool) -> Slots:
     """Return the slots of games with this number of players, with or without powers."""
-    offers = [
-        [(action, _dice_of(action, roll)) for action in actions]
-        for roll, actions in enumerate(_offers(players, powers))
-    ]
+    actions = _offers(players, powers)
+    offers = [[(action, _dice_of(action, roll)) for action in actions[roll]] for roll in range(NUM_ROLLS)]
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
@@ -77,20 +67,18 @@ def slots_of(players: int, powers: bool) -> Slots:
         index.update(zip(found, range(len(rolls), len(rolls) + len(found)), strict=True))
         rolls += [roll] * len(found)
         missing.difference_update(found)
-    free = [[index[slot] for slot in offered if _is_free(slot[0])] for offered in offers]
-    other = [[index[slot] for slot in offered if not _is_free(slot[0])] for offered in offers]
+    start = np.cumsum([0, *map(len, offers)])
     return Slots(
         np.array([*PASSING, *(action for action, _ in index)], np.int64),
         np.array(rolls, np.int64),
-        np.array([slot for slots in free for slot in slots], np.int64),
-        np.cumsum([0, *map(len, free)]),
-        np.array([slot for slots in other for slot in slots], np.int64),
-        np.cumsum([0, *map(len, other)]),
+        np.array([index[slot] for offered in offers for slot in offered], np.int64),
+        start,
+        start[:-1] + [sum(_is_free(action) for action, _ in offered) for offered in offers],
     )
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position.
+    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position, power-free ones first.
 
     Three positions suffice: all pieces can move; all entering pieces are blocked and can jump; all can be swapped.
     """
@@ -103,22 +91,17 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
     offers = []
     for roll in range(NUM_ROLLS):
         probes["dice"] = KEEPS[roll]
-        offers.append(
-            [a for a in np.flatnonzero(game.legal_actions(probes).any(0)).tolist() if a not in PASSING]
-        )
+        legal = np.flatnonzero(game.legal_actions(probes).any(0)).tolist()
+        offers.append(sorted(set(legal).difference(PASSING), key=lambda a: (not _is_free(a), a)))
     return offers
 
 
 def _dice_of(action: int, roll: int) -> int:
     """Return the number of dice that an action's effect depends on (R3, R8, R12, R13), 0 if none (R6, R7)."""
-    dice = COUNTS[roll].tolist()
-    if Action.MOVE_ON <= action < Action.WOOD_ON:
-        return int(dice[action - Action.MOVE_ON])
-    if Action.WOOD_ON <= action < Action.JUMP_ON:
-        return int(dice[action - Action.WOOD_ON] + dice[DRAGON])
-    if Action.JUMP_ON <= action < Action.EQUILIBRIUM:
-        return int(dice[action - Action.JUMP_ON])
-    return 0
+    if action >= Action.EQUILIBRIUM:
+        return 0
+    dragons = COUNTS[roll, DRAGON] if Action.WOOD_ON <= action < Action.JUMP_ON else 0
+    return int(COUNTS[roll, (action - Action.MOVE_ON) % PATHS] + dragons)
 
 
 def _is_free(action: int) -> bool:
@@ -126,10 +109,7 @@ def _is_free(action: int) -> bool:
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-# -------------------------------------------------------------------------------------------------------------- groups
-
-ENDED, LAST = -1, 0
-"""`Group.rolls` of ended games, and of phases MOVE and EXTRA."""
+ENDED, LAST = -1, 0  # `Group.rolls` of ended games, and of phases MOVE and EXTRA
 
 
 class Group(NamedTuple):
@@ -166,9 +146,6 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
             rolls[i] = s.rolls_left + (s.phase == Phase.CHANCE) + tiger[i]
 
 
-# --------------------------------------------------------------------------------------------------------- afterstates
-
-
 class Ends(NamedTuple):
     """The possible ends of the turns of N states: M afterstates after K choices (slots or actions), n players."""
 
@@ -203,12 +180,8 @@ def value_ends(
     if given.shape != (count, game.rules.players):
         raise ValueError(f"value must return an array {(count, game.rules.players)}, got {given.shape}")
     shape = choices, len(states)
-    ends = Ends(
-        afterstates,
-        np.array(given, order="C"),  # a copy: rewards are written into it
-        np.full(shape, -np.inf, np.float32),
-        np.zeros(shape, np.int64),
-    )
+    own = np.array(given, order="C")  # a copy: rewards are written into it
+    ends = Ends(afterstates, own, np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int64))
     wrong = _find_best(states, game.config, written, ends)
     if wrong >= 0:
         raise ValueError(
@@ -269,10 +242,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append the afterstates of `s`, with and without extra turns, to `count` others; return the new count.
-
-    `source` has the indices of the state and the choice.
-    """
+    """Append the afterstates of `s` and of its extra turns, with their state and choice; return the new count."""
     if s.phase != Phase.EXTRA:
         out.states[count] = s
         out.state[count], out.choice[count] = source
@@ -306,8 +276,6 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# --------------------------------------------------------------------------------------------------------------- plans
-
 # The rows of one seat: the rows of `turn`, the rolls if the rolling stops, then the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
@@ -326,25 +294,17 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Value the afterstates of the states of a group, with at least one roll to come, for `expect_rolls`.
-
-    `seats` is the number of planned seats. With `keeps` the plan stores `TurnPlan.expected`.
-    """
+    """Plan for `seats` seats in a group with at least one roll to come; with `keeps` store `TurnPlan.expected`."""
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
     def ends(tiger_used: bool) -> Ends:
         return value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
 
     untouched = ends(False)
-    return TurnPlan(
-        slots,
-        untouched,
-        ends(True) if group.tiger else untouched,
-        group.rolls,
-        group.tiger,
-        turn.new_rows(seats * stride_of(slots)),
-        np.empty((group.rolls - 1 if keeps else 0, NUM_KEEPS, turn.LANES), np.float32),
-    )
+    after_tiger = ends(True) if group.tiger else untouched
+    rows = turn.new_rows(seats * stride_of(slots))
+    expected = np.empty((group.rolls - 1 if keeps else 0, NUM_KEEPS, turn.LANES), np.float32)
+    return TurnPlan(slots, untouched, after_tiger, group.rolls, group.tiger, rows, expected)
 
 
 @kernel
@@ -396,16 +356,14 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
     for roll in range(NUM_ROLLS):
         row = STOPS + roll
         rows[row] = -np.inf
-        for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
-            turn.largest(rows, row, (row, _SLOTS + slots.free[k]))
+        for k in range(slots.start[roll], slots.other[roll]):
+            turn.largest(rows, row, (row, _SLOTS + slots.offered[k]))
         # Passing is legal only without a power-free move (R5); fear needs one (R12). `open_slots` repeats this.
         for lane in range(turn.LANES):
-            if rows[row, lane] == -np.inf:
-                rows[row, lane] = rows[_PASS, lane]
-            else:
-                rows[row, lane] = max(rows[row, lane], rows[_FEAR, lane])
-        for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
-            turn.largest(rows, row, (row, _SLOTS + slots.other[k]))
+            best = rows[row, lane]
+            rows[row, lane] = rows[_PASS, lane] if best == -np.inf else max(best, rows[_FEAR, lane])
+        for k in range(slots.other[roll], slots.start[roll + 1]):
+            turn.largest(rows, row, (row, _SLOTS + slots.offered[k]))
     for seat in range(1, rows.shape[0] // stride):
         at = seat * stride
         for slot in range(values.shape[0]):
@@ -417,11 +375,8 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
             row = STOPS + roll
             _follow(rows, at + row, (at + row, at + _PASS, row, _PASS))
             _follow(rows, at + row, (at + row, at + _FEAR, row, _FEAR))
-            for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
-                slot = _SLOTS + slots.free[k]
-                _follow(rows, at + row, (at + row, at + slot, row, slot))
-            for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
-                slot = _SLOTS + slots.other[k]
+            for k in range(slots.start[roll], slots.start[roll + 1]):
+                slot = _SLOTS + slots.offered[k]
                 _follow(rows, at + row, (at + row, at + slot, row, slot))
 
 
@@ -447,18 +402,18 @@ def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any
     """Write the legal slots of a state after its last roll, int64 (K,); return their number."""
     values = ends.choice_values
     count = np.int64(0)
-    for k in range(slots.free_at[roll], slots.free_at[roll + 1]):
-        if values[slots.free[k], state] > -np.inf:
-            out[count] = slots.free[k]
+    for k in range(slots.start[roll], slots.other[roll]):
+        if values[slots.offered[k], state] > -np.inf:
+            out[count] = slots.offered[k]
             count += 1
     if not count:  # R5
         out[0], count = _PASS - _SLOTS, np.int64(1)
     elif values[_FEAR - _SLOTS, state] > -np.inf:  # R12
         out[count] = _FEAR - _SLOTS
         count += 1
-    for k in range(slots.other_at[roll], slots.other_at[roll + 1]):
-        if values[slots.other[k], state] > -np.inf:
-            out[count] = slots.other[k]
+    for k in range(slots.other[roll], slots.start[roll + 1]):
+        if values[slots.offered[k], state] > -np.inf:
+            out[count] = slots.offered[k]
             count += 1
     return count
 
@@ -469,9 +424,7 @@ def best_slot(slots: Slots, ends: Ends, state: Any, candidates: Any) -> Any:
     values = ends.choice_values
     best = candidates[0]
     for slot in candidates[1:]:
-        lower = slots.action[slot] < slots.action[best]
-        if values[slot, state] > values[best, state] or (
-            values[slot, state] == values[best, state] and lower
-        ):
+        value, most = values[slot, state], values[best, state]
+        if value > most or (value == most and slots.action[slot] < slots.action[best]):
             best = slot
     return best

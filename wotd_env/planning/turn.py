@@ -29,24 +29,18 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, KEEPS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import DICE
 
-LANES = 16
-"""Positions side by side: one AVX-512 register of float32. The rows of a turn then fit into the L1 cache."""
-NOTHING = NUM_KEEPS - 1
-"""The row of the keep without dice."""
-STOPS = NUM_KEEPS
-"""The first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops."""
+LANES = 16  # positions side by side: an AVX-512 register of float32; the rows of a turn fit into the L1 cache
+NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
+STOPS = NUM_KEEPS  # the first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops
 
-Rows = Any
-"""float (462 or more, LANES), in kernels."""
+Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:
     """Return uint16 (210, 6), [i, face]: the row of partial keep 252 + i with one more die."""
-    table = np.zeros((NUM_KEEPS - NUM_ROLLS, FACES), np.uint16)
-    for i, keep in enumerate(KEEPS[NUM_ROLLS:].tolist()):
-        for face in range(FACES):
-            table[i, face] = dice.keep_index(sorted([*keep[:-1], face]))
-    return table
+    partial = KEEPS[NUM_ROLLS:].tolist()
+    rows = [[dice.keep_index(sorted([*keep[:-1], face])) for face in range(FACES)] for keep in partial]
+    return np.array(rows, np.uint16)
 
 
 def _fewer() -> np.ndarray:
@@ -115,7 +109,8 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     return builder.fadd(main, rest, flags=("contract",))
 
 
-def _emit_largest(builder: Any, rows: list[Any]) -> Any:
+def emit_largest(builder: Any, rows: list[Any]) -> Any:
+    """Return the largest of rows, see `row_operation`."""
     while len(rows) > 1:
         a, b = rows.pop(0), rows.pop(0)
         rows.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -123,7 +118,7 @@ def _emit_largest(builder: Any, rows: list[Any]) -> Any:
 
 
 _mean = row_operation(_emit_mean)
-largest = row_operation(_emit_largest)
+largest = row_operation(emit_largest)
 """Kernel `largest(rows, out, sources)`: write the largest of the rows in the tuple `sources` to row `out`."""
 
 

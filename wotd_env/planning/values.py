@@ -27,21 +27,17 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
-"""Weight of a space, by the largest number of numbered pieces of any seat."""
+WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the most numbered pieces of any seat
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
-"""Loss by distance to the occupied space, minus one."""
-POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
-"""By color."""
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # loss by distance to the occupied space, minus one
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by color
 ANY_POWER = 4.0
-CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
-"""By the points behind the best other seat; the last entry is for three or more points."""
+CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the points behind the best other seat, at most three
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
+# Loss of a piece, by the occupied spaces among its next five, as bits.
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
-"""Loss of a piece, by the occupied spaces among its next five, as bits."""
 
 
 @runtime_checkable

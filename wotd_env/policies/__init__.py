@@ -20,23 +20,15 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES",
-    "Named",
-    "Policy",
-    "Script",
-    "check_policy",
-    "full_name",
-    "make_policy",
-    "script_of",
+    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of",
     "strongest",
-]
+]  # fmt: skip
 
 
 class Script(IntEnum):
     """The compiled policy of a seat in compiled loops."""
 
-    OUTSIDE = 0
-    """none: the loop stops and asks the policy"""
+    OUTSIDE = 0  #: none: the loop stops and asks the policy
     RANDOM = 1
     GREEDY = 2
 
@@ -44,17 +36,12 @@ class Script(IntEnum):
 class Named(NamedTuple):
     """A policy with a name."""
 
-    words: str
-    """description"""
-    maker: str
-    """the factory: module of this package, colon, name"""
-    argument: str = ""
-    """placeholder of the argument of the factory, which follows the name and a colon"""
+    words: str  #: description
+    maker: str  #: the factory: module of this package, colon, name
+    argument: str = ""  #: placeholder of the argument of the factory, which follows the name and a colon
     needs_argument: bool = False
-    needs_trust: bool = False
-    """reading its file can run code, so the factory takes the user's consent as `trust`"""
-    script: Script = Script.OUTSIDE
-    """the equivalent compiled policy"""
+    needs_trust: bool = False  #: reading its file can run code, so the factory takes `trust`
+    script: Script = Script.OUTSIDE  #: the equivalent compiled policy
 
 
 POLICIES = {
@@ -93,15 +80,9 @@ POLICIES = {
     ),
 }
 """The policies that `make_policy` knows, by name."""
-
-RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}
-"""The policy files in a run folder of train.py, and the names of these policies."""
-
-FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}
-"""The policy that reads a file, by the ending of the file."""
-
-STRONGEST = ("oracle", "deep", "deep:planner")
-"""Bundled policies, the strongest first; the last one plays all rules."""
+RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}  # the policies in the run folders of train.py, by file
+FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # the policy that reads a file, by its ending
+STRONGEST = ("oracle", "deep", "deep:planner")  # the strongest first; the last one plays all rules
 
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
@@ -125,10 +106,7 @@ def full_name(name: str) -> str:
 
 
 def strongest(rules: Rules) -> str:
-    """Return the name of the strongest bundled policy for some rules.
-
-    The exact solution counts only if its table is in the cache folder.
-    """
+    """Return the strongest bundled policy for some rules; `oracle` only if its table is in the cache folder."""
     from wotd_env.solver import cache_file
 
     for name in STRONGEST:

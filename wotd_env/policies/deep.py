@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +11,12 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.deeper import Deeper
-from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.planner import plan
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
-from wotd_env.policy import Policy, check_plays
+from wotd_env.policy import check_plays
 
-CLOSE = 0.01
-"""The second turn is planned if the plan of one turn gives two actions values that differ by less than this."""
-
-
-@runtime_checkable
-class HasValue(Policy, Protocol):
-    """A policy that plans with a value of positions, such as `planner` and `td`."""
-
-    value: Value
+CLOSE = 0.01  # the second turn is planned if the two best values of one turn differ by less
 
 
 class Deep(Planner):
@@ -40,19 +31,22 @@ class Deep(Planner):
         ValueError: for an unknown policy, one without a value, or a damaged file.
     """
 
+    value: Deeper
+
     def __init__(self, name: str | Path = "td") -> None:
         policy = make_policy(base_name(str(name)))
-        if not isinstance(policy, HasValue) or isinstance(policy, Deep):
+        value = getattr(policy, "value", None)
+        if value is None or isinstance(policy, Deep):
             raise ValueError(
                 f"deep:NAME needs a policy with a value of positions, such as planner, td or the file of a learned "
                 f"value, got {str(name)!r}"
             )
         self.policy = policy
-        super().__init__(Deeper(policy.value))
+        super().__init__(Deeper(value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; of equally good ones the lowest."""
-        values = plan(game, state, self.policy.value)[0]
+        values = plan(game, state, self.value.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)
         close = second > best - CLOSE

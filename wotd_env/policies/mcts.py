@@ -27,8 +27,7 @@ from wotd_env.planning.values import write_value
 from wotd_env.policies import greedy
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000
-"""The tree then takes several hundred megabytes."""
+MOST_PLAYOUTS = 100_000  # the tree then takes several hundred megabytes
 EXPLORATION = 0.1
 
 

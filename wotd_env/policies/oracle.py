@@ -14,8 +14,7 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing
 
-AT_ONCE = {"none": 1, "own": 0, "any": 0}
-"""Boards with at most this number of plain spaces are solved at first use, in seconds, by the powers of the game."""
+AT_ONCE = {"none": 1, "own": 0, "any": 0}  # plain spaces of the largest board solved at first use, by powers
 
 
 class Oracle(Planner):
@@ -31,7 +30,7 @@ class Oracle(Planner):
 
     def __init__(self, file: str | Path | None = None) -> None:
         super().__init__(self._values)
-        self._table: Table | None = None if file is None else load(file)
+        self._table = None if file is None else load(file)
         self._cached: dict[Path, Table] = {}
 
     def table(self, game: Game) -> Table:

@@ -17,9 +17,8 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
 ONES = BYTES.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
-
+# uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits
 PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
-"""uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits."""
 
 
 class Random:
@@ -43,9 +42,9 @@ def choose(s: Record, rules: Config, bits: Any) -> Any:
     if first + second == 0:
         return np.int64(0)
     n = ((bits >> np.uint64(32)) * (first + second)) >> np.uint64(32)
-    return np.int64(
-        place(actions, n) if n < first else np.uint64(Action.FIRST_SWAP) + place(swaps, n - first)
-    )
+    if n < first:
+        return np.int64(place(actions, n))
+    return np.int64(np.uint64(Action.FIRST_SWAP) + place(swaps, n - first))
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium.spaces import Dict
@@ -22,13 +22,6 @@ from wotd_env.policy import check_made_for, seen_in
 
 if TYPE_CHECKING:
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-
-
-@runtime_checkable
-class MadeForRules(Protocol):
-    """A network that contains the rules it was trained for, as those of `train.py sb3`."""
-
-    rules: Rules
 
 
 class Trained:
@@ -75,11 +68,11 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, by its sizes and its own rules (`MadeForRules`)."""
+        """Check that the network fits games with these rules, by its sizes and the rules that it may contain."""
         if rules is self._checked:
             return
-        if isinstance(self.network, MadeForRules):
-            check_made_for(self._name, self.network.rules, rules)
+        if made_for := getattr(self.network, "rules", None):  # in networks of `train.py sb3`
+            check_made_for(self._name, made_for, rules)
         actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
             raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")

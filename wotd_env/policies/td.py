@@ -14,21 +14,18 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import LearnedValue
+from wotd_env.planning.values import CheckedValue
 from wotd_env.policies.planner import Planner
 
 load_model = functools.cache(learned.load)  # at most one network for each bundled file
 
 
-class BundledValue:
-    """The bundled learned value for the rules of the game, see `wotd_env.planning.values.CheckedValue`."""
+class BundledValue(CheckedValue):
+    """The bundled learned value for the rules of the game."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
         """Return the learned value for some rules, see `wotd_env.models.find`."""
         return load_model(models.find("td", rules))
-
-    def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, see `LearnedValue`."""
-        return self.for_rules(game.rules)(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the same values without the check of the records."""
@@ -53,11 +50,9 @@ class Td(Planner):
     value: BundledValue | LearnedValue
 
     def __init__(self, file: str | Path | None = None) -> None:
-        if file is None:
-            super().__init__(BundledValue())
-        else:
-            file = Path(file)
-            super().__init__(learned.load(file / "value.npz" if file.is_dir() else file))
+        if file is not None and Path(file).is_dir():
+            file = Path(file, "value.npz")
+        super().__init__(BundledValue() if file is None else learned.load(file))
 
     def learned(self, rules: Rules) -> LearnedValue:
         """Return the learned value for some rules, after checking them."""

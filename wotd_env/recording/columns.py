@@ -16,7 +16,6 @@ with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
 
 KEY = b"wotd_env"  # key of the metadata of a file: JSON
-
 FORMAT = 1
 
 
@@ -24,24 +23,15 @@ class Decisions(NamedTuple):
     """M decisions of recorded games. The decisions of a game are in order. A is the number of actions."""
 
     rules: Rules
-    policies: tuple[str, ...]
-    """the policies of the file"""
-    game: NDArray[np.int64]
-    """(M,): number of the game in the file"""
-    number: NDArray[np.int64]
-    """(M,): number of the decision in its game"""
-    seed: NDArray[np.uint64]
-    """(M,): seed of the game"""
-    policy: NDArray[np.int64]
-    """(M,): the policy that decided, the first index of its name in `policies`"""
-    state: States
-    """STATE (M,): `state["player"]` decides"""
-    mask: NDArray[np.int8]
-    """(M, A): the legal actions"""
-    action: NDArray[np.int64]
-    """(M,): the chosen action"""
-    reward: NDArray[np.float64]
-    """(M,): reward of the seat that decided, at the end of the game"""
+    policies: tuple[str, ...]  #: the policies of the file
+    game: NDArray[np.int64]  #: (M,): number of the game in the file
+    number: NDArray[np.int64]  #: (M,): number of the decision in its game
+    seed: NDArray[np.uint64]  #: (M,): seed of the game
+    policy: NDArray[np.int64]  #: (M,): the policy that decided, the first index of its name in `policies`
+    state: States  #: STATE (M,): `state["player"]` decides
+    mask: NDArray[np.int8]  #: (M, A): the legal actions
+    action: NDArray[np.int64]  #: (M,): the chosen action
+    reward: NDArray[np.float64]  #: (M,): reward of the seat that decided, at the end of the game
     equity: NDArray[np.float32]
     """(M, A): expected return of every action, -inf if it is illegal, nan if unknown"""
     regret: NDArray[np.float32]

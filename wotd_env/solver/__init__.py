@@ -8,15 +8,6 @@ from wotd_env.solver.storage import TableError
 from wotd_env.solver.table import Progress, Table, as_rules, cache_file, compact, load
 
 __all__ = [
-    "Evaluation",
-    "Progress",
-    "Table",
-    "TableError",
-    "as_rules",
-    "cache_file",
-    "compact",
-    "evaluate",
-    "load",
-    "solve",
-    "verify",
-]
+    "Evaluation", "Progress", "Table", "TableError", "as_rules", "cache_file", "compact", "evaluate", "load",
+    "solve", "verify",
+]  # fmt: skip

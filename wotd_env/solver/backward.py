@@ -16,20 +16,15 @@ from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 from wotd_env.solver import storage
-from wotd_env.solver.families import Chunk, check_families, new_block, solve_families
-from wotd_env.solver.positions import Board, Layers, board_of
-from wotd_env.solver.powers import (
-    Group,
-    Sources,
-    check_power_families,
-    new_power_block,
-    solve_power_families,
-)
-from wotd_env.solver.storage import REACH, Section, TableError
+from wotd_env.solver.families import Chunk, new_block
+from wotd_env.solver.iteration import Group, check_families, group_of, solve_families
+from wotd_env.solver.positions import Board, board_of
+from wotd_env.solver.powers import new_power_block
+from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_checksums
 from wotd_env.solver.table import Progress, Table, as_rules, load
 
-TOLERANCE = 5e-7
-"""The largest change of a value in the last iteration. The residual is smaller, but includes rounding errors."""
+TOLERANCE = 5e-7  # the largest change of a value in the last iteration
+BASIC = [(0, 0)]  # the group of the section without powers
 CHUNK = 1024  # families in one call, which takes some tens of milliseconds
 MOST_THREADS = 1024
 
@@ -64,9 +59,7 @@ def solve(
                 _make(rules, file, threads, progress)
     table = load(file)
     if (given := table.header["rules"]) != storage.facts_of(rules):
-        raise TableError(
-            f"{file} is a table for {storage.in_words(given)} and is not changed; choose another name"
-        )
+        raise TableError(f"{file} is a table for {in_words(given)} and is not changed; choose another name")
     return table
 
 
@@ -87,32 +80,12 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
     with ThreadPoolExecutor(threads) as pool:
         team = _Team(pool, threads)
         for pair in storage.sections_of(table.rules):
-            values = [sections[section] for section in pair]
+            group = group_of(board, table.layout.base, pair, sections)
             for total in reversed(range(len(board.sizes))):
-                if pair == BASIC:
-                    layers = Layers(board, table.layout.base, values[0])
-                    errors = team.run(check_families, layers, total)
-                else:
-                    errors = team.run(
-                        check_power_families, _group(table.layout, board, pair, sections), total
-                    )
-                residual = max([residual, *errors])
+                residual = max([residual, *team.run(check_families, group, total)])
                 done += int(board.sizes[total]) * len(pair)
                 progress(done, board.positions * len(sections))
     return residual
-
-
-BASIC = [(0, 0)]  # the group of the section without powers
-
-
-def _group(layout: storage.Layout, board: Board, pair: list[Section], sections: dict[Section, Any]) -> Group:
-    """Return the sections of a group and their sources, from all sections up to this group."""
-    sources = []
-    for mine, theirs in pair:
-        used = (sections[theirs, 0], sections[0, theirs]) if mine else (sections[0, 0], sections[0, 0])
-        sources.append(Sources(mine, sections[theirs, mine], sections[mine, theirs], *used))
-    values = [sections[section] for section in pair]
-    return Group(board, layout.base, (sources[0], sources[-1]), (values[0], values[-1]), len(pair))
 
 
 def _new_header(rules: Rules) -> dict[str, Any]:
@@ -138,7 +111,7 @@ def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
     header = storage.read_header(part)
     if header["rules"] != storage.facts_of(rules):
         raise TableError(
-            f"{part} is an unfinished table for {storage.in_words(header['rules'])} and is not changed; remove it or "
+            f"{part} is an unfinished table for {in_words(header['rules'])} and is not changed; remove it or "
             "choose another name"
         )
     if storage.is_compact(header):
@@ -151,23 +124,19 @@ class _Team:
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
         self._pool = pool
-        self._basic = [new_block() for _ in range(threads)]
-        self._power = [new_power_block() for _ in range(threads)]
+        self._memory = [(new_block(), new_power_block()) for _ in range(threads)]
 
-    def run(
-        self, kernel: Callable[..., Any], layers: Layers | Group, total: int, *arguments: Any
-    ) -> Iterator[Any]:
-        """Call a kernel of `families` or `powers` on every chunk of a layer; yield the results in order."""
-        families = int(layers.board.families[total])
-        blocks: list[Any] = self._power if isinstance(layers, Group) else self._basic
+    def run(self, kernel: Callable[..., Any], group: Group, total: int, *arguments: Any) -> Iterator[Any]:
+        """Call a kernel of `iteration` on every chunk of a layer; yield the results in order."""
+        families, basic = int(group.board.families[total]), group.sources[0].powers == 0
 
         def work(first: int) -> Any:
-            block = blocks.pop()
+            block, power = memory = self._memory.pop()
             try:
                 chunk = Chunk(total, first, min(first + CHUNK, families))
-                return kernel(layers, block, chunk, *arguments)
+                return kernel(group, block, None if basic else power, chunk, *arguments)
             finally:
-                blocks.append(block)
+                self._memory.append(memory)
 
         jobs = [self._pool.submit(work, first) for first in range(0, families, CHUNK)]
         try:
@@ -218,37 +187,30 @@ class _Maker:
         """Read the layers of a group that are in the file, and solve the others."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
         # Only the basic game is read in the order of its layers; the layers of other groups are read again and again.
-        base = layout.base
+        base, size = layout.base, board.positions
         if pair == BASIC:
-            base = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest
-        size = REACH * longest if pair == BASIC else board.positions
+            base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
         values = [np.empty(size, storage.VALUE) for _ in pair]
         first = len(self._sections)
-        if pair == BASIC:
-            layers: Layers | Group = Layers(board, base, values[0])
-            kernel: Callable[..., Any] = solve_families
-        else:
-            known = {**self._sections, **dict(zip(pair, values, strict=True))}
-            layers, kernel = _group(layout, board, pair, known), solve_power_families
-        last = len(board.sizes) - 1
-        for total in range(last, -1, -1):
+        group = group_of(board, base, pair, {**self._sections, **dict(zip(pair, values, strict=True))})
+        for total in reversed(range(len(board.sizes))):
             parts = [part[base[total] : base[total] + board.sizes[total]] for part in values]
             if self._step < self._header["layers"] and self._read(first, total, parts):
                 self._step += 1
                 continue
-            began, cpu_began = time.perf_counter(), time.process_time()
+            began = time.perf_counter(), time.process_time()
             done = int(layout.base[total]) * len(pair) + first * board.positions
             chunks = -(-int(board.families[total]) // CHUNK)
-            solved = self._team.run(kernel, layers, total, np.float32(TOLERANCE))
+            solved = self._team.run(solve_families, group, total, np.float32(TOLERANCE))
             for chunk, _ in enumerate(solved, 1):
                 more = int(board.sizes[total]) * len(pair) * chunk // chunks
                 progress(done + more, layout.sections * board.positions)
-            self._write(first, total, parts, began, cpu_began)
+            self._write(first, total, parts, began)
         self._header["start"] = float(values[0][base[0] + board.sizes[0] - 1])
         for section, name in enumerate(pair, first):
-            self._sections[name] = np.memmap(
-                self._stream.name, storage.VALUE, "r", layout.offset(section, 4), (board.positions,)
-            ).view(np.ndarray)
+            offset, shape = layout.offset(section, storage.VALUE.itemsize), (board.positions,)
+            mapped = np.memmap(self._stream.name, storage.VALUE, "r", offset, shape)
+            self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
         """Read a finished layer of a group whose sections begin with `first`; return whether it is intact."""
@@ -258,9 +220,7 @@ class _Maker:
             read = np.fromfile(stream, storage.VALUE, len(part))
             blocks = layout.blocks_of(total)
             sums = self._sums[section * layout.blocks + blocks.start : section * layout.blocks + blocks.stop]
-            if len(read) < len(part) or not np.array_equal(
-                storage.layer_checksums(layout, total, read), sums
-            ):
+            if len(read) < len(part) or not np.array_equal(layer_checksums(layout, total, read), sums):
                 storage.LOG.warning(
                     f"layer {self._step + 1} of the {self._header['layers']} in {stream.name} is damaged; it and all "
                     "later layers are solved again"
@@ -270,9 +230,7 @@ class _Maker:
             part[:] = read
         return True
 
-    def _write(
-        self, first: int, total: int, parts: list[NDArray[np.float32]], began: float, cpu_began: float
-    ) -> None:
+    def _write(self, first: int, total: int, parts: list[Any], began: tuple[float, float]) -> None:
         """Save a solved layer of a group: first the values, then the header that counts it."""
         header = self._header
         try:
@@ -280,8 +238,8 @@ class _Maker:
                 storage.write_layer(self._stream, self._layout, total, part, section)
             self._step += 1
             header["layers"] = self._step
-            header["seconds"] = round(header["seconds"] + time.perf_counter() - began, 3)
-            header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - cpu_began, 3)
+            header["seconds"] = round(header["seconds"] + time.perf_counter() - began[0], 3)
+            header["cpu_seconds"] = round(header["cpu_seconds"] + time.process_time() - began[1], 3)
             storage.write_header(self._stream, header)
         except OSError as error:
             layers = len(storage.sections_of(storage.rules_in(header))) * len(self._board.sizes)

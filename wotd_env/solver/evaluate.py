@@ -24,7 +24,7 @@ from wotd_env.core.state import States
 from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best_keep, expect, new_rows
 from wotd_env.policy import Policy, ask
 from wotd_env.solver import positions, turns
-from wotd_env.solver.positions import NONE, Board, Layers
+from wotd_env.solver.positions import NONE, Board
 from wotd_env.solver.table import Progress, Table, check_table
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
@@ -38,18 +38,12 @@ ASKED = 256  # positions in one call of the policy
 class Evaluation(NamedTuple):
     """Expected rewards, from -1 to 1."""
 
-    begins: float
-    """of the policy against perfect play, with the first turn"""
-    follows: float
-    """of the policy against perfect play, with the second turn"""
-    itself: float
-    """of the policy against itself, with the first turn"""
-    enemy_begins: float
-    """of the best response against the policy, with the first turn"""
-    enemy_follows: float
-    """of the best response against the policy, with the second turn"""
-    perfect: float
-    """of perfect play against perfect play, with the first turn"""
+    begins: float  #: of the policy against perfect play, with the first turn
+    follows: float  #: of the policy against perfect play, with the second turn
+    itself: float  #: of the policy against itself, with the first turn
+    enemy_begins: float  #: of the best response against the policy, with the first turn
+    enemy_follows: float  #: of the best response against the policy, with the second turn
+    perfect: float  #: of perfect play against perfect play, with the first turn
 
     @property
     def win_share(self) -> float:
@@ -82,21 +76,19 @@ def evaluate(
     """
     check_table(table)
     if table.rules.powers != "none":
-        raise ValueError(
-            f"policies are evaluated exactly in the basic game only, got a table for {table.rules}"
-        )
-    board, layers = table.board, Layers(table.board, table.layout.base, table.values[0])
+        raise ValueError(f"policies are evaluated in the basic game only, got a table for {table.rules}")
+    board, base = table.board, table.layout.base
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises if it is impossible
     codes = board.code[mine, theirs].astype(np.uint64)
     first = int(positions.sort_codes(board, codes))
-    start = int(positions.index_of(board, layers.base, np.uint64(first), codes))
-    reachable = _reachable(layers, first, start)
+    start = int(positions.index_of(board, base, np.uint64(first), codes))
+    reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, board), sum(len(layer.indices) for layer in reachable)
 
     # Values for the player to move. The opponents of the policy are perfect play, itself and the best response.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
-    perfect_play = np.asarray(layers.values, np.float64) * table.unit
+    perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
     for layer in reversed(reachable):
         for values in (against, oracle, itself, victim, enemy):
@@ -129,20 +121,19 @@ class _Layer(NamedTuple):
     after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, or -1
 
 
-def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
+def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
     """Return the layers from the first one on with positions that can be reached from a start."""
-    board = solution.board
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
     for total in range(first, len(board.sizes)):
-        low, size = int(solution.base[total]), int(board.sizes[total])
+        low, size = int(base[total]), int(board.sizes[total])
         if not reached[low : low + size].any():
             continue
         codes = np.empty((size, PATHS), np.uint64)
         ends = np.empty((ENDS, size), np.int64)
         result = np.empty(size)
-        write_ends(board, solution.base, np.uint64(total), codes, ends, result)
+        write_ends(board, base, np.uint64(total), codes, ends, result)
         after = ends.T
         while True:
             found = after[reached[low : low + size]]
@@ -156,6 +147,8 @@ def _reachable(solution: Layers, first: int, start: int) -> list[_Layer]:
 
 
 _Values = NDArray[np.float64]
+# The values of all positions for a player to move, and a function that returns new values for a layer.
+_Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
@@ -163,10 +156,6 @@ def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
-
-
-_Player = tuple[_Values, Callable[[], _Values]]
-"""The values of all positions for a player to move, and a function that returns new values for a layer."""
 
 
 def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
@@ -207,9 +196,7 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
             values[indices] = new
         if change < TOLERANCE:
             return
-    raise ArithmeticError(
-        f"values still change by {change} after {ROUNDS} iterations: the policy may never end a game"
-    )
+    raise ArithmeticError(f"values still change by {change} after {ROUNDS} iterations: a game may never end")
 
 
 class _Asker:

@@ -40,9 +40,7 @@ class Board(NamedTuple):
     code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces, or NONE
     flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
-    jumped: NDArray[
-        np.uint16
-    ]  # (C, 6): the code after a jump by 1 to 5 spaces over the other piece, or NONE (R12)
+    jumped: NDArray[np.uint16]  # (C, 6): the code after a jump over the other piece, or NONE (R12)
     swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6)
     standing: NDArray[np.int16]  # (C,): the lead of the player to move, by points and numbered pieces (R10)
     numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
@@ -71,6 +69,9 @@ def board_of(spaces: int) -> Board:
     def code(mine: int, theirs: int, possible: bool = True) -> int:
         return index.get((mine, theirs), NONE) if possible else NONE
 
+    dice = range(DICE + 1)
+    after = [[code(m + d, t, m <= spaces or not d) for d in dice] for m, t in codes]
+    jumped = [[code(t + 1, t, m <= spaces and m < t == m + d) for d in dice] for m, t in codes]
     progress = np.array([sum(pair) for pair in codes], np.uint16)
     layers = PATHS * (2 * top - 1) + 1
     shape_progress = progress[[0, *range(1, len(codes), 2)]]
@@ -84,20 +85,8 @@ def board_of(spaces: int) -> Board:
         progress=progress,
         code=np.array([[code(m, t) for t in range(top + 1)] for m in range(top + 1)], np.uint16),
         flip=np.array([code(t, m) for m, t in codes], np.uint16),
-        after=np.array(
-            [[code(m + dice, t, m <= spaces or not dice) for dice in range(DICE + 1)] for m, t in codes],
-            np.uint16,
-        ),
-        jumped=np.array(
-            [
-                [
-                    code(t + 1, t, dice > 0 and m + dice == t and m <= spaces and t < top)
-                    for dice in range(DICE + 1)
-                ]
-                for m, t in codes
-            ],
-            np.uint16,
-        ),
+        after=np.array(after, np.uint16),
+        jumped=np.array(jumped, np.uint16),
         swapped=np.array([code(t, m, m > 0 and t > 0) for m, t in codes], np.uint16),
         standing=np.array([worth[m] - worth[t] for m, t in codes], np.int16),
         numbered=np.array([(m > spaces) + 2 * (t > spaces) for m, t in codes], np.uint8),
@@ -119,14 +108,6 @@ def multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
         for size in range(1, PATHS + 1):
             count[size, p:, c + 1] += count[size - 1, : layers - p, c + 1]
     return count[1:]
-
-
-class Layers(NamedTuple):
-    """The values of the positions of a board, layer by layer."""
-
-    board: Board
-    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: NDArray[Any]  # float or int16: a value of each position
 
 
 @kernel
@@ -153,14 +134,8 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
     c1 = codes[np.uint64(1) + np.uint64(at <= 1)]
     c2 = codes[np.uint64(2) + np.uint64(at <= 2)]
     c3 = codes[np.uint64(3) + np.uint64(at <= 3)]
-    ordered = (
-        min(c0, code),
-        max(c0, min(c1, code)),
-        max(c1, min(c2, code)),
-        max(c2, min(c3, code)),
-        max(c3, code),
-    )
-    return rank_of(board, total, ordered)
+    middle = max(c0, min(c1, code)), max(c1, min(c2, code)), max(c2, min(c3, code))
+    return rank_of(board, total, (min(c0, code), *middle, max(c3, code)))
 
 
 @kernel
@@ -202,7 +177,7 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 
 @kernel
 def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
-    """Return the index in `Layers.values` of a position with progress `total`, uint64."""
+    """Return the index of a position with progress `total`, uint64."""
     return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 
 

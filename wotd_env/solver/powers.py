@@ -1,4 +1,4 @@
-"""Solve whole families of positions of the game with powers (R11 to R13).
+"""The turns of families of positions in the game with powers (R11 to R13).
 
 A position is that of the basic game and the powers that both players still hold. A *section* has the values of all
 positions for one pair of held powers: of the player to move, and of the other player. A used power never returns, so
@@ -18,19 +18,14 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from wotd_env.core.compilation import kernel
-from wotd_env.core.dice import COUNTS, EQUILIBRIUM, MISSING, NUM_KEEPS, NUM_ROLLS
+from wotd_env.core.dice import COUNTS, EQUILIBRIUM, MISSING, NUM_ROLLS
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS, Power
-from wotd_env.planning.turn import LANES, NOTHING, Rows, expect, largest, new_rows, reroll, row_operation
+from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
 from wotd_env.solver import turns
-from wotd_env.solver.families import FIRST_GUESS, MOST_ROUNDS, Block, Chunk, Work, fill_lanes, new_block
+from wotd_env.solver.families import IMPOSSIBLE, JUMPED, TIGER, USED, Block, first_end
 from wotd_env.solver.positions import NONE, Board, index_of, rank_with, sort_codes
 from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER, NUM_MOVES, PROGRESS, End
 
-USED, JUMPED = ENDS, 2 * ENDS  # the first rows of these kinds of ends after the first row of KEPT
-STRIDE = 2 * ENDS + PROGRESS  # rows of ends of one owner and half
-TIGER = NUM_KEEPS  # the first of 252 rows: the value of each roll after the re-roll of the tiger
-IMPOSSIBLE = TIGER + NUM_ROLLS  # a row of impossible values
-FIRST_END = IMPOSSIBLE + 1
 STAYS = ENDS - PROGRESS  # a pass, and a swap on each path
 
 
@@ -45,27 +40,18 @@ class Sources(NamedTuple):
 
 
 class PowerBlock(NamedTuple):
-    """The memory of one thread; arrays with two entries in front have them by owner."""
+    """The memory of one thread for powers, beside its `Block`."""
 
-    lanes: Block  # the positions of the lanes
-    rows: NDArray[np.floating[Any]]  # the rows of a turn, of the tiger, then the ends of each owner and half
-    value: NDArray[np.floating[Any]]  # (2, 3, LANES): as `Block.value`
-    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): values of rebirth after passes and swaps
-    other: NDArray[
-        np.int64
-    ]  # (ENDS, LANES): index after each end as the other player sees it, -1 if impossible
-    again: NDArray[np.int64]  # (ENDS, LANES): as the player to move sees it
-    jump_other: NDArray[np.int64]  # (PROGRESS, LANES): the same after jumps
-    jump_again: NDArray[np.int64]  # (PROGRESS, LANES)
+    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): rebirth after passes and swaps, by owner, half
+    again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
+    jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES)
 
 
 def new_power_block(dtype: Any = np.float32) -> PowerBlock:
     """Return the memory of one thread; values are computed in `dtype`."""
-    rows = new_rows(FIRST_END + 4 * STRIDE, dtype)
-    rows[IMPOSSIBLE:] = NEVER
-    indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, ENDS, PROGRESS, PROGRESS)]
-    value = np.full((2, 3, LANES), -NEVER, dtype)
-    return PowerBlock(new_block(dtype), rows, value, np.full((2, 2, STAYS, LANES), NEVER, dtype), *indices)
+    indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, PROGRESS, PROGRESS)]
+    return PowerBlock(np.full((2, 2, STAYS, LANES), NEVER, dtype), *indices)
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
@@ -90,13 +76,12 @@ WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
 
 @kernel
 def write_all_indices(
-    board: Board, base: Any, total: Any, positions: turns.Positions, block: PowerBlock
+    board: Board, base: Any, total: Any, positions: turns.Positions, other: Any, power: PowerBlock
 ) -> None:
-    """Write the indices of the positions after all ends: `PowerBlock.other`, `again`, `jump_other`, `jump_again`."""
-    changed = np.empty(
-        (4, PATHS), np.uint64
-    )  # codes after an equilibrium: other, again, jump_other, jump_again
-    for indices in (block.other, block.again, block.jump_other, block.jump_again):
+    """Write the indices of the positions after all ends: `other`, int64 (ENDS, LANES), and those of `PowerBlock`."""
+    again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
+    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each of the four
+    for indices in (other, again, jumped, jumped_again):
         indices[:] = -1
     for i in range(positions.over.size):
         if positions.over[i]:
@@ -110,23 +95,23 @@ def write_all_indices(
                 code = np.uint64(board.after[own, dice])  # R3
                 if code != NONE:
                     flipped = np.uint64(board.flip[code])
-                    block.other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                    block.again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
+                    other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
                 code = np.uint64(board.jumped[own, dice])  # R12
                 if code != NONE:
                     layer = total + np.uint64(board.progress[code]) - np.uint64(board.progress[own])
                     flipped = np.uint64(board.flip[code])
-                    block.jump_other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                    block.jump_again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
+                    jumped[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    jumped_again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
             last = np.uint64(End.MOVE_ON + DICE * path + DICE - 1)
             perfection = np.uint64(End.PERFECTION_ON + path)  # R8
-            block.other[perfection, i] = block.again[last, i]
-            block.jump_other[perfection, i] = block.jump_again[last, i]
+            other[perfection, i] = again[last, i]
+            jumped[perfection, i] = jumped_again[last, i]
             code = np.uint64(board.swapped[own])  # R6
             if code != NONE:
                 swap, flipped = np.uint64(End.SWAP_ON + path), np.uint64(board.flip[code])
-                block.other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
-                block.again[swap, i] = base[total] + rank_with(board, total, position, at, code)
+                other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
+                again[swap, i] = base[total] + rank_with(board, total, position, at, code)
             step, leap = np.uint64(board.after[own, 1]), np.uint64(board.jumped[own, 1])  # R7
             jumps |= leap != NONE
             if step == NONE:
@@ -139,24 +124,20 @@ def write_all_indices(
         everyone = np.uint64(End.EQUILIBRIUM)
         layer = sort_codes(board, changed[0])
         if layer != total:
-            block.other[everyone, i] = index_of(board, base, layer, changed[0])
+            other[everyone, i] = index_of(board, base, layer, changed[0])
             sort_codes(board, changed[1])
-            block.again[everyone, i] = index_of(board, base, layer, changed[1])
+            again[everyone, i] = index_of(board, base, layer, changed[1])
         if jumps:
             layer = sort_codes(board, changed[2])
-            block.jump_other[everyone, i] = index_of(board, base, layer, changed[2])
-        block.other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
-        block.again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
+            jumped[everyone, i] = index_of(board, base, layer, changed[2])
+        other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
+        again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
 
 
 @kernel
-def first_end(owner: Any, half: Any) -> Any:
-    """Return the first row of the ends of an owner and half, uint64."""
-    return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)
-
-
-@kernel
-def fill_power_ends(block: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any) -> None:
+def fill_power_ends(
+    block: Block, power: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any
+) -> None:
     """Fill the rows of the ends of an owner and half with values of solved positions, except passes and swaps KEPT."""
     rows = block.rows
     first = first_end(owner, half)
@@ -166,19 +147,19 @@ def fill_power_ends(block: PowerBlock, source: Sources, owner: Any, half: Any, l
         kept = source.kept_again if to_again else source.kept_other
         used = source.used_again if to_again else source.used_other
         for lane in range(lanes):
-            index = block.other[end, lane]
+            index = block.indices[end, lane]
             value = rows[IMPOSSIBLE, 0]
             if index >= 0:
                 value = kept[index] if to_again else -kept[index]
                 if rebirth and not to_again:
-                    value = max(value, source.used_again[block.again[end, lane]])
+                    value = max(value, source.used_again[power.again[end, lane]])
             rows[row, lane] = value
             if source.powers:
                 value = rows[IMPOSSIBLE, 0]
                 if index >= 0:
                     value = used[index] if to_again else -used[index]
                 rows[row + np.uint64(USED), lane] = value
-                index = block.jump_other[end, lane]
+                index = power.jumped[end, lane]
                 value = rows[IMPOSSIBLE, 0]
                 if index >= 0:
                     value = used[index] if to_again else -used[index]
@@ -187,25 +168,22 @@ def fill_power_ends(block: PowerBlock, source: Sources, owner: Any, half: Any, l
         for stay in range(STAYS):
             end = PROGRESS + stay
             for lane in range(lanes):
-                index = block.other[end, lane]
+                index = block.indices[end, lane]
                 value, reborn = rows[IMPOSSIBLE, 0], rows[IMPOSSIBLE, 0]
                 if index >= 0:
                     value = -source.used_other[index]
                     if rebirth:
-                        reborn = source.used_again[block.again[end, lane]]
+                        reborn = source.used_again[power.again[end, lane]]
                 rows[first + np.uint64(USED + end), lane] = value
-                block.stays[owner, half, stay, lane] = reborn
+                power.stays[owner, half, stay, lane] = reborn
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
     """Return the largest of the moves and fear; where all moves are impossible, return the pass (R5, R12)."""
     stay, fear, *moves = rows
-    while len(moves) > 1:
-        a, b = moves.pop(0), moves.pop(0)
-        moves.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
-    possible = builder.fcmp_ordered(">", moves[0], ir.Constant(moves[0].type, [NEVER / 2] * LANES))
-    chosen = builder.select(builder.fcmp_ordered(">", moves[0], fear), moves[0], fear)
-    return builder.select(possible, chosen, stay)
+    move = emit_largest(builder, moves)
+    possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
+    return builder.select(possible, emit_largest(builder, [move, fear]), stay)
 
 
 move_or_stay = row_operation(_emit_move_or_stay)
@@ -242,9 +220,11 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 
 
 @kernel
-def value_power_half(block: PowerBlock, source: Sources, owner: Any, other: Any, half: Any) -> None:
+def value_power_half(
+    block: Block, power: PowerBlock, source: Sources, owner: Any, other: Any, half: Any
+) -> None:
     """Write the values of turns to row NOTHING, with the current values of the other owner after passes and swaps."""
-    rows, stays, swapped = block.rows, block.stays, block.lanes.swapped
+    rows, stays, swapped = block.rows, power.stays, block.swapped
     first = first_end(owner, half)
     everyone = block.value[other].ravel()
     for lane in range(LANES):  # R5
@@ -267,102 +247,3 @@ def value_power_half(block: PowerBlock, source: Sources, owner: Any, other: Any,
     for _ in range(REROLLS):  # R2
         reroll(rows)
     expect(rows)
-
-
-class Group(NamedTuple):
-    """Sections that are solved together. With one owner, both entries are the same."""
-
-    board: Board
-    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # the sections, (positions,) each
-    owners: int  # 1 or 2
-
-
-@kernel
-def fill_group(group: Group, block: PowerBlock, total: Any, lanes: Any) -> None:
-    """Fill the rows of all ends from solved positions."""
-    for half in range(2):
-        positions = turns.Positions(
-            block.lanes.codes[half, :lanes],
-            block.lanes.codes[1 - half, :lanes],
-            block.lanes.partner[:lanes],
-            block.lanes.over[half, :lanes],
-        )
-        write_all_indices(group.board, group.base, np.uint64(total), positions, block)
-        for owner in range(group.owners):
-            fill_power_ends(block, group.sources[owner], owner, half, lanes)
-
-
-@kernel
-def solve_power_families(group: Group, block: PowerBlock, chunk: Chunk, tolerance: Any) -> Work:
-    """Solve families of a layer in all sections of a group, as `families.solve_families` does."""
-    rows, value, over = block.rows, block.value, block.lanes.over
-    family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
-    while family < chunk.last:
-        family, lanes = fill_lanes(group.board, block.lanes, chunk.total, family, chunk.last)
-        fill_group(group, block, chunk.total, lanes)
-        for owner in range(group.owners):
-            for half in range(2):
-                for lane in range(lanes):
-                    if over[half, lane]:
-                        result = turns.final_result(group.board, block.lanes.codes[half, lane])
-                        value[owner, half, lane] = result
-                    else:
-                        guess = value.dtype.type(-1)
-                        for path in range(PATHS):
-                            end = first_end(owner, half) + np.uint64(DICE * path + FIRST_GUESS - 1)
-                            guess = max(guess, rows[end, lane])
-                        value[owner, half, lane] = guess
-        count = 0
-        change = tolerance + 1
-        while change > tolerance and count < MOST_ROUNDS:
-            change = tolerance * 0
-            for owner in range(group.owners):
-                for half in range(2):
-                    value_power_half(block, group.sources[owner], owner, group.owners - 1 - owner, half)
-                    for lane in range(lanes):
-                        if not over[half, lane]:
-                            new = rows[NOTHING, lane]
-                            change = max(change, abs(new - value[owner, half, lane]))
-                            value[owner, half, lane] = new
-            count += 1
-        blocks += 1
-        rounds += count
-        most = max(most, count)
-        # A position that is its own mirror gets the value of half 0, written last.
-        for owner in range(group.owners):
-            for half in range(1, -1, -1):
-                for lane in range(lanes):
-                    if half == 0 or not block.lanes.twin[lane]:
-                        codes = block.lanes.codes[half, lane]
-                        index = index_of(group.board, group.base, np.uint64(chunk.total), codes)
-                        group.values[owner][index] = value[owner, half, lane]
-    return Work(blocks, rounds, most)
-
-
-@kernel
-def check_power_families(group: Group, block: PowerBlock, chunk: Chunk) -> Any:
-    """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
-    rows, value, over = block.rows, block.value, block.lanes.over
-    residual = 0.0
-    family = np.int64(chunk.first)
-    while family < chunk.last:
-        family, lanes = fill_lanes(group.board, block.lanes, chunk.total, family, chunk.last)
-        fill_group(group, block, chunk.total, lanes)
-        for owner in range(group.owners):
-            for half in range(2):
-                for lane in range(lanes):
-                    codes = block.lanes.codes[half, lane]
-                    index = index_of(group.board, group.base, np.uint64(chunk.total), codes)
-                    value[owner, half, lane] = group.values[owner][index]
-        for owner in range(group.owners):
-            for half in range(2):
-                value_power_half(block, group.sources[owner], owner, group.owners - 1 - owner, half)
-                for lane in range(lanes):
-                    new = np.float64(rows[NOTHING, lane])
-                    if over[half, lane]:
-                        new = np.float64(turns.final_result(group.board, block.lanes.codes[half, lane]))
-                    error = abs(new - value[owner, half, lane])
-                    residual = max(residual, error if error == error else np.inf)
-    return residual

@@ -37,8 +37,7 @@ MAGIC = FORMAT + b"2\n"
 RULINGS = 2  # version of the rulings that affect values. 2: only a piece that moves earns perfection (R8).
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
-DIGEST = 65
-"""Bytes at the end of the header: the SHA-256 of the bytes before in hexadecimal digits, and a line feed."""
+DIGEST = 65  # bytes at the end of the header: the SHA-256 of the bytes before in hexadecimal, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
@@ -55,19 +54,17 @@ class TableError(ValueError):
 
 
 ALL_POWERS = (1 << len(Power)) - 1
-Section = tuple[int, int]
-"""The powers that the player to move and the other player still hold, as bits."""
+Section = tuple[int, int]  # the powers that the player to move and the other player still hold, as bits
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
     """Return the sections of a table in groups. Each group is solved together, and needs only the groups before it."""
-    none = 0
     if rules.powers == "none":
-        return [[(none, none)]]
+        return [[(0, 0)]]
     if rules.powers == "any":
-        return [[(none, none)], [(ALL_POWERS, none), (none, ALL_POWERS)], [(ALL_POWERS, ALL_POWERS)]]
+        return [[(0, 0)], [(ALL_POWERS, 0), (0, ALL_POWERS)], [(ALL_POWERS, ALL_POWERS)]]
     first, second = (1 << color for color in colors_of(rules))
-    return [[(none, none)]] + [[(a, b), (b, a)] for a, b in ((first, none), (second, none), (first, second))]
+    return [[(0, 0)]] + [[(a, b), (b, a)] for a, b in ((first, 0), (second, 0), (first, second))]
 
 
 def colors_of(rules: Rules) -> list[int]:
@@ -84,9 +81,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer
-    cuts: NDArray[
-        np.int64
-    ]  # (B + 1,): the number of values before each block, then of all values of a section
+    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all of a section
 
     @property
     def blocks(self) -> int:
@@ -113,8 +108,7 @@ def layout_of(board: Board, sections: int = 1) -> Layout:
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
-    cuts.append(np.array([board.positions]))
-    cut = np.concatenate(cuts)
+    cut = np.append(np.concatenate(cuts), board.positions)
     return Layout(sections, board.positions, base, np.searchsorted(cut, base), cut)
 
 
@@ -137,9 +131,8 @@ def read_header(file: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
         rulings, rules = header["rulings"], rules_in(header)
         known = header["rules"] == facts_of(rules)
-        check_integer(
-            "layers", header["layers"], 0, len(board_of(rules.spaces).sizes) * len(sections_of(rules))
-        )
+        layers = len(board_of(rules.spaces).sizes) * len(sections_of(rules))
+        check_integer("layers", header["layers"], 0, layers)
         if not header.keys() >= {"sha256", "compact_error"}:
             raise ValueError("it has wrong entries")
         for name in ("seconds", "cpu_seconds"):
@@ -183,12 +176,8 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 
 def in_words(facts: dict[str, Any]) -> str:
     """Return the rules in a header in words."""
-    powers = (
-        ""
-        if facts["powers"] == "none"
-        else f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
-    )
-    return f"{facts['spaces']} plain spaces{powers}"
+    powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
+    return f"{facts['spaces']} plain spaces{'' if facts['powers'] == 'none' else powers}"
 
 
 def rules_in(header: dict[str, Any]) -> Rules:

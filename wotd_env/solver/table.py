@@ -23,8 +23,7 @@ from wotd_env.solver import storage
 from wotd_env.solver.positions import NONE, Board, board_of, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
-Progress = Callable[[int, int], None]
-"""Called during the work with the number of finished positions and the number of all positions."""
+Progress = Callable[[int, int], None]  #: called with the number of finished and of all positions
 MICROSECONDS = 1.2  # time to solve a position, measured on one core of a server of 2025
 
 
@@ -32,6 +31,7 @@ class Table:
     """The value of every position of a game of two players on one board.
 
     A value is the expected reward of the player to move, before the first roll of the turn, if both play perfectly.
+    `load` opens a table.
 
     Attributes:
         file: the file of the table.
@@ -44,18 +44,31 @@ class Table:
         unit: the value of a 1 in `values`.
     """
 
-    def __init__(
-        self, file: Path, header: dict[str, Any], checksums: NDArray[np.uint32], values: NDArray[Any]
-    ) -> None:
-        self.file, self.header = file, header
-        self.unit = np.float32(1 / storage.UNITS if storage.is_compact(header) else 1)
-        self.rules = storage.rules_in(header)
-        self.board = board_of(self.rules.spaces)
-        self.sections = [section for group in storage.sections_of(self.rules) for section in group]
-        self.layout = storage.layout_of(self.board, len(self.sections))
-        self._values = values
-        self._checksums = checksums
-        self._checked = np.zeros(len(checksums), np.bool_)
+    def __init__(self, file: Path) -> None:
+        self.file, self.header = file, storage.read_header(file)
+        compact, self.rules = storage.is_compact(self.header), storage.rules_in(self.header)
+        self.unit = np.float32(1 / storage.UNITS if compact else 1)
+        self.board, groups = board_of(self.rules.spaces), storage.sections_of(self.rules)
+        self.sections = [section for group in groups for section in group]
+        self.layout, cure = storage.layout_of(self.board, len(self.sections)), storage.cure(file, self.rules)
+        if self.header["sha256"] is None:
+            if file.suffix == storage.PART:
+                cure = f"continue with: {storage.command(file, self.rules)}"
+            layers = f"{self.header['layers']} of {len(groups) * len(self.board.sizes)} layers"
+            raise TableError(f"{file} is unfinished ({layers}); {cure}")
+        dtype = storage.COMPACT if compact else storage.VALUE
+        size = self.layout.offset(len(self.sections), dtype.itemsize)
+        if file.stat().st_size != size:
+            raise TableError(
+                f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure}"
+            )
+        with file.open("rb") as stream:
+            self._checksums = storage.read_checksums(stream, self.layout)
+        if storage.digest(self._checksums.data) != self.header["sha256"]:
+            raise TableError(f"the checksums in {file} are damaged: {cure}")
+        shape = len(self.sections), self.board.positions
+        self._values: NDArray[Any] = np.memmap(file, dtype, "r", self.layout.bytes, shape).view(np.ndarray)
+        self._checked = np.zeros(len(self._checksums), np.bool_)
 
     def __repr__(self) -> str:
         return f"Table({str(self.file)!r})"
@@ -252,25 +265,7 @@ def load(file: str | Path) -> Table:
         )
     if not file.is_file():
         raise FileNotFoundError(f"there is no table {file}; make one with: {storage.command(file)}")
-    header = storage.read_header(file)
-    rules = storage.rules_in(header)
-    board, groups = board_of(rules.spaces), storage.sections_of(rules)
-    layout, cure = storage.layout_of(board, sum(map(len, groups))), storage.cure(file, rules)
-    if header["sha256"] is None:
-        if file.suffix == storage.PART:
-            cure = f"continue with: {storage.command(file, rules)}"
-        layers = len(groups) * len(board.sizes)
-        raise TableError(f"{file} is unfinished ({header['layers']} of {layers} layers); {cure}")
-    dtype = storage.COMPACT if storage.is_compact(header) else storage.VALUE
-    size = layout.offset(layout.sections, dtype.itemsize)
-    if file.stat().st_size != size:
-        raise TableError(f"{file} must have {size} bytes, got {file.stat().st_size}; it is damaged: {cure}")
-    with file.open("rb") as stream:
-        sums = storage.read_checksums(stream, layout)
-    if storage.digest(sums.data) != header["sha256"]:
-        raise TableError(f"the checksums in {file} are damaged: {cure}")
-    values = np.memmap(file, dtype, "r", layout.bytes, (layout.sections, board.positions))
-    return Table(file, header, sums, values.view(np.ndarray))
+    return Table(file)
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
@@ -290,9 +285,7 @@ def compact(file: str | Path, out: str | Path, progress: Progress = lambda done,
             raise FileExistsError(f"{out} exists; remove it or choose another name")
         part = out.with_name(out.name + storage.PART)
         if part.exists() and part.stat().st_size and not storage.is_compact(storage.read_header(part)):
-            raise TableError(
-                f"{part} is an unfinished table of `wotd solve`; remove it or choose another name"
-            )
+            raise TableError(f"{part} is an unfinished table of `wotd solve`; remove it or choose another")
         try:
             with part.open("w+b", buffering=0) as stream:
                 _write_compact(table, stream, progress)
@@ -318,11 +311,7 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
 
 
 def as_rules(rules: Rules | int) -> Rules:
-    """Return rules that can be solved; a number stands for the basic game with this number of plain spaces.
-
-    Raises:
-        ValueError: for rules that cannot be solved.
-    """
+    """Return rules if they can be solved, or raise ValueError; a number of plain spaces stands for the basic game."""
     if not isinstance(rules, Rules):
         return Rules(spaces=rules)
     check_solvable(rules)
@@ -341,10 +330,8 @@ def cache_file(rules: Rules | int) -> Path:
 
 def describe_missing(rules: Rules, file: Path) -> str:
     """Return the message for a missing table: how to make it, its size and time."""
-    needs = f"{storage.command(file, rules)} ({describe_needs(rules)})"
-    return (
-        f"there is no table {file} of the game with {rules.spaces} plain spaces; make it once with: {needs}"
-    )
+    how = f"{storage.command(file, rules)} ({describe_needs(rules)})"
+    return f"there is no table {file} of the game with {rules.spaces} plain spaces; make it once with: {how}"
 
 
 def describe_needs(rules: Rules) -> str:
@@ -372,7 +359,8 @@ def check_solvable(rules: Rules) -> None:
     storage.sections_of(rules)  # raises for random colors with own powers
 
 
-def check_table(table: object) -> None:
-    """Raise TypeError unless this is a table."""
+def check_table(table: object) -> Table:
+    """Return the table; raise TypeError unless it is one."""
     if not isinstance(table, Table):
         raise TypeError(f"table must be a Table, the result of wotd_env.solver.load(file), got {table!r}")
+    return table

@@ -17,32 +17,24 @@ from wotd_env.core.actions import Action
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
-from wotd_env.planning.turn import LANES, Rows, expect, largest, reroll, row_operation
+from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
 from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
 
 
 class End(IntEnum):
     """The ways to end a turn. The names in `_ON` are the first of several ends, one for each path."""
 
-    MOVE_ON = 0
-    """+ 5 * path + dice - 1: one piece moves (R3)"""
-    PERFECTION_ON = 25
-    """+ path: one piece moves by five dice, and the player takes the extra turn (R8)"""
-    EQUILIBRIUM = 30
-    """every piece that can move advances by one space (R7)"""
-    PASS = 31
-    """nothing moves (R5)"""
-    SWAP_ON = 32
-    """+ path: the pieces of the path are swapped (R6)"""
+    MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
+    PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
+    EQUILIBRIUM = 30  # every piece that can move advances by one space (R7)
+    PASS = 31  # nothing moves (R5)
+    SWAP_ON = 32  # + path: the pieces of the path are swapped (R6)
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)
-"""The ends below this number make progress. The others stay in the family of the position."""
-AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS
-"""bool (37,): whether the same player has the next turn (R8)."""
+PROGRESS = int(End.PASS)  # the ends below make progress; the others stay in the family of the position
+AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves next (R8)
 NEVER = -4.0  # the value of an impossible end; other values are in [-1, 1]
-
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
 """uint8 (5,): the rolls that offer a swap on the path of the fifth die (R6)."""
@@ -54,10 +46,9 @@ def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
+        ends = [End.MOVE_ON + DICE * path + dice - 1 for path, dice in enumerate(counts) if dice]  # R3
         if roll == EQUILIBRIUM:  # R7
             ends = [int(End.EQUILIBRIUM)]
-        else:  # R3
-            ends = [End.MOVE_ON + DICE * path + dice - 1 for path, dice in enumerate(counts) if dice]
         if DICE in counts:  # R8
             ends.append(End.PERFECTION_ON + counts.index(DICE))
         moves[roll, : len(ends)] = ends
@@ -86,11 +77,9 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
     """Return the largest row after the first; where all of these are impossible, return the first (R5)."""
     otherwise, *moves = rows
-    while len(moves) > 1:
-        a, b = moves.pop(0), moves.pop(0)
-        moves.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
-    possible = builder.fcmp_ordered(">", moves[0], ir.Constant(moves[0].type, [NEVER / 2] * LANES))
-    return builder.select(possible, moves[0], otherwise)
+    move = emit_largest(builder, moves)
+    possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
+    return builder.select(possible, move, otherwise)
 
 
 move_or_pass = row_operation(_emit_move_or_pass)

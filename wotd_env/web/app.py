@@ -15,8 +15,8 @@ from starlette.staticfiles import StaticFiles
 
 from wotd_env.policy import Policy
 from wotd_env.rendering.svg import style, symbols
-from wotd_env.web import answers, handlers
-from wotd_env.web.guard import Guard
+from wotd_env.web import handlers
+from wotd_env.web.guard import ERROR_HANDLERS, Guard
 from wotd_env.web.limits import Limits, Refused
 from wotd_env.web.server import Server
 from wotd_env.web.sockets import serve_socket
@@ -49,7 +49,7 @@ def make_app(
             Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
         ],
         middleware=[Middleware(Guard, frozenset(map(str.lower, names)))],
-        exception_handlers=answers.HANDLERS,
+        exception_handlers=ERROR_HANDLERS,
         lifespan=server.lifespan,
     )
     app.state.server = server

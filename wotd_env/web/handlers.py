@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+import dataclasses
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,6 +20,7 @@ from wotd_env.web.limits import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
+from wotd_env.web.tables import Tables
 
 LANGUAGES = ("en", "es", "de", "hi")
 """Languages of the rules pages."""
@@ -99,7 +102,7 @@ async def _choices(request: Request) -> JSONResponse:
     names[player] = "you"
     return JSONResponse(
         {
-            "rules": asdict(rules),
+            "rules": dataclasses.asdict(rules),
             "rules_words": views.rules_in_words(rules),
             "names": names,
             **views.show(game, state, names),
@@ -159,39 +162,18 @@ async def _hand_over(request: Request) -> JSONResponse:
     return JSONResponse(table.view(server.tables.hand_over(table, viewer, body.seat, body.agent)))
 
 
-async def _act(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.Act)
-    server.tables.act(table, viewer, body.ply, body.action)
-    return JSONResponse(table.view(viewer, body.ply))
+def _order(
+    schema: type[requests.Message], execute: Callable[..., None]
+) -> Callable[[Request], Awaitable[JSONResponse]]:
+    """Return the handler of a message whose fields are arguments of `execute`, a method of `Tables`."""
 
+    async def answer(request: Request) -> JSONResponse:
+        server, table, viewer = _viewed(request)
+        fields = asdict(await _read(request, schema))
+        execute(server.tables, table, viewer, **fields)
+        return JSONResponse(table.view(viewer, fields.get("ply", 0)))
 
-async def _next(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.Next)
-    server.tables.next_game(table, viewer, body.game)
-    return JSONResponse(table.view(viewer))
-
-
-async def _pace(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.SetPace)
-    server.tables.set_pace(table, viewer, body.pace)
-    return JSONResponse(table.view(viewer))
-
-
-async def _step(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.Step)
-    server.tables.step(table, viewer, body.ply)
-    return JSONResponse(table.view(viewer, body.ply))
-
-
-async def _resign(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.Resign)
-    server.tables.resign(table, viewer, body.game, body.seat)
-    return JSONResponse(table.view(viewer))
+    return answer
 
 
 async def _delete(request: Request) -> JSONResponse:
@@ -245,11 +227,11 @@ ROUTES = [
     Route("/api/tables/{table}/join", _join, methods=["POST"]),
     Route("/api/tables/{table}/invitation", _invitation, methods=["POST"]),
     Route("/api/tables/{table}/seat", _hand_over, methods=["POST"]),
-    Route("/api/tables/{table}/act", _act, methods=["POST"]),
-    Route("/api/tables/{table}/next", _next, methods=["POST"]),
-    Route("/api/tables/{table}/pace", _pace, methods=["POST"]),
-    Route("/api/tables/{table}/step", _step, methods=["POST"]),
-    Route("/api/tables/{table}/resign", _resign, methods=["POST"]),
+    Route("/api/tables/{table}/act", _order(requests.Act, Tables.act), methods=["POST"]),
+    Route("/api/tables/{table}/next", _order(requests.Next, Tables.next_game), methods=["POST"]),
+    Route("/api/tables/{table}/pace", _order(requests.SetPace, Tables.set_pace), methods=["POST"]),
+    Route("/api/tables/{table}/step", _order(requests.Step, Tables.step), methods=["POST"]),
+    Route("/api/tables/{table}/resign", _order(requests.Resign, Tables.resign), methods=["POST"]),
     Route("/api/tables/{table}/help", _help),
     Route("/api/tables/{table}/text", _text),
     Route("/api/tables/{table}/review", _review),

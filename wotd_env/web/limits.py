@@ -8,6 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+RETRY = 5
+"""Seconds until a request may be repeated that the server could not serve."""
+
 _CLIENTS = 10_000  # clients that a rate remembers
 
 

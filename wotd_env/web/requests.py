@@ -34,6 +34,7 @@ _MAX_TURNS = 1000  # limits memory and disk
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
 _Name = Annotated[str, Meta(max_length=NAME_LENGTH)]
+_Pace = Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])]
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,7 +63,7 @@ class Next(Message, tag="next"):
 class SetPace(Message):
     """A request for another pace; None pauses the table."""
 
-    pace: Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])] | None
+    pace: _Pace | None
 
 
 class Step(Message):
@@ -144,7 +145,7 @@ class NewTable(RulesOrPosition, kw_only=True):
 
     seats: list[NewSeat]
     help: bool | None = None
-    pace: Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])] = PACE["default"]
+    pace: _Pace = PACE["default"]
 
 
 Schema = TypeVar("Schema")

@@ -19,12 +19,13 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, action_text
 from wotd_env.web import views
-from wotd_env.web.agents import advisor_of, game_of, in_thread
-from wotd_env.web.limits import Refused
+from wotd_env.web.agents import Asked, advisor_of, game_of, in_thread
+from wotd_env.web.limits import RETRY, Refused
+from wotd_env.web.table import Table, Viewer
+from wotd_env.web.views import Json
 
 _HINTS = 2
 _AT_ONCE = 2  # reviews: each working thread slows down all other requests
-_WAIT = 5  # seconds until a refused review may be tried again
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -40,10 +41,10 @@ class Reviews:
         self._most, self._unfinished = most, 0
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def __call__(self, work: Callable[[], dict[str, Any]]) -> bytes:
+    async def __call__(self, work: Callable[[], Json]) -> bytes:
         """Return the result of a function as JSON; refuse it if too many reviews wait, or this one is late."""
         if self._unfinished >= self._most:
-            raise Refused(503, "too many games wait for their review; try again soon", wait=_WAIT)
+            raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         self._unfinished += 1
         running = asyncio.create_task(self._run(work))
         running.add_done_callback(self._finished)
@@ -52,7 +53,7 @@ class Reviews:
         except TimeoutError:
             raise Refused(503, "the review takes too long", wait=int(self.patience)) from None
 
-    async def _run(self, work: Callable[[], dict[str, Any]]) -> bytes:
+    async def _run(self, work: Callable[[], Json]) -> bytes:
         async with self._turn:
             thread = asyncio.ensure_future(in_thread(lambda: msgspec.json.encode(work())))
             await asyncio.wait({thread}, timeout=self.patience)
@@ -99,7 +100,7 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
 
 
-def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[dict[str, Any]]:
+def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[Json]:
     """Return the best choices, best first, with the loss of each in win chances."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
@@ -114,6 +115,49 @@ def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> 
     ]
 
 
+class Helper:
+    """The advisor of all tables. It has `patience` seconds for a position."""
+
+    def __init__(self, patience: float) -> None:
+        self._advise = Asked("the advisor", advise, patience)
+
+    async def __call__(self, table: Table, viewer: Viewer) -> Json:
+        """Return the chances to win and, for the player to act, the best choices, as JSON."""
+        if not table.help or not table.number:
+            raise Refused(409, "there is no help at this table, or its game has not begun", "table")
+        game, state, number, ply = table.game, table.state, table.number, table.ply
+        if table.advice is None:
+            table.advice = asyncio.create_task(self._advise(table.rules, state))
+            table.advice.add_done_callback(_log_failure)
+        advice = table.advice
+        try:
+            advised = await asyncio.shield(advice)
+        except Exception:
+            if table.advice is advice:  # the next request repeats the call
+                table.advice = None
+            raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
+        stood = chances(game, state, advised.equity, table.stood)
+        if (number, ply) == (table.number, table.ply):
+            table.stood = stood
+        over = table.loser is not None or game.is_over(state)[0]
+        mine = not over and int(state["player"][0]) in viewer.seats
+        return {
+            "table": table.id,
+            "game": number,
+            "ply": ply,
+            "chances": [round(chance, 4) for chance in stood],
+            "source": advised.source,
+            "exact": advised.exact,
+            "hints": hints(game, state, advised, table.names) if mine else [],
+        }
+
+
+def _log_failure(advice: asyncio.Task[Any]) -> None:
+    """Log an unexpected error of the advisor. `Asked` logs late answers."""
+    if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
+        _log.error("the advisor failed", exc_info=error)
+
+
 def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
     """Return the rounds of the roll-off of a seed: five faces for each seat, None for a seat that does not roll.
 
@@ -123,7 +167,7 @@ def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
     return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
 
 
-def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
+def replay(recorded: RecordedGame, graded: bool) -> Json:
     """Return a recorded game step by step, with grades of its decisions if `graded`."""
     game = game_of(recorded.rules)
     names = [
@@ -150,9 +194,7 @@ def replay(recorded: RecordedGame, graded: bool) -> dict[str, Any]:
     return shown | _grades(game, recorded, names, steps) if graded else shown
 
 
-def _grades(
-    game: Game, recorded: RecordedGame, names: Sequence[str], steps: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: list[Json]) -> Json:
     """Add grade, luck and chances to each step; return the summary of the game."""
     advisor = advisor_of(recorded.rules)
     reviewed = review(recorded, advisor)

@@ -18,14 +18,12 @@ from wotd_env.notation import parse_game, record_game
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask
 from wotd_env.web.agents import Agents, game_of, in_thread
-from wotd_env.web.helper import Helper
-from wotd_env.web.limits import Limits, Rate, Refused, client_of
-from wotd_env.web.review import Reviews, advise, replay
+from wotd_env.web.limits import RETRY, Limits, Rate, Refused, client_of
+from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
 _KEPT_BYTES = 20_000_000  # reviews of games of tables
-_WAIT = 5  # seconds until a request may be tried again while the server warms up
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -79,7 +77,7 @@ class Server:
     def tables(self) -> Tables:
         """All tables."""
         if self._tables is None:
-            raise Refused(503, "the server is warming up; try again in a few seconds", wait=_WAIT)
+            raise Refused(503, "the server is warming up; try again in a few seconds", wait=RETRY)
         return self._tables
 
     def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:

@@ -18,8 +18,8 @@ from wotd_env.notation import RecordedGame
 from wotd_env.rendering.text import listed
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
-from wotd_env.web.review import Advised
 from wotd_env.web.store import Played
+from wotd_env.web.views import Json
 
 _STORED = ("help", "pace", "resigned", "host", "watch")
 """Fields of a table that are stored unchanged."""
@@ -61,18 +61,16 @@ class Table:
     pace: float | None  # seconds before each decision of an agent or forced decision; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
-    resigned: tuple[int, int] | None = (
-        None  # number of the last game that ended by resignation, and the loser
-    )
+    resigned: tuple[int, int] | None = None  # number of the last resigned game, and the loser
     number: int = 0  # of the game, from 1; 0 before the first
     played: Played = field(init=False)  # the game
     by: str = ""  # the client that set up the table; empty after a restart
     touched: float = field(default_factory=time.time)  # time of the last event, seconds since 1970
     listeners: set[asyncio.Event] = field(default_factory=set)  # set after every change
     connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of their keys
-    _log: list[dict[str, Any]] = field(default_factory=list)
+    _log: list[Json] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None  # of the next decision of an agent or forced decision
-    advice: asyncio.Task[Advised] | None = None  # values the position once somebody has asked for help
+    advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the position
     stood: list[float] = field(default_factory=list)  # win chances of the seats at the last valued position
 
     @property
@@ -118,16 +116,15 @@ class Table:
     @property
     def unattended(self) -> bool:
         """Whether no person takes the next decision: it is forced, or an agent is to act."""
-        return self.status == "playing" and (
-            len(self.legal) == 1 or self.seats[self.player].agent is not None
-        )
+        playing = self.status == "playing"
+        return playing and (len(self.legal) == 1 or self.seats[self.player].agent is not None)
 
     @property
     def names(self) -> list[str]:
         """The names of the seats."""
         return [seat.name or f"Player {SEATS[number]}" for number, seat in enumerate(self.seats)]
 
-    def log(self, since: int = 0) -> list[dict[str, Any]]:
+    def log(self, since: int = 0) -> list[Json]:
         """Return the decisions of this game from number `since` on, as JSON."""
         states = self.played.states
         for ply, step in enumerate(self.played.steps[len(self._log) :], len(self._log)):
@@ -140,7 +137,7 @@ class Table:
         actions = np.array([step.action for step in self.played.steps], np.int64)
         return RecordedGame(self.rules, np.concatenate(self.played.states), actions, tuple(self.names))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Json:
         """Return the settings that are stored on disk."""
         return {
             "rules": asdict(self.rules),
@@ -150,9 +147,9 @@ class Table:
         }
 
     @classmethod
-    def from_settings(cls, table: str, settings: dict[str, Any]) -> Table:
+    def from_settings(cls, table: str, settings: Json) -> Table:
         """Return a table from its settings, see `settings`."""
-        settings = {"resigned": None} | settings  # older files have no resignations
+        settings.setdefault("resigned", None)  # older files have no resignations
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
@@ -185,7 +182,7 @@ class Table:
         for listener in self.listeners:
             listener.set()
 
-    def view(self, viewer: Viewer, log_from: int = 0) -> dict[str, Any]:
+    def view(self, viewer: Viewer, log_from: int = 0) -> Json:
         """Return the table as JSON for a client. The log starts at decision `log_from`."""
         game, names = self.game, self.names
         playing = self.status == "playing"
@@ -207,7 +204,9 @@ class Table:
             "host": viewer.host,
             "mine": viewer.seats,
             "waiting_for": self.waiting_for,
-            **self.outline(),
+            "rules": asdict(self.rules),
+            "rules_words": views.rules_in_words(self.rules),
+            "help": self.help,
             "pace": self.pace,
             **shown,
             "seats": [
@@ -236,15 +235,7 @@ class Table:
         """The seats without a player."""
         return [number for number, seat in enumerate(self.seats) if not seat.taken]
 
-    def outline(self) -> dict[str, Any]:
-        """Return the fixed settings of the table."""
-        return {
-            "rules": asdict(self.rules),
-            "rules_words": views.rules_in_words(self.rules),
-            "help": self.help,
-        }
-
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> Json:
         """Return the table as an entry of the list of open tables."""
         seats = [
             {
@@ -255,7 +246,9 @@ class Table:
             }
             for number, seat in enumerate(self.seats)
         ]
-        return {"table": self.id, **self.outline(), "seats": seats, "open": self.open}
+        words = views.rules_in_words(self.rules)
+        settings = {"rules": asdict(self.rules), "rules_words": words, "help": self.help}
+        return {"table": self.id, **settings, "seats": seats, "open": self.open}
 
     @property
     def open(self) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import hashlib
 import json
 import logging
 import secrets
@@ -16,15 +17,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from wotd_env.core.game import IllegalActionError
-from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
-from wotd_env.web.keys import Keys, digest_of, new_key
 from wotd_env.web.limits import Limits, Refused
 from wotd_env.web.requests import NewTable, check_pace
 from wotd_env.web.review import roll_off_of
@@ -39,6 +38,14 @@ _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data can raise."""
 
 _log = logging.getLogger("wotd_env.web")
+
+
+class Keys(NamedTuple):
+    """The keys of a new table. Each key opens a seat or the table; only digests of keys are stored."""
+
+    host: str
+    watch: str
+    invitations: dict[int, str]  # by seat
 
 
 class Tables:
@@ -82,7 +89,7 @@ class Tables:
 
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key."""
-        digest = digest_of(key)
+        digest = _digest_of(key)
         same = functools.partial(secrets.compare_digest, digest)
         seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
         host = same(table.host)
@@ -104,24 +111,24 @@ class Tables:
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
         """Set up a table, with the rules and the first position, STATE (1,) or None, of a request of client `by`."""
         oldest = self._find_room(by)
-        for number, seat in enumerate(wanted.seats):
-            if seat.agent:
-                self._check_agent(seat.agent, rules, f"seats[{number}]")
+        for number, wish in enumerate(wanted.seats):
+            if wish.agent:
+                self._check_agent(wish.agent, rules, f"seats[{number}]")
         if oldest:
             self._remove(oldest)
-        invited = [number for number, seat in enumerate(wanted.seats) if seat.kind == "invited"]
-        keys = Keys(new_key(), new_key(), {number: new_key() for number in invited})
-        host = digest_of(keys.host)
-        seats = []
-        for number, seat in enumerate(wanted.seats):
-            key = host if seat.kind == "here" else None
-            invitation = digest_of(keys.invitations[number]) if seat.kind == "invited" else None
-            seats.append(Seat(seat.kind, seat.name, seat.agent, key, invitation))
+        keys = Keys(_new_key(), _new_key(), {})
+        host, watch = _digest_of(keys.host), _digest_of(keys.watch)
+        seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
+        for number, seat in enumerate(seats):
+            if seat.kind == "here":
+                seat.key = host
+            elif seat.kind == "invited":
+                keys.invitations[number] = _new_key()
+                seat.invitation = _digest_of(keys.invitations[number])
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self._tables:
             pass  # try another one
-        watch = digest_of(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -139,13 +146,13 @@ class Tables:
             if not free or (seat is not None and seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if seat is None else seat
-        key, name = new_key(), name or f"Player {SEATS[number]}"
-        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, digest_of(key)))
+        key = _new_key()
+        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, _digest_of(key)))
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
         """Return the seat of an invitation."""
-        digest = digest_of(invitation)
+        digest = _digest_of(invitation)
         for number, seat in enumerate(table.seats):
             if seat.invitation and secrets.compare_digest(seat.invitation, digest):
                 return number
@@ -369,6 +376,14 @@ class Tables:
         if full:
             raise Refused(503, f"this server has {self._limits.tables} tables, which is the most", wait=3600)
         return None
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(32)  # 256 random bits
+
+
+def _digest_of(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 def _check_host(viewer: Viewer, what: str) -> None:

@@ -20,13 +20,16 @@ from wotd_env.notation.words import FIXED_WORDS
 from wotd_env.rendering.scene import moved_pieces
 from wotd_env.rendering.text import describe_due, describe_result, winners
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
 
 def rules_in_words(rules: Rules) -> str:
     """Return rules in one line. Default values are left out, except players and powers."""
     names = ["players", "powers"]
-    optional = ("spaces", "immunity", "dead_pieces")
+    optional = "spaces", "immunity", "dead_pieces"
     names += [name for name in optional if getattr(rules, name) != getattr(Rules, name)]
     names += ["colors"] * (rules.colors == "random") + ["start"] * (rules.start == "loser")
     return ", ".join(rule_in_words(rules, name) for name in names)
@@ -46,19 +49,15 @@ def rule_in_words(rules: Rules, name: str) -> str:
     }[name]
 
 
-def show(game: Game, state: States, names: Sequence[str]) -> dict[str, Any]:
+def show(game: Game, state: States, names: Sequence[str]) -> Json:
     """Return all visible parts of a position, STATE (1,), given the names of the seats."""
     rules, record, over = game.rules, state[0], result(game, state, names)
     due = "" if over else f"Turn {record['turn'] + 1}: {names[record['player']]} {describe_due(state)}."
     return {
-        "turn": int(record["turn"]),
-        "player": int(record["player"]),
+        **{name: record[name].tolist() for name in ("turn", "player", "rolls_left", "dice", "color")},
         "phase": Phase(record["phase"]).name.lower(),
-        "rolls_left": int(record["rolls_left"]),
-        "dice": record["dice"].tolist(),
         "perfection": bool(record["perfection"]),
         "pieces": record["pieces"][: rules.players].tolist(),
-        "color": record["color"].tolist(),
         "dead": [[s for s in range(1, rules.spaces + 1) if int(bits) >> s & 1] for bits in record["dead"]],
         "used": [bool(record["used"] >> seat & 1) for seat in range(rules.players)],
         "scores": game.scores(state)[0].tolist(),
@@ -67,9 +66,7 @@ def show(game: Game, state: States, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def result(
-    game: Game, state: States, names: Sequence[str], resigned: int | None = None
-) -> dict[str, Any] | None:
+def result(game: Game, state: States, names: Sequence[str], resigned: int | None = None) -> Json | None:
     """Return the result of a game, STATE (1,), or None if it is not over.
 
     `resigned` is the seat of two that has resigned, if any.
@@ -97,7 +94,7 @@ def _moves(before: States, after: States) -> list[dict[str, int]]:
     return [dict(zip(names, move, strict=True)) for move in moved_pieces(before[0], after[0])]
 
 
-def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, Any]]:
+def choices(game: Game, state: States, names: Sequence[str]) -> list[Json]:
     """Return all legal actions of a decision, STATE (1,)."""
     words = legal_words(game, state)
     holds = state["phase"][0] == Phase.KEEP
@@ -121,7 +118,7 @@ def choices(game: Game, state: States, names: Sequence[str]) -> list[dict[str, A
 
 def step(
     game: Game, before: States, action: int, after: States, names: Sequence[str], note: str | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Return a decision, given the positions, STATE (1,), before it and after its roll."""
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
@@ -139,7 +136,7 @@ def step(
     }
 
 
-def _parts(record: np.void, action: int, moves: Sequence[dict[str, int]]) -> dict[str, Any]:
+def _parts(record: np.void, action: int, moves: Sequence[dict[str, int]]) -> Json:
     """Return the kind of an action, its path, the seats of its swap, and its power; None for missing ones."""
     power = power_of(action)
     kind, path, seats = "keep", None, None

@@ -130,7 +130,7 @@ def test_the_tutorial_leads_through_eight_steps_to_a_game(visit, site):
     page = visit(width=360, height=740)
     page.get_by_role("link", name="Learn the game").click()
     for number, step in enumerate(LESSON, 1):
-        expect(page.locator("#step-title")).to_have_text(f"{number} of 8: {step['title']}")
+        expect(page.locator("#lesson-title")).to_have_text(f"{number} of 8: {step['title']}")
         for task in step["tasks"]:
             expect(page.locator(".task")).to_have_text(task["words"])
             solve_task(page, task)
@@ -173,7 +173,7 @@ def test_the_tutorial_fits_the_screen_and_is_accessible(visit, site, width, heig
     page = visit(width=width, height=height, color_scheme=theme)
     for number in range(1, 9):
         page.goto(f"{site}/#/learn/{number}")
-        expect(page.locator("#step-title")).to_contain_text(f"{number} of 8")
+        expect(page.locator("#lesson-title")).to_contain_text(f"{number} of 8")
         page.wait_for_selector(".dock.mine")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         dock = page.locator(".dock").bounding_box()

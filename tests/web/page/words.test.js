@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { continueAddress, readAddress } from "../../../wotd_env/web/static/address.js";
+import { joinedMoves } from "../../../wotd_env/web/static/board.js";
 import {
   costOf,
   diceAt,
@@ -13,7 +14,6 @@ import {
 } from "../../../wotd_env/web/static/grades.js";
 import { controlsAgents } from "../../../wotd_env/web/static/pace.js";
 import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
-import { joinedMoves } from "../../../wotd_env/web/static/slide.js";
 import {
   colorsOpen,
   factsOf,

@@ -2,7 +2,6 @@
 
 import { cellOf } from "./choosing.js";
 import { attribute, glyph, h, hasModifier } from "./dom.js";
-import { joinedMoves, slide } from "./slide.js";
 import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
@@ -26,12 +25,8 @@ export function makeBoard(spaces, pick) {
     }),
   );
   const rows = ELEMENTS.map((element, path) => {
-    const sign = h(
-      "div",
-      { role: "rowheader", class: `sign color-${path}`, onclick: () => pick(path, null) },
-      glyph(`element-${path}`),
-      h("span.unseen", element),
-    );
+    const look = { role: "rowheader", class: `sign color-${path}`, onclick: () => pick(path, null) };
+    const sign = h("div", look, glyph(`element-${path}`), h("span.unseen", element));
     return h("div", { role: "row", class: `path color-${path}` }, sign, ...cells[path]);
   });
   const grid = h("div.board", { role: "grid", "aria-label": "Board" }, ...rows);
@@ -79,21 +74,16 @@ function walkWithArrows(grid, cells, pick) {
     const [on, back, next, previous] = climbs
       ? ["ArrowUp", "ArrowDown", "ArrowRight", "ArrowLeft"]
       : ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"];
-    /** @type {Record<string, () => void>} */
-    const steps = {
-      [on]: () => go(path, Math.min(space + 1, last)),
-      [back]: () => go(path, Math.max(space - 1, 0)),
-      [next]: () => go(Math.min(path + 1, cells.length - 1), space),
-      [previous]: () => go(Math.max(path - 1, 0), space),
-      Home: () => go(path, 0),
-      End: () => go(path, last),
-      Enter: () => pick(path, space),
-      " ": () => pick(path, space),
-    };
-    if (!steps[event.key]) return;
+    /** @type {Record<string, [number, number]>} */
+    const steps = { [on]: [0, 1], [back]: [0, -1], [next]: [1, 0], [previous]: [-1, 0] };
+    Object.assign(steps, { Home: [0, -last], End: [0, last] });
+    const picks = event.key === "Enter" || event.key === " ";
+    const step = steps[event.key];
+    if (!step && !picks) return;
     event.preventDefault();
     event.stopPropagation();
-    steps[event.key]();
+    if (picks) pick(path, space);
+    else go(clamp(path + step[0], cells.length - 1), clamp(space + step[1], last));
   }
 
   grid.addEventListener("keydown", walk);
@@ -104,6 +94,9 @@ function walkWithArrows(grid, cells, pick) {
         pick(path, space);
       });
 }
+
+/** @param {number} value @param {number} most */
+const clamp = (value, most) => Math.max(0, Math.min(value, most));
 
 /**
  * Draw a cell. Unchanged drawings stay, because new ones would start their animations.
@@ -144,4 +137,26 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   cell.classList.toggle("swapped", fresh && swapped);
   cell.classList.toggle("start", left && !arrived);
   cell.classList.toggle("way", passed);
+}
+
+/** Join the moves of each piece to one; leave out pieces that are back. @param {Move[]} moves in their order */
+export function joinedMoves(moves) {
+  /** @type {Map<string, Move>} */
+  const joined = new Map();
+  for (const move of moves) {
+    const piece = `${move.seat}:${move.path}`;
+    joined.set(piece, { ...move, from: joined.get(piece)?.from ?? move.from });
+  }
+  return [...joined.values()].filter(({ from, to }) => from !== to);
+}
+
+/** Let a drawn piece slide from another element to its place. @param {Element} piece @param {Element} from */
+function slide(piece, from) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const [start, end] = [from, piece].map((element) => element.getBoundingClientRect());
+  const x = start.left + start.width / 2 - end.left - end.width / 2;
+  const y = start.top + start.height / 2 - end.top - end.height / 2;
+  const duration = Math.min(220 + Math.hypot(x, y), 650); // milliseconds
+  const frames = [`${x}px ${y}px`, "0 0"].map((translate) => ({ translate, zIndex: 5 }));
+  piece.animate(frames, { duration, easing: "cubic-bezier(.4, 0, .2, 1)" });
 }

@@ -28,6 +28,8 @@ export class Decision {
   chosen = NOTHING;
   /** @type {Places} */
   places = sortedPlaces();
+  /** Whether the die of each place is held. */
+  held = NONE;
   /** @type {ReturnType<typeof makeBoard>|null} */
   board = null;
 
@@ -36,7 +38,7 @@ export class Decision {
     this.act = act;
     this.otherwise = otherwise;
     this.boardPlace = h("div.board-place");
-    this.dice = makeDice(() => this.showActions());
+    this.dice = makeDice((place) => this.pressDie(place));
     this.actions = h("div.actions");
     this.dock = h("div.dock", this.dice.element, this.actions);
     this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": "Choices" });
@@ -56,21 +58,33 @@ export class Decision {
   show(view, places, rolled = false) {
     this.view = view;
     if (places) {
-      this.chosen = NOTHING;
       this.places = places;
-      this.showDice(rolled);
+      this.dropChoice();
+      this.showDice(rolled ? places.rolled : NONE);
     }
     this.showBoard();
     this.showActions();
     this.showChoices();
   }
 
-  /** @param {boolean} rolled whether the dice have just been rolled */
-  showDice(rolled) {
-    const { dice, phase } = this.view;
-    const choosing = this.open && phase === "keep";
-    const held = phase === "move" ? NONE : this.places.kept;
-    this.dice.show(facesOf(this.places.order, dice), held, choosing, rolled ? this.places.rolled : NONE);
+  dropChoice() {
+    this.chosen = NOTHING;
+    this.held = this.view.phase === "move" ? NONE : this.places.kept;
+  }
+
+  /** Whether this browser is to choose dice. */
+  get keeping() {
+    return this.open && this.view.phase === "keep";
+  }
+
+  /** The faces by place. */
+  get faces() {
+    return facesOf(this.places.order, this.view.dice);
+  }
+
+  /** @param {boolean[]} [rolled] the dice that have just been rolled */
+  showDice(rolled = NONE) {
+    this.dice.show(this.faces, this.held, this.keeping, rolled);
   }
 
   showBoard() {
@@ -92,7 +106,7 @@ export class Decision {
   /** The choice that keeps the held dice. */
   holdChoice() {
     const { dice, choices } = this.view;
-    const wanted = heldFaces(facesOf(this.places.order, dice), this.dice.held());
+    const wanted = heldFaces(this.faces, this.held);
     return choices.find(({ keep }) => keep !== null && heldFaces(dice, keep) === wanted);
   }
 
@@ -104,9 +118,8 @@ export class Decision {
     };
     if (!this.open) return this.otherwise(view);
     if (view.phase !== "keep") return moveButtons(view, this.chosen, acts);
-    const held = this.dice.held();
-    const changed = held.some((kept, place) => kept !== this.places.kept[place]);
-    return holdButtons(view, held, changed, this.holdChoice(), acts);
+    const changed = this.held.some((kept, place) => kept !== this.places.kept[place]);
+    return holdButtons(view, this.held, changed, this.holdChoice(), acts);
   }
 
   showActions() {
@@ -149,8 +162,8 @@ export class Decision {
   }
 
   undo() {
-    this.chosen = NOTHING;
-    if (this.view.phase === "keep") this.showDice(false);
+    this.dropChoice();
+    this.showDice();
     this.showBoard();
     this.showActions();
     say("Undone.");
@@ -165,10 +178,9 @@ export class Decision {
 
   /** Act on a key; return whether it has a meaning. @param {string} key @param {HTMLElement} target */
   doKey(key, target) {
-    const keeping = this.open && this.view.phase === "keep";
     if (key === "U") this.undo();
-    else if (keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
-    else if (keeping && key === "R") {
+    else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1, true);
+    else if (this.keeping && key === "R") {
       const hold = this.holdChoice();
       if (hold && hold.kind !== "stop") this.act(hold.action);
     } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]"))
@@ -177,10 +189,12 @@ export class Decision {
     return true;
   }
 
-  /** @param {number} place */
-  pressDie(place) {
-    this.dice.toggle(place);
-    const face = FACES[this.view.dice[this.places.order[place]]];
-    say(`${face} ${this.dice.held()[place] ? "kept" : "not kept"}`);
+  /** @param {number} place @param {boolean} [aloud] whether to announce the effect */
+  pressDie(place, aloud = false) {
+    if (!this.keeping) return;
+    this.held = this.held.map((kept, other) => (other === place ? !kept : kept));
+    this.showDice();
+    this.showActions();
+    if (aloud) say(`${FACES[this.faces[place]]} ${this.held[place] ? "kept" : "not kept"}`);
   }
 }

@@ -3,42 +3,25 @@
 import { attribute, glyph, h } from "./dom.js";
 import { FACES } from "./words.js";
 
-/** Make five dice as toggle buttons. @param {() => void} changed called after a press */
-export function makeDice(changed) {
-  /** @type {boolean[]} */
-  let held = [];
-  let open = false;
-  const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => toggle(place) }));
+/** Make five dice as toggle buttons. @param {(place: number) => void} press */
+export function makeDice(press) {
+  const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => press(place) }));
   const element = h("div.dice", { role: "group", "aria-label": "Dice" }, ...buttons);
-
-  /** @param {number} place */
-  function toggle(place) {
-    if (!open) return;
-    held[place] = !held[place];
-    mark(place);
-    changed();
-  }
-
-  /** @param {number} place */
-  function mark(place) {
-    attribute(buttons[place], "aria-pressed", open ? String(held[place]) : null);
-    buttons[place].classList.toggle("kept", Boolean(held[place]));
-  }
 
   /**
    * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.
-   * @param {number[]} faces @param {boolean[]} hold @param {boolean} choosing @param {boolean[]} rolled just now
+   * @param {number[]} faces @param {boolean[]} held @param {boolean} choosing @param {boolean[]} rolled just now
    */
-  function show(faces, hold, choosing, rolled) {
-    [held, open] = [[...hold], choosing];
+  function show(faces, held, choosing, rolled) {
     element.setAttribute("aria-label", choosing ? "Dice: press those that you keep" : "Dice");
     buttons.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
       attribute(button, "aria-label", `die ${place + 1}, ${face < 0 ? "not rolled yet" : FACES[face]}`);
       attribute(button, "aria-disabled", choosing ? null : "true");
+      attribute(button, "aria-pressed", choosing ? String(held[place]) : null);
       button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, "keep"));
-      mark(place);
+      button.classList.toggle("kept", held[place]);
       button.classList.remove("rolled");
       if (rolled[place]) {
         void button.offsetWidth; // restarts the animation
@@ -47,7 +30,7 @@ export function makeDice(changed) {
     });
   }
 
-  return { element, show, toggle, held: () => held };
+  return { element, show };
 }
 
 /** @param {number} face @param {string} [look] */

@@ -41,6 +41,10 @@ export function svg(tag, values, ...children) {
   return element;
 }
 
+/** @param {Record<string, any>} properties @param {[string, string][]} options values and words */
+export const select = (properties, options) =>
+  h("select", properties, ...options.map(([value, words]) => h("option", { value }, words)));
+
 /** Draw a symbol of /drawings.svg. @param {string} name @param {string} [look] further classes */
 export function glyph(name, look = "") {
   const values = { class: `glyph ${look}`, viewBox: "0 0 48 48", "aria-hidden": "true" };
@@ -75,26 +79,19 @@ export function errorLine(shown) {
 
 /**
  * Make a button. If its work fails, the error appears below it.
- * @param {string} label @param {(button: HTMLButtonElement) => Promise<void>} work
+ * @param {string} label @param {(button: HTMLButtonElement) => Promise<void>} work @param {object} [properties]
  */
-export function workButton(label, work) {
+export function workButton(label, work, properties) {
   const error = errorLine();
-  const button = h("button", { onclick: run }, label);
-  async function run() {
+  const button = h("button", { ...properties, onclick: run }, label);
+  function run() {
     error.hide();
-    try {
-      await work(button);
-    } catch (reason) {
-      error.show(reason);
-    }
+    work(button).catch(error.show);
   }
   return h("span.work", button, error.element);
 }
 
-/**
- * Make a button that copies a text.
- * @param {string} label @param {string|(() => string|Promise<string>)} text
- */
+/** Make a button that copies a text. @param {string} label @param {string|(() => string|Promise<string>)} text */
 export function copyButton(label, text) {
   return workButton(label, async (button) => {
     const copied = typeof text === "string" ? text : await text();
@@ -112,6 +109,25 @@ export function copyButton(label, text) {
 export function noticeCard(title, words) {
   const link = h("a.button", { href: "#/" }, "To the tables");
   return h("section.card.narrow", h("h1", title), words && h("p", words), link);
+}
+
+/**
+ * Show a card with a title until `load` has its data, then call `show`; or the error and a link `back`.
+ * @template Data
+ * @param {HTMLElement} main @param {AbortSignal} signal @param {{title: string, waits: string, back: string}} card
+ * @param {() => Promise<Data>} load @param {(data: Data) => void} show
+ */
+export async function loadPage(main, signal, { title, waits, back }, load, show) {
+  const card = h("section.card.narrow", h("h1", title), waitLine(waits));
+  main.append(card);
+  try {
+    const data = await load();
+    if (signal.aborted) return;
+    card.remove();
+    show(data);
+  } catch (reason) {
+    card.replaceChildren(h("h1", title), errorLine(reason).element, h("a.button", { href: back }, "Back"));
+  }
 }
 
 /** Make a line about something that the page waits for. @param {string} words @param {string|null} [role] */

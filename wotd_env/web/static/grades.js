@@ -53,10 +53,8 @@ export function verdictOf(step, players) {
   let decision = "";
   if (step.regret !== null && !step.forced) {
     const grade = step.class ? `${capital(step.class)}: ` : "";
-    decision =
-      grade || step.regret > 0.0005
-        ? `${grade}this costs ${costOf(step.regret, players)}. Best: ${step.best_words}.`
-        : "The best choice.";
+    decision = `${grade}this costs ${costOf(step.regret, players)}. Best: ${step.best_words}.`;
+    if (!grade && step.regret <= 0.0005) decision = "The best choice.";
   }
   const luck =
     step.luck && Math.abs(step.luck) >= LEAST_LUCK

@@ -4,10 +4,10 @@ import { ask, kept, keys, pathOf } from "./api.js";
 import { errorLine, h, say } from "./dom.js";
 import { capital, LETTERS } from "./words.js";
 
-/** @import {Entry} from "./types.js" */
+/** @import {Entry, Page} from "./types.js" */
 
-/** Join a table. @param {HTMLElement} main @param {string} table @param {string|null} invitation */
-export async function joinPage(main, table, invitation) {
+/** Join a table, given its id and an invitation, if any. @type {Page} */
+export async function joinPage(main, _signal, table, invitation) {
   if (keys.of(table)) return location.replace(`#/table/${table}`);
   const asked = invitation ? { invitation } : {};
   const what = h("p");

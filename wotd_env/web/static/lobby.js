@@ -5,15 +5,12 @@ import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { ANIMALS, counted } from "./words.js";
 
-/** @import {Entry, View} from "./types.js" */
+/** @import {Entry, Page, View} from "./types.js" */
 
 const OWN_TABLES = 8;
 
-/**
- * Show the lobby until the signal, with a position and its players to start from if they are given.
- * @param {HTMLElement} main @param {AbortSignal} signal @param {string} [position] @param {string[]} [players]
- */
-export function lobbyPage(main, signal, position = "", players = []) {
+/** Show the lobby, with a position and its players to start from if they are given. @type {Page} */
+export function lobbyPage(main, signal, position = "", ...players) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
   const openTables = h("section.card", { "aria-labelledby": "open-title" });
   const ownTables = h("section.card", { "aria-labelledby": "own-title", hidden: true });
@@ -78,40 +75,26 @@ async function showOwnTables(section) {
 
 /** Make the entry of a table of this browser; forget a deleted table. @param {string} table */
 async function ownTable(table) {
+  const key = keys.of(table)?.key ?? "";
   try {
     /** @type {View} */
-    const view = await ask(pathOf(table), { key: keys.of(table)?.key });
-    const state = { waiting: "waits for players", playing: `turn ${view.turn + 1}`, over: "over" };
-    const names = view.seats.map(({ name }) => name).join(", ");
-    const link = h("a", { href: `#/table/${table}` }, names);
-    const words = h("span.quiet", state[/** @type {keyof typeof state} */ (view.status)]);
-    const item = h(
-      "li",
-      link,
-      words,
-      removal(table, view.host, names, () => item.remove()),
-    );
+    const { host, seats, status, turn } = await ask(pathOf(table), { key });
+    const names = seats.map(({ name }) => name).join(", ");
+    const state =
+      status === "playing" ? `turn ${turn + 1}` : status === "over" ? "over" : "waits for players";
+    const label = host ? "Delete" : "Forget";
+    const remove = async () => {
+      if (!host) keys.drop(table);
+      else if (!(await deleteTable(table, key))) return;
+      item.remove();
+    };
+    const removal = workButton(label, remove, { "aria-label": `${label} the table of ${names}` });
+    const item = h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state), removal);
     return item;
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
     return null;
   }
-}
-
-/**
- * Make the button that deletes a table of this host, or takes a table of another host off the list.
- * @param {string} table @param {boolean} host @param {string} names @param {() => void} done
- */
-function removal(table, host, names, done) {
-  const work = workButton(host ? "Delete" : "Forget", async () => {
-    if (!host) keys.drop(table);
-    else if (!(await deleteTable(table, keys.of(table)?.key ?? ""))) return;
-    done();
-  });
-  work
-    .querySelector("button")
-    ?.setAttribute("aria-label", `${host ? "Delete" : "Forget"} the table of ${names}`);
-  return work;
 }
 
 function recordedGame() {

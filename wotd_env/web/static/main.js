@@ -11,24 +11,26 @@ import { puzzlePage } from "./puzzle.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 
+/** @import {Page} from "./types.js" */
+
 const main = byId("main");
 let closing = new AbortController();
 
-/** @type {Record<string, (signal: AbortSignal, ...parts: string[]) => void>} the signal closes the shown part */
+/** @type {Record<string, Page>} */
 const pages = {
-  "": (signal) => lobbyPage(main, signal),
-  new: (signal, position, ...players) => lobbyPage(main, signal, position, players),
-  table: (signal, table) => tablePage(main, signal, table),
-  join: (_, table, invitation) => joinPage(main, table, invitation),
-  open: (_, table) => joinPage(main, table, null),
-  watch(_, table, key) {
+  "": lobbyPage,
+  new: lobbyPage,
+  table: tablePage,
+  join: joinPage,
+  open: joinPage,
+  watch(_main, _signal, table, key) {
     if (!keys.of(table)) keys.add(table, { key, watch: key });
     location.replace(`#/table/${encodeURIComponent(table)}`);
   },
-  learn: (signal, number) => learnPage(main, signal, number),
-  puzzle: (signal, number) => puzzlePage(main, signal, number),
-  review: (signal, table, game) => reviewPage(main, signal, table, game),
-  game: (signal) => gamePage(main, signal),
+  learn: learnPage,
+  puzzle: puzzlePage,
+  review: reviewPage,
+  game: gamePage,
 };
 
 function route() {
@@ -37,7 +39,8 @@ function route() {
   main.replaceChildren();
   document.title = "Way of the Dragon";
   const address = readAddress(location.hash);
-  if (address && Object.hasOwn(pages, address.page)) pages[address.page](closing.signal, ...address.parts);
+  if (address && Object.hasOwn(pages, address.page))
+    pages[address.page](main, closing.signal, ...address.parts);
   else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
 }
 

@@ -10,8 +10,8 @@ import { controlsAgents } from "./pace.js";
 /** @import {Agent, Seat, View} from "./types.js" */
 
 /**
- * Make the menu.
- * @param {string} table @param {Keys} own @param {ReturnType<typeof makePace>} pace @param {() => View|null} viewNow
+ * @param {string} table @param {Keys} own @param {ReturnType<typeof makePace>} pace
+ * @param {() => View|null} viewNow returns null before the first view
  */
 export function makeMenu(table, own, pace, viewNow) {
   const path = pathOf(table);
@@ -47,22 +47,17 @@ export function makeMenu(table, own, pace, viewNow) {
 
   /** @param {View} view */
   function show(view) {
-    const seats = view.seats.filter(
-      (seat) => seat.kind !== "agent" && (seat.mine || (view.host && !seat.connected)),
-    );
+    const given = (/** @type {Seat} */ { mine, connected }) => mine || (view.host && !connected);
+    const seats = view.seats.filter((seat) => seat.kind !== "agent" && given(seat));
     const resigns = view.status === "playing" && view.mine.length > 0 && view.seats.length === 2;
     const slows = view.host && view.seats.some(({ kind }) => kind === "agent") && !controlsAgents(view);
-    const now = JSON.stringify([
-      seats.map(({ seat, name }) => [seat, name]),
-      resigns,
-      slows && view.pace,
-      view.host,
-    ]);
+    const names = seats.map(({ seat, name }) => [seat, name]);
+    const now = JSON.stringify([names, resigns, slows && view.pace, view.host]);
     if (now === shown) return;
     shown = now;
     const parts = [
       slows && h("h3", "Speed of agents"),
-      slows && pace.select(view),
+      slows && pace.speedSelect(view),
       seats.length > 0 && h("h3", "Give a seat to an agent"),
       ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
       (resigns || view.host) && h("h3", "End"),

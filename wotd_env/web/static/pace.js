@@ -1,7 +1,7 @@
 /** The speed of a table: pause, single steps, slow and fast. */
 
 import { ask, pathOf } from "./api.js";
-import { h } from "./dom.js";
+import { h, select } from "./dom.js";
 import { PACES } from "./words.js";
 
 /** @import {View} from "./types.js" */
@@ -30,16 +30,12 @@ export function makePace(table, key, failed) {
   }
 
   /** @param {View} view */
-  function select({ pace }) {
-    const options = Object.entries(PACES).map(([value, words]) => h("option", { value }, words));
+  function speedSelect({ pace }) {
+    const options = Object.entries(PACES);
     const named = pace !== null && String(pace) in PACES;
-    if (!named) options.unshift(h("option", { value: "" }, pace === null ? "paused" : `${pace} s`));
-    const properties = {
-      "aria-label": "Speed of agents",
-      "data-name": "speed",
-      value: named ? String(pace) : "",
-    };
-    const element = h("select", { ...properties, onchange: () => set(Number(element.value)) }, ...options);
+    if (!named) options.unshift(["", pace === null ? "paused" : `${pace} s`]);
+    const look = { "aria-label": "Speed of agents", "data-name": "speed", value: named ? String(pace) : "" };
+    const element = select({ ...look, onchange: () => set(Number(element.value)) }, options);
     return element;
   }
 
@@ -49,8 +45,12 @@ export function makePace(table, key, failed) {
     before = view.pace ?? before;
     const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
     const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
-    return [h("button", pausing, paused ? "Continue" : "Pause"), h("button", stepping, "Step"), select(view)];
+    return [
+      h("button", pausing, paused ? "Continue" : "Pause"),
+      h("button", stepping, "Step"),
+      speedSelect(view),
+    ];
   }
 
-  return { buttons, select };
+  return { buttons, speedSelect };
 }

@@ -9,7 +9,7 @@
  * @typedef {{kind: string, level: number}} Wanted an empty kind and level 0 stand for all
  */
 
-export const LEVELS = ["", "easy", "medium", "hard"];
+export const LEVELS = ["all", "easy", "medium", "hard"];
 /** @type {Record<string, string>} */
 export const KINDS = { dice: "keep dice", move: "move", swap: "call the dragon", power: "powers" };
 const DAY = 86_400_000; // milliseconds

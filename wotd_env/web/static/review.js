@@ -4,46 +4,32 @@ import { continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
-import { copyButton, errorLine, glyph, h, hasModifier, isElsewhere, say, waitLine } from "./dom.js";
+import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
 import { diceAt, marksOfStep, verdictOf } from "./grades.js";
 import { makeGraph } from "./graph.js";
 import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
 import { playerNames } from "./words.js";
 
-/** @import {Review} from "./types.js" */
+/** @import {Page, Review} from "./types.js" */
 
-/**
- * Review a game of a table, by default the present one.
- * @param {HTMLElement} main @param {AbortSignal} signal @param {string} table @param {string} [game] its number
- */
+/** Review a game of a table, given their numbers; by default the present game. @type {Page} */
 export function reviewPage(main, signal, table, game) {
   const which = game ? `?game=${encodeURIComponent(game)}` : "";
-  const review = ask(`${pathOf(table)}/review${which}`, { key: keys.of(table)?.key });
-  show(main, signal, review, `#/table/${table}`);
+  const load = () => ask(`${pathOf(table)}/review${which}`, { key: keys.of(table)?.key });
+  show(main, signal, load, `#/table/${table}`);
 }
 
-/** Step through the game whose text was pasted. @param {HTMLElement} main @param {AbortSignal} signal */
+/** Step through the game whose text was pasted. @type {Page} */
 export function gamePage(main, signal) {
-  const pasted = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
+  const body = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
   const none = () => Promise.reject(new Error("No game has been pasted."));
-  show(main, signal, pasted ? ask("/api/games", { body: pasted }) : none(), "#/");
+  show(main, signal, body ? () => ask("/api/games", { body }) : none, "#/");
 }
 
-/**
- * Show a review when it arrives, until the signal.
- * @param {HTMLElement} main @param {AbortSignal} signal @param {Promise<Review>} coming @param {string} back
- */
-async function show(main, signal, coming, back) {
-  const card = h("section.card.narrow", h("h1", "Review"), waitLine("The game is being reviewed …"));
-  main.append(card);
-  try {
-    const review = await coming;
-    if (signal.aborted) return;
-    card.remove();
-    new Viewer(main, signal, review, back);
-  } catch (reason) {
-    card.replaceChildren(h("h1", "Review"), errorLine(reason).element, h("a.button", { href: back }, "Back"));
-  }
+/** @param {HTMLElement} main @param {AbortSignal} signal @param {() => Promise<Review>} load @param {string} back */
+function show(main, signal, load, back) {
+  const card = { title: "Review", waits: "The game is being reviewed …", back };
+  loadPage(main, signal, card, load, (review) => new Viewer(main, signal, review, back));
 }
 
 class Viewer {
@@ -78,28 +64,20 @@ class Viewer {
       stepButton("›", "a step forward", "right arrow", () => this.go(this.at + 1)),
       stepButton("»", "to the end", "End", () => this.go(this.last)),
     );
+    const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
+    const board = h("div.board-place", this.board.element);
     const told = h("div.told", this.caption, this.verdict);
-    return h(
-      "section.play",
-      { "aria-labelledby": "review-title" },
-      h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn),
-      h("div.board-place", this.board.element),
-      h("div.review-step", { tabindex: "0" }, this.dicePlace, told),
-      controls,
-      this.graph?.element,
-    );
+    const step = h("div.review-step", { tabindex: "0" }, this.dicePlace, told);
+    const label = { "aria-labelledby": "review-title" };
+    return h("section.play", label, head, board, step, controls, this.graph?.element);
   }
 
   /** @param {string} back */
   sidePart(back) {
     const { review, names } = this;
-    const buttons = h(
-      "div.buttons",
-      this.again,
-      copyButton("Copy the position", () => this.state.position),
-      copyButton("Copy the game", () => review.text),
-      h("a.button", { href: back }, "Back"),
-    );
+    const position = copyButton("Copy the position", () => this.state.position);
+    const game = copyButton("Copy the game", () => review.text);
+    const buttons = h("div.buttons", this.again, position, game, h("a.button", { href: back }, "Back"));
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");

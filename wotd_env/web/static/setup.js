@@ -1,7 +1,7 @@
 /** The form that sets up a table. */
 
 import { agentsFor, createTable, kept } from "./api.js";
-import { errorLine, h } from "./dom.js";
+import { errorLine, h, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { LETTERS, PACES } from "./words.js";
 
@@ -138,7 +138,10 @@ function makeSeatRows(setup, players) {
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
 function seatRow(seat, first, setup) {
   const letter = LETTERS[seat];
-  const kind = select({ "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit }, KINDS);
+  const kind = select(
+    { "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit },
+    Object.entries(KINDS),
+  );
   const typed = { placeholder: "name", maxlength: setup.name_length, autocomplete: "off", value: first.name };
   const name = h("input", { "aria-label": `name of seat ${letter}`, ...typed });
   const agent = h("select", { "aria-label": `agent of seat ${letter}` });
@@ -163,13 +166,10 @@ function seatRow(seat, first, setup) {
   return { element: h("li", number, kind, name, agent), offer, wanted };
 }
 
-/** @param {Record<string, any>} properties @param {Record<string, string>} options value -> words */
-const select = (properties, options) =>
-  h("select", properties, ...Object.entries(options).map(([value, words]) => h("option", { value }, words)));
-
 /** @param {Options} options @param {string} name @param {string} label */
 function selectField({ values, default: usual }, name, label) {
-  const options = Object.fromEntries(values.map((value) => [value, RULE_WORDS[String(value)] ?? value]));
+  const words = (/** @type {string} */ value) => RULE_WORDS[value] ?? value;
+  const options = values.map(String).map((value) => /** @type {[string, string]} */ ([value, words(value)]));
   return h("label", label, select({ name, value: String(usual) }, options));
 }
 
@@ -186,8 +186,8 @@ function rulesFields({ rules, pace }, position) {
   const field = { name: "position", value: position, spellcheck: "false", autocomplete: "off" };
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
   const helps = { "": "on if all seats are at this screen or agents", yes: "on", no: "off" };
-  const help = select({ name: "help", value: "" }, helps);
-  const speed = select({ name: "pace", value: String(pace.default) }, PACES);
+  const help = select({ name: "help", value: "" }, Object.entries(helps));
+  const speed = select({ name: "pace", value: String(pace.default) }, Object.entries(PACES));
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",

@@ -1,42 +1,25 @@
-/** A position outside of any table, shown as the view of a table in which this browser has all seats to play. */
+/** Positions outside of any table, each shown as the view of a table in which this browser has the seat to act. */
 
 import { ask } from "./api.js";
+import { Decision } from "./decision.js";
+import { h } from "./dom.js";
+import { sortedPlaces } from "./places.js";
+import { makeSeats } from "./seats.js";
 
+/** @import {Child} from "./dom.js" */
 /** @import {Choice, Study, View} from "./types.js" */
 
 /** @param {string} position @returns {Promise<View>} */
 export const studyAt = async (position) => viewOf(await ask("/api/choices", { body: { position } }));
 
+const PERSON = { kind: "here", agent: null, taken: true, connected: true };
+const NO_TABLE = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
+const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from: 0, result: null };
+
 /** @param {Study} study @returns {View} */
 export function viewOf({ names, ...study }) {
-  const seats = names.map((name, seat) => ({
-    seat,
-    name,
-    kind: "here",
-    agent: null,
-    taken: true,
-    connected: true,
-    mine: seat === study.player,
-  }));
-  return {
-    ...study,
-    seats,
-    table: "",
-    game: 0,
-    ply: 0,
-    status: "playing",
-    host: false,
-    mine: [study.player],
-    waiting_for: [],
-    help: false,
-    pace: null,
-    spectators: 0,
-    moved: [],
-    roll_off: null,
-    log: [],
-    log_from: 0,
-    result: null,
-  };
+  const seats = names.map((name, seat) => ({ ...PERSON, seat, name, mine: seat === study.player }));
+  return { ...NO_TABLE, ...NO_GAME, ...study, status: "playing", seats, mine: [study.player] };
 }
 
 /** Return the view after a choice, before any roll. @param {View} view @param {Choice} choice */
@@ -44,4 +27,69 @@ export function viewAfter(view, choice) {
   const pieces = view.pieces.map((spaces) => [...spaces]);
   for (const { seat, path, to } of choice.moves) pieces[seat][path] = to;
   return { ...view, pieces, scores: choice.scores, moved: choice.moves, choices: [] };
+}
+
+/** Base of the pages that ask for a choice in a position, `view`, and then show its effect. */
+export class StudyPage {
+  /** The accepted choice, if any. @type {Choice|null} */
+  answer = null;
+
+  /** @param {AbortSignal} signal @param {string} kind "lesson" or "puzzle" @param {View} view */
+  constructor(signal, kind, view) {
+    this.kind = kind;
+    this.view = view;
+    this.title = h("h1", { id: `${kind}-title`, tabindex: "-1" });
+    this.words = h("p");
+    this.seats = makeSeats();
+    this.decision = new Decision(signal, {
+      act: (action) => this.act(action),
+      otherwise: () => this.dockParts(),
+    });
+  }
+
+  /** Make the page, with cards beside the board. @param {...HTMLElement} cards */
+  layout(...cards) {
+    const { boardPlace, dock } = this.decision;
+    const head = h("header.turn", this.title, this.words);
+    const parts = [head, this.seats.element, boardPlace, dock];
+    const play = h("section.play", { "aria-labelledby": this.title.id }, ...parts);
+    return h("div", { class: `table ${this.kind}` }, play, h("div.side", ...cards));
+  }
+
+  /** Show the position, or the one after the answer. */
+  show() {
+    const { answer, view, decision } = this;
+    const places = sortedPlaces();
+    const shown = answer ? viewAfter(view, answer) : view;
+    this.seats.show(shown, null);
+    decision.show(shown, { ...places, kept: answer?.keep ?? places.kept });
+    decision.choices.hidden = answer !== null;
+    if (answer) decision.board?.slide(answer.moves, view.color);
+  }
+
+  /** Ask again, or for another position. @param {View} view */
+  ask(view) {
+    this.view = view;
+    this.answer = null;
+    this.show();
+  }
+
+  /** @param {number} action */
+  act(action) {
+    const choice = this.view.choices.find((each) => each.action === action);
+    if (!choice) return;
+    if (this.accepts(choice)) this.answer = choice;
+    this.show();
+    if (this.answer) this.decision.focus();
+  }
+
+  /** Return whether a choice is an answer. @param {Choice} _choice */
+  accepts(_choice) {
+    return true;
+  }
+
+  /** The content of the dock after the answer. @returns {Child[]} */
+  dockParts() {
+    return [];
+  }
 }

@@ -13,9 +13,9 @@ import { makeSeats } from "./seats.js";
 import { capital, factsOf, newsOf, titleOf } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
-/** @import {Help, Step, View} from "./types.js" */
+/** @import {Help, Page, Step, View} from "./types.js" */
 
-/** Show a table. @param {HTMLElement} main @param {AbortSignal} signal closes it @param {string} id */
+/** Show a table. @type {Page} */
 export function tablePage(main, signal, id) {
   const own = keys.of(id);
   const how = "You take a seat at a table by an invitation link, or from the list of open tables.";
@@ -158,7 +158,7 @@ class TablePage {
   act(action) {
     if (this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
-    if (phase === "keep") this.pressed.set(ply, [...this.decision.dice.held()]);
+    if (phase === "keep") this.pressed.set(ply, this.decision.held);
     if (this.send({ type: "act", ply, action })) this.acted = ply;
   }
 }

@@ -49,6 +49,8 @@
  *   seats: SeatGrade[]}} Review `seats`, `source`, `definition` and `last_chances` exist only if the game is graded
  *
  * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark on the board
+ * @typedef {(main: HTMLElement, signal: AbortSignal, ...parts: string[]) => void} Page shows a part of the page until
+ *   the signal, given the parts of its address
  */
 
 export {};

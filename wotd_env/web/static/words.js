@@ -96,14 +96,10 @@ export function newsOf({ log, status, player, seats, roll_off: rollOff }) {
 export function stateOf(seat, { status, player, result, pace }) {
   if (!seat.taken) return "free";
   if (result && !result.truncated && result.winners.includes(seat.seat)) return "won";
-  if (status === "playing" && seat.seat === player)
-    return seat.kind === "agent"
-      ? pace === null
-        ? "paused"
-        : "thinking …"
-      : seat.mine
-        ? "you play"
-        : "plays";
+  if (status === "playing" && seat.seat === player) {
+    if (seat.kind === "agent") return pace === null ? "paused" : "thinking …";
+    return seat.mine ? "you play" : "plays";
+  }
   return !seat.connected && seat.kind !== "agent" ? "away" : "";
 }
 
