@@ -6,6 +6,7 @@ It checks the solver's values independently: it shares no code for moves or dice
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -63,8 +64,10 @@ def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -
     return np.where(state["phase"] == Phase.OVER, game.rewards(state)[:, seat], value)
 
 
-def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.ndarray:
-    """Return the value of the best move for every roll without re-rolls, (252,)."""
+def value_of_rolls(
+    game: Game, table: solver.Table, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
+) -> np.ndarray:
+    """Return the value of the best move for every roll without re-rolls, (252,); `after_turn` is as `value_after`."""
     seat = int(position["player"])
     state = np.repeat(position.reshape(1), NUM_ROLLS)
     game.roll(state, KEEPS[:NUM_ROLLS])
@@ -75,19 +78,21 @@ def value_of_rolls(game: Game, table: solver.Table, position: np.ndarray) -> np.
     game.decide(after, action)
     extra = after["phase"] == Phase.EXTRA
     values = np.full(len(after), -np.inf)
-    values[~extra] = value_after(game, table, after[~extra], seat)
+    values[~extra] = after_turn(game, table, after[~extra], seat)
     for choice in (END, EXTRA):
         chosen = after[extra]
         game.decide(chosen, np.full(len(chosen), choice))
-        values[extra] = np.maximum(values[extra], value_after(game, table, chosen, seat))
+        values[extra] = np.maximum(values[extra], after_turn(game, table, chosen, seat))
     best = np.full(NUM_ROLLS, -np.inf)
     np.maximum.at(best, roll, values)
     return best
 
 
-def one_turn(game: Game, table: solver.Table, position: np.ndarray) -> float:
+def one_turn(
+    game: Game, table: solver.Table, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
+) -> float:
     """Return the value before a turn, computed with the engine from the values after it in the table."""
-    values = value_of_rolls(game, table, position)
+    values = value_of_rolls(game, table, position, after_turn)
     for _ in range(2):
         values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)
     return float(ROLLS_AFTER[-1] @ values)

@@ -1,4 +1,4 @@
-"""Solve a game of two players backwards, section by section and layer by layer, into a file."""
+"""Solve a game of two players, or the guarantees of three, backwards by sections and layers, into a file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,21 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 from wotd_env.solver import storage
 from wotd_env.solver.families import Chunk, new_block
+from wotd_env.solver.guarantees import Guarantees, check_guarantees, new_family, solve_guarantees
 from wotd_env.solver.iteration import Group, check_families, group_of, solve_families
-from wotd_env.solver.positions import Board, board_of
 from wotd_env.solver.powers import new_power_block
 from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_checksums
 from wotd_env.solver.table import Progress, Table, as_rules, load
 
 TOLERANCE = 5e-7  # the largest change of a value in the last iteration
-BASIC = [(0, 0)]  # the group of the section without powers
-CHUNK = 1024  # families in one call, which takes some tens of milliseconds
+CHUNK = {
+    2: 1024,
+    3: 8,
+}  # families in one call by the number of players; a call takes some tens of milliseconds
+KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    2: (solve_families, check_families),
+    3: (solve_guarantees, check_guarantees),
+}
 MOST_THREADS = 1024
 
 
@@ -38,8 +44,8 @@ def solve(
     process makes the same table, this one logs that it waits. The values do not depend on the number of threads.
 
     Args:
-        rules: a game of two players, with or without powers; a number stands for the basic game with this number of
-            plain spaces.
+        rules: a game of two players, with or without powers, or the basic game of three players; a number stands for
+            the basic game of two with this number of plain spaces.
         file: the table to make.
         threads: number of threads.
         progress: see `Progress`.
@@ -78,23 +84,33 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
     board, sections = table.board, dict(zip(table.sections, table.values, strict=True))
     residual, done = 0.0, 0
     with ThreadPoolExecutor(threads) as pool:
-        team = _Team(pool, threads)
+        team = _Team(pool, threads, table.rules.players)
         for pair in storage.sections_of(table.rules):
-            group = group_of(board, table.layout.base, pair, sections)
+            group = _group_of(board, table.layout.base, pair, sections)
             for total in reversed(range(len(board.sizes))):
-                residual = max([residual, *team.run(check_families, group, total)])
+                residual = max([residual, *team.run(KERNELS[table.rules.players][1], group, total)])
                 done += int(board.sizes[total]) * len(pair)
                 progress(done, board.positions * len(sections))
     return residual
 
 
+def _group_of(
+    board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
+) -> Group | Guarantees:
+    """Return a group of `storage.sections_of`; `known` has the values of its sections and all sections before."""
+    if len(sections) == 3:
+        own, following, last = (known[section] for section in sections)
+        return Guarantees(board, base, (own, following, last))
+    return group_of(board, base, sections, known)
+
+
 def _new_header(rules: Rules) -> dict[str, Any]:
     return {
-        "about": "Way of the Dragon: expected result for the player to move, before the first roll of the turn",
+        "about": "Way of the Dragon: expected or guaranteed reward before the first roll of a turn",
         "rules": storage.facts_of(rules),
         "rulings": storage.RULINGS,
         "version": __version__,
-        "positions": board_of(rules.spaces).positions,
+        "positions": storage.board_for(rules).positions,
         "layers": 0,  # on the disk
         "seconds": 0.0,  # of work, without interruptions
         "cpu_seconds": 0.0,  # of all threads
@@ -120,25 +136,30 @@ def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
 
 
 class _Team:
-    """Threads that share the families of a layer in chunks. Each has its own memory, a block."""
+    """Threads that share the families of a layer in chunks. Each has its own memory."""
 
-    def __init__(self, pool: ThreadPoolExecutor, threads: int) -> None:
-        self._pool = pool
-        self._memory = [(new_block(), new_power_block()) for _ in range(threads)]
+    def __init__(self, pool: ThreadPoolExecutor, threads: int, players: int) -> None:
+        self._pool, self.at_once = pool, CHUNK[players]
+        self._memory: list[tuple[Any, ...]] = [
+            (new_family(),) if players == 3 else (new_block(), new_power_block()) for _ in range(threads)
+        ]
 
-    def run(self, kernel: Callable[..., Any], group: Group, total: int, *arguments: Any) -> Iterator[Any]:
-        """Call a kernel of `iteration` on every chunk of a layer; yield the results in order."""
-        families, basic = int(group.board.families[total]), group.sources[0].powers == 0
+    def run(
+        self, kernel: Callable[..., Any], group: Group | Guarantees, total: int, *arguments: Any
+    ) -> Iterator[Any]:
+        """Call a kernel of KERNELS on every chunk of a layer; yield the results in order."""
+        families = int(group.board.families[total])
+        basic = isinstance(group, Group) and group.sources[0].powers == 0
 
         def work(first: int) -> Any:
-            block, power = memory = self._memory.pop()
+            memory = self._memory.pop()
             try:
-                chunk = Chunk(total, first, min(first + CHUNK, families))
-                return kernel(group, block, None if basic else power, chunk, *arguments)
+                chunk = Chunk(total, first, min(first + self.at_once, families))
+                return kernel(group, *((memory[0], None) if basic else memory), chunk, *arguments)
             finally:
                 self._memory.append(memory)
 
-        jobs = [self._pool.submit(work, first) for first in range(0, families, CHUNK)]
+        jobs = [self._pool.submit(work, first) for first in range(0, families, self.at_once)]
         try:
             for job in jobs:
                 yield job.result()
@@ -149,7 +170,7 @@ class _Team:
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
     """Solve all missing layers in the unfinished file, then give it its final name."""
-    board, groups = board_of(rules.spaces), storage.sections_of(rules)
+    board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
     part.touch()
@@ -162,7 +183,7 @@ def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
             except BaseException:
                 stream.truncate(0)
                 raise
-        maker = _Maker(board, layout, stream, header, _Team(pool, threads))
+        maker = _Maker(layout, stream, header, _Team(pool, threads, rules.players))
         for pair in groups:
             maker.solve(pair, progress)
         stream.truncate(layout.offset(layout.sections, storage.VALUE.itemsize))
@@ -174,11 +195,10 @@ def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
 class _Maker:
     """Solves groups of sections one after the other into an unfinished file."""
 
-    def __init__(
-        self, board: Board, layout: storage.Layout, stream: BinaryIO, header: dict[str, Any], team: _Team
-    ) -> None:
-        self._board, self._layout, self._stream = board, layout, stream
-        self._header, self._team = header, team
+    def __init__(self, layout: storage.Layout, stream: BinaryIO, header: dict[str, Any], team: _Team) -> None:
+        self._layout, self._stream, self._header, self._team = layout, stream, header, team
+        rules = storage.rules_in(header)
+        self._board, self._kernel = storage.board_for(rules), KERNELS[rules.players][0]
         self._sums = storage.read_checksums(stream, layout)
         self._sections: dict[Section, Any] = {}  # the finished ones, mapped from the file
         self._step = 0  # finished layers of all groups
@@ -186,13 +206,13 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the layers of a group that are in the file, and solve the others."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # Only the basic game is read in the order of its layers; the layers of other groups are read again and again.
+        # The first group is read in the order of its layers; the layers of other groups are read again and again.
         base, size = layout.base, board.positions
-        if pair == BASIC:
+        if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
         values = [np.empty(size, storage.VALUE) for _ in pair]
         first = len(self._sections)
-        group = group_of(board, base, pair, {**self._sections, **dict(zip(pair, values, strict=True))})
+        group = _group_of(board, base, pair, {**self._sections, **dict(zip(pair, values, strict=True))})
         for total in reversed(range(len(board.sizes))):
             parts = [part[base[total] : base[total] + board.sizes[total]] for part in values]
             if self._step < self._header["layers"] and self._read(first, total, parts):
@@ -200,8 +220,8 @@ class _Maker:
                 continue
             began = time.perf_counter(), time.process_time()
             done = int(layout.base[total]) * len(pair) + first * board.positions
-            chunks = -(-int(board.families[total]) // CHUNK)
-            solved = self._team.run(solve_families, group, total, np.float32(TOLERANCE))
+            chunks = -(-int(board.families[total]) // self._team.at_once)
+            solved = self._team.run(self._kernel, group, total, np.float32(TOLERANCE))
             for chunk, _ in enumerate(solved, 1):
                 more = int(board.sizes[total]) * len(pair) * chunk // chunks
                 progress(done + more, layout.sections * board.positions)

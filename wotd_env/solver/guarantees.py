@@ -1,17 +1,16 @@
 """What each of three players can guarantee: kernels that solve the families of a layer.
 
-The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. That is a
-game of two sides with a unique value. A position has three values: the guarantees of the player to move, of the next
-player and of the one after. In a turn the player to move maximizes its own guarantee, or minimizes that of another seat.
+The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. Two
+sides play this game, so its value is unique. A position has three values: the guarantees of the player to move, of the
+next player and of the one after. In a turn the player to move maximizes its own guarantee, or minimizes that of another
+seat.
 
-Positions, layers and ranks are those of `positions`, with codes of three pieces. Swaps and passes lead only to positions
-over the same five shapes (a *family*). Their values are iterated to convergence; all others come from later layers.
+Positions, layers and ranks are those of `positions`, with codes of three pieces. Swaps and passes stay in the family of
+a position, so their values are iterated to convergence. All other values come from later layers.
 """
 
 from __future__ import annotations
 
-import functools
-from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,18 @@ from numpy.typing import NDArray
 
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import NUM_KEEPS
-from wotd_env.core.rules import DICE, NUMBERED, PATHS
+from wotd_env.core.rules import DICE, PATHS
 from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
 from wotd_env.solver import turns
-from wotd_env.solver.families import MOST_ROUNDS, Chunk, Work
+from wotd_env.solver.families import Chunk
+from wotd_env.solver.iteration import MOST_ROUNDS, Work
 from wotd_env.solver.positions import (
     NONE,
+    PAIRS,
+    SEATS,
     Codes,
-    Layers,
+    ThreeBoard,
     index_of,
-    multisets,
     rank_of,
     rank_with,
     sort_codes,
@@ -36,97 +37,17 @@ from wotd_env.solver.positions import (
 )
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
-SEATS = 3
-PAIRS = ((0, 1), (0, 2), (1, 2))
-"""The pairs of relative seats whose pieces a swap can exchange (R6)."""
 MOST_MEMBERS = 6**PATHS
 """The most positions of a family: three different spaces have six orders."""
 FIRST = NUM_KEEPS  # the first of the rows of ends
 
 
-class ThreeBoard(NamedTuple):
-    """The positions of three players for a number of plain spaces, with C codes, H shapes, T layers.
+class Guarantees(NamedTuple):
+    """The guarantees in the positions of a board."""
 
-    Codes ascend by progress, then by shape, so those of a shape are consecutive. Seats are relative to the player to move.
-    """
-
-    spaces: int
-    pieces: NDArray[np.int8]  # (C, 3): the spaces of the pieces of the seats
-    progress: NDArray[np.uint16]  # (C,): the sum of the spaces
-    code: NDArray[np.uint16]  # (S+6, S+6, S+6): the code of three spaces, or NONE
-    turned: NDArray[np.uint16]  # (C,): the code as the next player sees it
-    after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
-    swapped: NDArray[np.uint16]  # (C, 3): the code after the swap of a pair, or NONE (R6)
-    standing: NDArray[np.int16]  # (C, 3): points and numbered pieces of the seats, as one number (R10)
-    numbered: NDArray[np.uint8]  # (C,): bit k: the piece of seat k is on a numbered space (R9)
-    first: NDArray[np.uint16]  # (H + 1,): the first code of each shape, then C
-    shape_progress: NDArray[np.uint16]  # (H,)
-    below: NDArray[np.uint32]  # (5, T, C + 1): as in `positions.Board`
-    shapes_below: NDArray[np.uint32]  # (5, T, H + 1)
-    sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
-    families: NDArray[np.int64]  # (T,): the number of families in each layer
-
-    @property
-    def positions(self) -> int:
-        """The number of all positions."""
-        return int(self.sizes.sum())
-
-
-@functools.cache
-def three_board_of(spaces: int) -> ThreeBoard:
-    """Return the board of three players with this number of plain spaces."""
-    top = spaces + NUMBERED
-
-    def apart(pieces: tuple[int, ...]) -> bool:
-        on_board = [space for space in pieces if space]
-        return len(set(on_board)) == len(on_board)
-
-    shapes = sorted(
-        {tuple(sorted(pieces)) for pieces in product(range(top + 1), repeat=SEATS) if apart(pieces)},
-        key=lambda shape: (sum(shape), shape),
-    )
-    of_shape = [sorted(set(permutations(shape))) for shape in shapes]
-    codes = [code for orders in of_shape for code in orders]
-    index = {code: i for i, code in enumerate(codes)}
-
-    def code(pieces: list[int], possible: bool = True) -> int:
-        return index.get(tuple(pieces), NONE) if possible else NONE
-
-    def moved(pieces: tuple[int, ...], dice: int) -> int:
-        return code([pieces[0] + dice, *pieces[1:]], pieces[0] <= spaces or not dice)
-
-    def exchanged(pieces: tuple[int, ...], pair: tuple[int, int]) -> int:
-        after = list(pieces)
-        after[pair[0]], after[pair[1]] = pieces[pair[1]], pieces[pair[0]]
-        return code(after, pieces[pair[0]] > 0 and pieces[pair[1]] > 0)
-
-    progress = np.array([sum(pieces) for pieces in codes], np.uint16)
-    layers = PATHS * (3 * top - 3) + 1
-    shape_progress = np.array([sum(shape) for shape in shapes], np.uint16)
-    below, shapes_below = multisets(progress, layers), multisets(shape_progress, layers)
-    pieces = np.array(codes)
-    # A point counts more than all pieces on numbered spaces (R10).
-    standing = (PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)
-    return ThreeBoard(
-        spaces=spaces,
-        pieces=pieces.astype(np.int8),
-        progress=progress,
-        code=np.array(
-            [[[code([a, b, c]) for c in range(top + 1)] for b in range(top + 1)] for a in range(top + 1)],
-            np.uint16,
-        ),
-        turned=np.array([code([*each[1:], each[0]]) for each in codes], np.uint16),
-        after=np.array([[moved(each, dice) for dice in range(DICE + 1)] for each in codes], np.uint16),
-        swapped=np.array([[exchanged(each, pair) for pair in PAIRS] for each in codes], np.uint16),
-        standing=standing.astype(np.int16),
-        numbered=((pieces > spaces) << np.arange(SEATS)).sum(1).astype(np.uint8),
-        first=np.cumsum([0, *map(len, of_shape)]).astype(np.uint16),
-        shape_progress=shape_progress,
-        below=below,
-        shapes_below=shapes_below,
-        sizes=below[-1, :, -1].astype(np.int64),
-        families=shapes_below[-1, :, -1].astype(np.int64),
-    )
+    board: ThreeBoard
+    base: NDArray[np.int64]  # (T,): the index of the first value of each layer
+    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # of each relative seat
 
 
 class Family(NamedTuple):
@@ -210,10 +131,9 @@ def find_member(family: Family, members: Any, rank: Any) -> Any:
 
 
 @kernel
-def fill_family(layers: Layers, total: Any, family: Family, members: Any) -> None:
+def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) -> None:
     """Fill the values of ends that make progress, the members after passes and swaps, and the first values."""
-    board: Any = layers.board
-    base, values = layers.base, layers.values
+    board, base, values = layers.board, layers.base, layers.values
     layer = np.uint64(total)
     turned, partner = np.zeros(PATHS, np.uint64), np.zeros(PATHS, np.uint64)
     indices = np.zeros(PROGRESS, np.int64)
@@ -240,7 +160,7 @@ def fill_family(layers: Layers, total: Any, family: Family, members: Any) -> Non
             for seat in range(SEATS):
                 value = np.float32(NEVER)
                 if index >= 0:
-                    value = values[seat if turns.AGAIN[end] else seen_next(seat), index]
+                    value = values[seat if turns.AGAIN[end] else seen_next(seat)][index]
                     value = -value if seat else value
                 family.ends[seat, block, end, lane] = value
         ordered = turned[0], turned[1], turned[2], turned[3], turned[4]
@@ -295,7 +215,9 @@ def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indic
         code = np.uint64(board.after[own, DICE])
         if code != NONE:  # R8
             layer = total + np.uint64(DICE)
-            indices[np.uint64(End.PERFECTION_ON + path)] = base[layer] + rank_with(board, layer, codes, path, code)
+            indices[np.uint64(End.PERFECTION_ON + path)] = base[layer] + rank_with(
+                board, layer, codes, path, code
+            )
         code = np.uint64(board.after[own, 1])  # R7
         if code == NONE:
             code = own
@@ -350,10 +272,10 @@ def iterate(family: Family, members: Any) -> Any:
 
 
 @kernel
-def solve_guarantees(layers: Layers, family: Family, chunk: Chunk, tolerance: Any) -> Work:
+def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> Work:
     """Solve families of a layer and write their values. All later layers must be solved.
 
-    `tolerance` is the largest change of a value in the last iteration. `layers.values` is float32 (3, positions).
+    `tolerance` is the largest change of a value in the last iteration.
     """
     all_rounds, most = 0, 0
     for number in range(chunk.first, chunk.last):
@@ -369,12 +291,12 @@ def solve_guarantees(layers: Layers, family: Family, chunk: Chunk, tolerance: An
         for seat in range(SEATS):
             for member in range(members):
                 index = layers.base[chunk.total] + family.ranks[member]
-                layers.values[seat, index] = family.value[seat, member]
+                layers.values[seat][index] = family.value[seat, member]
     return Work(chunk.last - chunk.first, all_rounds, most)
 
 
 @kernel
-def check_guarantees(layers: Layers, family: Family, chunk: Chunk) -> Any:
+def check_guarantees(layers: Guarantees, family: Family, chunk: Chunk) -> Any:
     """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
     residual = np.float32(0)
     for number in range(chunk.first, chunk.last):
@@ -382,7 +304,7 @@ def check_guarantees(layers: Layers, family: Family, chunk: Chunk) -> Any:
         fill_family(layers, chunk.total, family, members)
         for seat in range(SEATS):
             for member in range(members):
-                stored = layers.values[seat, layers.base[chunk.total] + family.ranks[member]]
+                stored = layers.values[seat][layers.base[chunk.total] + family.ranks[member]]
                 if family.over[member]:
                     residual = max(residual, abs(stored - family.value[seat, member]))
                 family.value[seat, member] = stored

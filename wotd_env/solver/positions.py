@@ -1,4 +1,4 @@
-"""Rank the positions of the two-player basic game, so that their values fit into one array.
+"""Rank the positions of the basic game of two or three players, so that their values fit into one array.
 
 A *code* is the pair of spaces on one path: of the piece of the player to move, and of the other player's piece. Paths
 are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
@@ -8,11 +8,14 @@ combinatorial number system: by the largest code, then the second largest, and s
 A *shape* is a code without the order of its two pieces. All positions over the same five shapes are a *family*; swaps
 and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
 position as the other player sees it.
+
+With three players (`ThreeBoard`) a code has three spaces, and everything else is alike.
 """
 
 from __future__ import annotations
 
 import functools
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +25,10 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
 NONE = 65535  # stands for an impossible code: two pieces on one space, or after an illegal move
+
+SEATS = 3  # of `ThreeBoard`
+PAIRS = ((0, 1), (0, 2), (1, 2))
+"""The pairs of three relative seats whose pieces a swap can exchange (R6)."""
 
 Codes = NDArray[np.uint64]  # the codes of the five paths, uint64 (5,), ascending
 
@@ -110,8 +117,97 @@ def multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
     return count[1:]
 
 
+class ThreeBoard(NamedTuple):
+    """The positions of three players for a number of plain spaces, with C codes, H shapes, T layers.
+
+    Codes ascend by progress, then by shape, so those of a shape are consecutive. Seats are relative to the player to
+    move.
+    """
+
+    spaces: int
+    pieces: NDArray[np.int8]  # (C, 3): the spaces of the pieces of the seats
+    progress: NDArray[np.uint16]  # (C,): the sum of the spaces
+    code: NDArray[np.uint16]  # (S+6, S+6, S+6): the code of three spaces, or NONE
+    turned: NDArray[np.uint16]  # (C,): the code as the next player sees it
+    after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
+    swapped: NDArray[np.uint16]  # (C, 3): the code after the swap of a pair, or NONE (R6)
+    standing: NDArray[np.int16]  # (C, 3): points and numbered pieces of the seats, as one number (R10)
+    numbered: NDArray[np.uint8]  # (C,): bit k: the piece of seat k is on a numbered space (R9)
+    first: NDArray[np.uint16]  # (H + 1,): the first code of each shape, then C
+    shape_progress: NDArray[np.uint16]  # (H,)
+    below: NDArray[np.uint32]  # (5, T, C + 1): as in `positions.Board`
+    shapes_below: NDArray[np.uint32]  # (5, T, H + 1)
+    sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
+    families: NDArray[np.int64]  # (T,): the number of families in each layer
+
+    @property
+    def positions(self) -> int:
+        """The number of all positions."""
+        return int(self.sizes.sum())
+
+
+@functools.cache
+def three_board_of(spaces: int) -> ThreeBoard:
+    """Return the board of three players with this number of plain spaces."""
+    top = spaces + NUMBERED
+
+    def apart(pieces: tuple[int, ...]) -> bool:
+        on_board = [space for space in pieces if space]
+        return len(set(on_board)) == len(on_board)
+
+    shapes = sorted(
+        {tuple(sorted(pieces)) for pieces in product(range(top + 1), repeat=SEATS) if apart(pieces)},
+        key=lambda shape: (sum(shape), shape),
+    )
+    of_shape = [sorted(set(permutations(shape))) for shape in shapes]
+    codes = [code for orders in of_shape for code in orders]
+    index = {code: i for i, code in enumerate(codes)}
+
+    def code(pieces: list[int], possible: bool = True) -> int:
+        return index.get(tuple(pieces), NONE) if possible else NONE
+
+    def moved(pieces: tuple[int, ...], dice: int) -> int:
+        return code([pieces[0] + dice, *pieces[1:]], pieces[0] <= spaces or not dice)
+
+    def exchanged(pieces: tuple[int, ...], pair: tuple[int, int]) -> int:
+        after = list(pieces)
+        after[pair[0]], after[pair[1]] = pieces[pair[1]], pieces[pair[0]]
+        return code(after, pieces[pair[0]] > 0 and pieces[pair[1]] > 0)
+
+    progress = np.array([sum(pieces) for pieces in codes], np.uint16)
+    layers = PATHS * (3 * top - 3) + 1
+    shape_progress = np.array([sum(shape) for shape in shapes], np.uint16)
+    below, shapes_below = multisets(progress, layers), multisets(shape_progress, layers)
+    pieces = np.array(codes)
+    # A point counts more than all pieces on numbered spaces (R10).
+    standing = (PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)
+    return ThreeBoard(
+        spaces=spaces,
+        pieces=pieces.astype(np.int8),
+        progress=progress,
+        code=np.array(
+            [[[code([a, b, c]) for c in range(top + 1)] for b in range(top + 1)] for a in range(top + 1)],
+            np.uint16,
+        ),
+        turned=np.array([code([*each[1:], each[0]]) for each in codes], np.uint16),
+        after=np.array([[moved(each, dice) for dice in range(DICE + 1)] for each in codes], np.uint16),
+        swapped=np.array([[exchanged(each, pair) for pair in PAIRS] for each in codes], np.uint16),
+        standing=standing.astype(np.int16),
+        numbered=((pieces > spaces) << np.arange(SEATS)).sum(1).astype(np.uint8),
+        first=np.cumsum([0, *map(len, of_shape)]).astype(np.uint16),
+        shape_progress=shape_progress,
+        below=below,
+        shapes_below=shapes_below,
+        sizes=below[-1, :, -1].astype(np.int64),
+        families=shapes_below[-1, :, -1].astype(np.int64),
+    )
+
+
+AnyBoard = Board | ThreeBoard
+
+
 @kernel
-def rank_of(board: Board, total: Any, codes: Any) -> Any:
+def rank_of(board: AnyBoard, total: Any, codes: Any) -> Any:
     """Return the rank of a position within its layer, from a tuple of five ascending codes and their progress."""
     below, progress = board.below, board.progress
     c0, c1, c2, c3, c4 = codes
@@ -127,7 +223,7 @@ def rank_of(board: Board, total: Any, codes: Any) -> Any:
 
 
 @kernel
-def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> Any:
+def rank_with(board: AnyBoard, total: Any, codes: Codes, path: Any, code: Any) -> Any:
     """Return the rank of the position after the code of `path` is replaced by `code`."""
     at = np.uint64(path)
     c0 = codes[np.uint64(at <= 0)]
@@ -161,7 +257,7 @@ def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any)
 
 
 @kernel
-def sort_codes(board: Board, codes: Codes) -> Any:
+def sort_codes(board: AnyBoard, codes: Codes) -> Any:
     """Sort five codes in place and return their progress."""
     total = np.uint64(board.progress[codes[0]])
     for path in range(1, PATHS):
@@ -176,7 +272,7 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 
 
 @kernel
-def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
+def index_of(board: AnyBoard, base: Any, total: Any, codes: Codes) -> Any:
     """Return the index of a position with progress `total`, uint64."""
     return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules
 from wotd_env.extras import needed_for
-from wotd_env.solver.positions import Board, board_of
+from wotd_env.solver.positions import AnyBoard, board_of, three_board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
@@ -54,17 +54,27 @@ class TableError(ValueError):
 
 
 ALL_POWERS = (1 << len(Power)) - 1
-Section = tuple[int, int]  # the powers that the player to move and the other player still hold, as bits
+Section = tuple[int, ...]
+"""The powers that the player to move and the other player still hold, as bits. With three players: the relative seat
+whose guarantee a value is."""
+
+
+def board_for(rules: Rules) -> Any:
+    """Return the `Board` or `ThreeBoard` of a table."""
+    return three_board_of(rules.spaces) if rules.players == 3 else board_of(rules.spaces)
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
     """Return the sections of a table in groups. Each group is solved together, and needs only the groups before it."""
+    if rules.players == 3:
+        return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
         return [[(0, 0)]]
     if rules.powers == "any":
         return [[(0, 0)], [(ALL_POWERS, 0), (0, ALL_POWERS)], [(ALL_POWERS, ALL_POWERS)]]
     first, second = (1 << color for color in colors_of(rules))
-    return [[(0, 0)]] + [[(a, b), (b, a)] for a, b in ((first, 0), (second, 0), (first, second))]
+    pairs: list[list[Section]] = [[(a, b), (b, a)] for a, b in ((first, 0), (second, 0), (first, second))]
+    return [[(0, 0)], *pairs]
 
 
 def colors_of(rules: Rules) -> list[int]:
@@ -103,7 +113,7 @@ class Layout(NamedTuple):
         return slice(self.block[total], self.block[total - 1] if total else self.blocks)
 
 
-def layout_of(board: Board, sections: int = 1) -> Layout:
+def layout_of(board: AnyBoard, sections: int = 1) -> Layout:
     """Return the offsets of the layers of a board in a file with this number of sections."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
@@ -131,7 +141,7 @@ def read_header(file: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
         rulings, rules = header["rulings"], rules_in(header)
         known = header["rules"] == facts_of(rules)
-        layers = len(board_of(rules.spaces).sizes) * len(sections_of(rules))
+        layers = len(board_for(rules).sizes) * len(sections_of(rules))
         check_integer("layers", header["layers"], 0, layers)
         if not header.keys() >= {"sha256", "compact_error"}:
             raise ValueError("it has wrong entries")
@@ -159,7 +169,8 @@ def command(file: Path, rules: Rules | None = None) -> str:
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return f"wotd solve --spaces S --out {whole}"
-    powers = "" if rules.powers == "none" else f" --powers {rules.powers}"
+    powers = "" if rules.players == 2 else f" --players {rules.players}"
+    powers += "" if rules.powers == "none" else f" --powers {rules.powers}"
     if rules.powers == "own":
         powers += " --colors " + ",".join(ELEMENTS[color] for color in colors_of(rules))
     return f"wotd solve --spaces {rules.spaces}{powers} --out {whole}"
@@ -177,13 +188,14 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 def in_words(facts: dict[str, Any]) -> str:
     """Return the rules in a header in words."""
     powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
-    return f"{facts['spaces']} plain spaces{'' if facts['powers'] == 'none' else powers}"
+    players = "" if facts["players"] == 2 else f"{facts['players']} players, "
+    return f"{players}{facts['spaces']} plain spaces{'' if facts['powers'] == 'none' else powers}"
 
 
 def rules_in(header: dict[str, Any]) -> Rules:
     """Return the rules of a table; the first seat has the first of its colors."""
     facts = header["rules"]
-    return Rules(spaces=facts["spaces"], powers=facts["powers"], colors=facts.get("colors"))
+    return Rules(facts["players"], facts["spaces"], facts["powers"], colors=facts.get("colors"))
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:

@@ -20,11 +20,14 @@ from wotd_env.core.rules import ELEMENTS, PATHS, Rules
 from wotd_env.core.state import STATE, Records, States
 from wotd_env.extras import needed_for
 from wotd_env.solver import storage
-from wotd_env.solver.positions import NONE, Board, board_of, index_of, sort_codes
+from wotd_env.solver.positions import NONE, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the number of finished and of all positions
-MICROSECONDS = 1.2  # time to solve a position, measured on one core of a server of 2025
+MICROSECONDS = {
+    2: 1.2,
+    3: 1.0,
+}  # time to compute a value by players, measured on one core of a server of 2025
 
 
 class Table:
@@ -48,7 +51,7 @@ class Table:
         self.file, self.header = file, storage.read_header(file)
         compact, self.rules = storage.is_compact(self.header), storage.rules_in(self.header)
         self.unit = np.float32(1 / storage.UNITS if compact else 1)
-        self.board, groups = board_of(self.rules.spaces), storage.sections_of(self.rules)
+        self.board, groups = storage.board_for(self.rules), storage.sections_of(self.rules)
         self.sections = [section for group in groups for section in group]
         self.layout, cure = storage.layout_of(self.board, len(self.sections)), storage.cure(file, self.rules)
         if self.header["sha256"] is None:
@@ -82,23 +85,25 @@ class Table:
     @property
     def spaces(self) -> int:
         """Plain spaces of the board."""
-        return self.board.spaces
+        return self.rules.spaces
 
     @property
     def start(self) -> float:
         """The value of the game for the starting player; with own powers, the player with the first color."""
-        return float(self.value([[0] * PATHS], [[0] * PATHS])[0])
+        return next(iter(self.starts.values()))
 
     @property
     def starts(self) -> dict[str, float]:
-        """The value of the game for the starting player, by its color; the name is empty if colors do not matter."""
-        start = [[0] * PATHS]
-        if self.rules.powers != "own":
-            return {"": self.start}
-        pair = storage.sections_of(self.rules)[-1]
-        colors = map(ELEMENTS.__getitem__, storage.colors_of(self.rules))
-        values = [float(self.value(start, start, section)[0]) for section in pair]
-        return dict(zip(colors, values, strict=True))
+        """The value of the game for the starting player; by its color with own powers. With three players: by seat."""
+        last = storage.sections_of(self.rules)[-1]
+        names = [""]
+        if self.rules.players == 3:
+            names = ["first seat", "second seat", "third seat"]
+        elif self.rules.powers == "own":
+            names = list(map(ELEMENTS.__getitem__, storage.colors_of(self.rules)))
+        rows = np.array([self.sections.index(section) for section in last])
+        self._check((rows + 1) * self.layout.blocks - 1)  # the start is the last position
+        return dict(zip(names, (self._values[rows, -1] * self.unit).tolist(), strict=True))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -162,7 +167,7 @@ class Table:
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError unless the table is for games with these rules."""
-        check_solvable(rules)
+        check_solvable(rules, self.rules.players)
         wanted, known = storage.facts_of(rules), self.header["rules"]
         if wanted != known:
             raise ValueError(
@@ -189,7 +194,7 @@ class Table:
         return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
-        """Return the values of states for both seats, as if a turn started there, float32 (N, 2).
+        """Return the values of states for all n seats, as if a turn started there, float32 (N, n).
 
         This method is a value for `wotd_env.planning.planner.plan`.
 
@@ -197,17 +202,21 @@ class Table:
             ValueError: if the table is for other rules, or a state has an invalid player or piece.
         """
         self.check_rules(game.rules)
-        out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
+        n, games = self.rules.players, len(state)
+        out, blocks = np.empty((games, n), np.float32), np.empty((games, n) if n == 3 else games, np.int64)
 
         def look_up_part(states: Any, config: Configs, out: Any, blocks: Any) -> None:
-            look_up(self._sections, self._sections_of(states), states, out, blocks)
+            if n == 3:
+                look_up_guarantees(self._sections, states, out, blocks)
+            else:
+                look_up(self._sections, self._sections_of(states), states, out, blocks)
 
         game.apply(look_up_part, state, out, blocks, validate=False)
         if (blocks < 0).any():
-            wrong = int(np.argmax(blocks < 0))
-            player, pieces = state[wrong]["player"], state[wrong]["pieces"][:2].tolist()
+            wrong = int(np.argmax(blocks.reshape(games, -1)[:, 0] < 0))
+            player, pieces = state[wrong]["player"], state[wrong]["pieces"][:n].tolist()
             raise ValueError(
-                f"game {wrong}: player must be 0 or 1, and pieces on different spaces from 0 to "
+                f"game {wrong}: player must be 0 to {n - 1}, and pieces on different spaces from 0 to "
                 f"{len(self.board.code) - 1}, got {player} and {pieces}"
             )
         self._check(blocks)
@@ -217,7 +226,7 @@ class Table:
 class _Sections(NamedTuple):
     """A table for kernels."""
 
-    board: Board
+    board: Any  # Board or ThreeBoard
     base: NDArray[np.int64]  # as in `storage.Layout`
     first_block: NDArray[np.int64]
     blocks: int  # of a section
@@ -249,6 +258,34 @@ def look_up(table: _Sections, sections: NDArray[np.int64], states: Records, out:
         out[i, s.player], out[i, 1 - s.player] = value, -value
         block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
         blocks[i] = sections[i] * table.blocks + block
+
+
+@kernel
+def look_up_guarantees(table: _Sections, states: Records, out: Any, blocks: Any) -> None:
+    """Write the guarantees of the three seats in states, (N, 3), and the blocks of these values, (N, 3).
+
+    The blocks of the first invalid state and of all states after it are -1.
+    """
+    board = table.board
+    codes = np.empty(PATHS, np.uint64)
+    top = board.code.shape[0] - 1
+    blocks[:] = -1
+    for i in range(states.shape[0]):
+        s = states[i]
+        if s.player < 0 or s.player > 2:
+            return
+        second, third = (s.player + 1) % 3, (s.player + 2) % 3
+        for path in range(PATHS):
+            a, b, c = s.pieces[s.player, path], s.pieces[second, path], s.pieces[third, path]
+            if min(a, b, c) < 0 or max(a, b, c) > top or board.code[a, b, c] == NONE:
+                return
+            codes[path] = board.code[a, b, c]
+        total = sort_codes(board, codes)
+        index = index_of(board, table.base, total, codes)
+        block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
+        for seat in range(3):
+            out[i, (s.player + seat) % 3] = table.values[seat, index]
+            blocks[i, seat] = seat * table.blocks + block
 
 
 def load(file: str | Path) -> Table:
@@ -314,7 +351,7 @@ def as_rules(rules: Rules | int) -> Rules:
     """Return rules if they can be solved, or raise ValueError; a number of plain spaces stands for the basic game."""
     if not isinstance(rules, Rules):
         return Rules(spaces=rules)
-    check_solvable(rules)
+    check_solvable(rules, 3 if rules.players == 3 else 2)
     return rules
 
 
@@ -325,7 +362,8 @@ def cache_file(rules: Rules | int) -> Path:
         from platformdirs import user_cache_path
     facts = storage.facts_of(rules)
     powers = [] if rules.powers == "none" else [rules.powers, *facts.get("colors", [])]
-    return user_cache_path("wotd-env") / f"perfect-{'-'.join([str(rules.spaces), *powers])}.wotd"
+    name = "perfect" if rules.players == 2 else f"guarantees-{rules.players}p"
+    return user_cache_path("wotd-env") / f"{'-'.join([name, str(rules.spaces), *powers])}.wotd"
 
 
 def describe_missing(rules: Rules, file: Path) -> str:
@@ -336,9 +374,9 @@ def describe_missing(rules: Rules, file: Path) -> str:
 
 def describe_needs(rules: Rules) -> str:
     """Return the size of a table in words, and the time and memory to make it."""
-    board, groups = board_of(rules.spaces), storage.sections_of(rules)
+    board, groups = storage.board_for(rules), storage.sections_of(rules)
     positions, itemsize = board.positions * sum(map(len, groups)), storage.VALUE.itemsize
-    minutes = max(positions * MICROSECONDS / 6e7, 0.1)
+    minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
     longest = int(board.sizes.max()) * REACH
     memory = longest if len(groups) == 1 else board.positions * max(map(len, groups))
     return (
@@ -347,15 +385,15 @@ def describe_needs(rules: Rules) -> str:
     )
 
 
-def check_solvable(rules: Rules) -> None:
-    """Raise ValueError unless games with these rules are solved, on any board."""
-    for field in ("players", "dead_pieces", "immunity"):
-        solved, given = getattr(Rules, field), getattr(rules, field)  # `solved` is the default
-        if given != solved:
-            raise ValueError(
-                f"only games of two players without immunity and dead pieces are solved: {field} must be {solved!r}, "
-                f"got {given!r}"
-            )
+def check_solvable(rules: Rules, players: int = 2) -> None:
+    """Raise ValueError unless games with these rules are solved, on any board, for this number of players, 2 or 3."""
+    what = "games of two players without immunity and dead pieces are solved"
+    needed: dict[str, Any] = {"players": 2}
+    if players == 3:
+        what, needed = "the basic game of three players has guarantees", {"players": 3, "powers": "none"}
+    for field, solved in {**needed, "dead_pieces": 0, "immunity": False}.items():
+        if (given := getattr(rules, field)) != solved:
+            raise ValueError(f"only {what}: {field} must be {solved!r}, got {given!r}")
     storage.sections_of(rules)  # raises for random colors with own powers
 
 
