@@ -126,7 +126,7 @@ def new_learner(env: WayOfTheDragon, settings: Settings) -> Learner:
     key, games, weights = jax.random.split(jax.random.key(settings.seed), 3)
     params = new_params(env, weights, settings.width)
     zeros = jax.tree.map(jnp.zeros_like, params)
-    state = jax.vmap(env.init)(jax.random.split(games, settings.games))
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(games, settings.games))
     return Learner(params, zeros, zeros, state, key, jnp.zeros((), jnp.int32))
 
 

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Every worker of xdist has a core. Threads of BLAS and OpenMP would wait for each other in busy loops.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 # Every run uses the same examples. There is no deadline per example, because the first one compiles kernels.
 settings.register_profile("reproducible", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("reproducible")

@@ -267,9 +267,10 @@ def test_error_for_a_missing_main_guard_names_the_fix(tmp_path):
 
 def kill(worker: workers.Worker) -> None:
     """Kill the process of a worker."""
-    assert worker._process
-    worker._process.kill()
-    worker._process.join()
+    assert worker._running
+    process, _ = worker._running
+    process.kill()
+    process.join()
 
 
 def test_a_worker_killed_three_times_raises_an_error():

@@ -181,18 +181,18 @@ def test_tiger_holds_are_chosen_by_the_same_words():
 def test_advice_ranks_the_choices():
     asked = hold("wwfmd")
     advisor = Advisor(asked.game)
-    best, second, source = hint(asked, advisor)
+    best, second, source = hint(asked, advisor).splitlines()
     equity = advisor.analyze(asked.state).actions[0]
     ranked = np.argsort(-equity)[: len(asked.choices)]
     assert best == f"best: {asked.game.describe_action(asked.state, ranked[0])} (ww)"
     assert f"{equity[ranked[0]] - equity[ranked[1]]:.3f} less" in second
     assert source == f"by {advisor.source}"
-    whole = equities(asked, advisor)
+    whole = equities(asked, advisor).splitlines()
     assert len(whole) == len(asked.choices) + 2
     values = [float(line.split()[0]) for line in whole[1:-1]]
     assert values == sorted(values, reverse=True)
     assert values[0] == pytest.approx(equity.max(), abs=1e-3)
-    assert equities(asked, advisor, 3)[4] == f"and {len(asked.choices) - 3} more: equity all"
+    assert equities(asked, advisor, 3).splitlines()[4] == f"and {len(asked.choices) - 3} more: equity all"
 
 
 # ------------------------------------------------------------------------------------------------ whole games

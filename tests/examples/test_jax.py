@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from tests.helpers.positions import board
+from tests.jax.conftest import few_optimizations as few_optimizations
 from wotd_env.core.actions import Action
 
 jax = pytest.importorskip("jax")
@@ -17,14 +16,6 @@ from examples import jax_ppo  # noqa: E402
 from wotd_env.jax import WayOfTheDragon  # noqa: E402
 
 TINY = jax_ppo.Settings(updates=2, games=16, steps=40, minibatch=64, epochs=1, width=8, evaluation_games=4)
-
-
-@pytest.fixture(autouse=True)
-def _few_optimizations() -> Iterator[None]:
-    """Compile in a third of the time."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def test_ppo_trains_all_weights_and_reports(
@@ -74,4 +65,5 @@ def test_search_takes_the_winning_move():
         dice="wood water water fire fire",
     )  # fmt: skip
     state = jax_search.env.from_records(records)
-    assert jax_search.search(state, jax.random.key(0), 16).tolist() == [Action.MOVE_ON + 4]
+    search = jax.jit(jax_search.search, static_argnums=2)
+    assert search(state, jax.random.key(0), 16).tolist() == [Action.MOVE_ON + 4]

@@ -81,7 +81,7 @@ def test_td_learns_the_same_from_the_same_seed(monkeypatch: pytest.MonkeyPatch):
 def test_td_learns_to_beat_random_play(monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:
         patch.setattr(td0, "win_rate", lambda *_: 0.0)
-        network = td0.train(turns=400, games=64)
+        network = td0.train(turns=200, games=16)
     th.manual_seed(0)
     untrained = nn.Sequential(nn.Linear(td0.PIECES.stop, 64), nn.ReLU(), nn.Linear(64, 1))
     assert td0.win_rate(network, "random", 100) > td0.win_rate(untrained, "random", 100) + 0.15

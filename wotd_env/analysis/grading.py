@@ -84,7 +84,7 @@ class Grades:
     games: int  #: games played
     kinds: tuple[Grade, ...]  #: a grade for each kind of decision; the last one is for all together
     worst: tuple[Blunder, ...]  #: the worst decisions, the worst first
-    stages: NDArray[np.float64]  #: (STAGES,): mean regret of a decision by stage; nan without decisions
+    stages: NDArray[np.float64]  #: (10,): mean regret of a decision by stage; nan without decisions
     result: float  #: the policy's mean result, 1 a win; if it played itself, that of the starting player
     result_error: float  #: half the width of its 95 % interval
 

@@ -103,15 +103,12 @@ def fit_ratings(
         return {policies[0]: Estimate(0.0, 0.0, 0.0)}
     import choix  # takes a second, which workers need not spend
 
-    matchups = [
-        {(policies.index(one), policies.index(other)): n for (one, other), n in pairs.items()}
-        for pairs in counts
-    ]
+    index = {policy: i for i, policy in enumerate(policies)}
+    matchups = [[(index[one], index[other], n) for (one, other), n in pairs.items()] for pairs in counts]
     wins = np.full((k, k), 0.5) - np.eye(k) / 2
     for pairs in matchups:
-        for (i, j), n in pairs.items():
-            wins[i, j] += n[:, 0].sum()
-            wins[j, i] += n[:, 1].sum()
+        for i, j, n in pairs:
+            wins[[i, j], [j, i]] += n.sum(0)
     strength = choix.ilsr_pairwise_dense(wins, max_iter=10_000)
     strength = strength - strength.mean()
     expected = expit(strength[:, None] - strength)
@@ -120,8 +117,8 @@ def fit_ratings(
     drawn = (0.5 - expected) ** 2
     spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
     for pairs in matchups:
-        score = np.zeros((len(next(iter(pairs.values()))), k))
-        for (i, j), n in pairs.items():
+        score = np.zeros((len(pairs[0][2]), k))
+        for i, j, n in pairs:
             surprise = n[:, 0] - n.sum(1) * expected[i, j]
             score[:, i] += surprise
             score[:, j] -= surprise

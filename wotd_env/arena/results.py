@@ -65,13 +65,13 @@ class _MatchupGames:
         share = games["share"].astype(np.float64)
         points = games["points"].astype(np.float64)
         self.luck = games["luck"].astype(np.float64) if luck else None
-        self.forfeits = games["forfeit"][:, :, None] == np.arange(n)
-        contested = games["forfeit"][:, :, None] < 0
+        forfeit = games["forfeit"][:, :, None]
+        self.forfeits = forfeit == np.arange(n)
         self.values = {
             "share": share,
             "rank": self.rank,
             "difference": points - (points.sum(2, keepdims=True) - points) / (n - 1),
-            "ties": ((share > 0) & (share < 1) & contested).astype(np.float64),
+            "ties": ((share > 0) & (share < 1) & (forfeit < 0)).astype(np.float64),
         }
 
     def part(self, policy: str, seat: int | None) -> _Part:
@@ -91,8 +91,10 @@ class _MatchupGames:
         """Return how often `one` finished ahead of `other` in each duplicate, and behind: (D, 2); equals count half."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
-        equal = (first == second).sum((1, 2, 3)) / 2
-        return np.stack([(first < second).sum((1, 2, 3)) + equal, (first > second).sum((1, 2, 3)) + equal], 1)
+        ahead, behind, equal = (
+            compared.sum((1, 2, 3)) for compared in (first < second, first > second, first == second)
+        )
+        return np.stack([ahead + equal / 2, behind + equal / 2], 1)
 
 
 _Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # (policy, seat or None for all)
@@ -158,10 +160,9 @@ class Results:
         for policy in self.tournament.policies:
             for seat in (None, *range(self.tournament.rules.players)):
                 own = {matchup: each[policy, seat] for matchup, each in parts.items() if policy in matchup}
-                measures = next(iter(own.values())).means
-                pooled = {name: pool([part.means[name] for part in own.values()]) for name in measures}
-                games = sum(part.games for part in own.values())
-                whole = _Part(games, sum(part.forfeits for part in own.values()), pooled)
+                games, forfeits, means = zip(*own.values(), strict=True)
+                pooled = {name: pool([each[name] for each in means]) for name in means[0]}
+                whole = _Part(sum(games), sum(forfeits), pooled)
                 for matchup, part in [(None, whole), *own.items()]:
                     estimates: dict[str, Any] = {name: mean.estimate() for name, mean in part.means.items()}
                     estimates.setdefault("adjusted", None)
@@ -193,14 +194,12 @@ class Results:
         """Return `rows` in plain types, one column for each number, as for CSV, Parquet or a data frame."""
         lines = []
         for row in self.rows:
-            line: dict[str, Any] = {
-                "policy": row.policy,
-                "matchup": " ".join(row.matchup) if row.matchup else None,
-                "seat": row.seat,
-                "games": row.games,
-            }
-            for name in _MEASURES:
-                values = getattr(row, name) or (None, None, None)
-                line |= zip((name, f"{name}_low", f"{name}_high"), values, strict=True)
-            lines.append({**line, "forfeits": row.forfeits})
+            line: dict[str, Any] = {}
+            for name, value in vars(row).items():
+                if name in _MEASURES:
+                    values = value or (None, None, None)
+                    line |= zip((name, f"{name}_low", f"{name}_high"), values, strict=True)
+                else:
+                    line[name] = " ".join(value) if name == "matchup" and value else value
+            lines.append(line)
         return lines

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wotd_env.arena.blocks import Forfeit, GameResults, PlayedBlock
+from wotd_env.arena.blocks import GameResults, PlayedBlock
 from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
@@ -91,15 +91,14 @@ def run(
             store.begin()
         _play(tournament, parts, store, pool, progress)
 
-    games: dict[Matchup, GameResults] = {}
-    forfeits: list[Forfeit] = []
+    forfeits = [forfeit for part in parts for played in part.counted for forfeit in played.forfeits]
     earlier: Counter[str] = Counter()
+    games: dict[Matchup, GameResults] = {}
     for part in parts:
-        games[part.matchup] = part.games()
         for i, played in enumerate(part.counted):
-            forfeits += played.forfeits
             if i in part.dates:
                 earlier[part.dates[i]] += len(played.games)
+        games[part.matchup] = part.games()
         part.counted.clear()  # one copy of the games is enough
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
 

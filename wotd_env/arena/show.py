@@ -16,7 +16,6 @@ from wotd_env.arena.results import Results, Row, span
 from wotd_env.files import save_figure
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
 
 
@@ -57,9 +56,8 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     }
     columns = {heading: cell for heading, cell in columns.items() if shown.get(heading, True)}
     overall = [row for row in results.rows if row.matchup is None]
-    games = sum(map(len, results.games.values()))
     total = Shown(
-        f"{games:,} games of {n} players",
+        f"{sum(map(len, results.games.values())):,} games of {n} players",
         ["policy", *columns],
         [[row.policy, *(cell(row) for cell in columns.values())] for row in overall if row.seat is None],
     )
@@ -68,13 +66,11 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
         ["policy", *names],
         [[one, *(percent(results.ahead.get((one, other))) for other in names)] for one in names],
     )
+    by_seat = [row for row in overall if row.seat is not None]
     seats = Shown(
         "Win share by seat",
         ["policy", *(f"seat {seat}" for seat in range(n))],
-        [
-            [name, *(percent(row.share) for row in overall if row.policy == name and row.seat is not None)]
-            for name in names
-        ],
+        [[name, *(percent(row.share) for row in by_seat if row.policy == name)] for name in names],
     )
     return [total, pairs, seats] if len(names) > 1 else [total, seats]
 
@@ -91,15 +87,16 @@ def as_table(shown: Shown) -> Table:
     return table
 
 
-def tables(results: Results) -> list[RenderableType]:
+def tables(results: Results) -> list[Table]:
     """Return the tables of `as_text` for `rich`."""
-    made = [as_table(shown) for shown in as_text(results)]
-    caption = f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
+    first, *others = (as_table(shown) for shown in as_text(results))
+    first.caption = (
+        f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
+    )
     if results.earlier:
         earlier = sum(results.earlier.values())
-        caption += f"\n{earlier:,} games are from earlier runs ({span(results.earlier)})"
-    made[0].caption = caption
-    return [*made]
+        first.caption += f"\n{earlier:,} games are from earlier runs ({span(results.earlier)})"
+    return [first, *others]
 
 
 FORMATS = (".json", ".csv", ".parquet")  # the endings of files that `write` makes

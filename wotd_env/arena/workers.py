@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from wotd_env.arena.blocks import PlayedBlock, play_block
@@ -39,14 +41,12 @@ class Pool(AbstractContextManager[Any], Protocol):
     @property
     def size(self) -> int:
         """Number of blocks that it can play at once."""
-        ...
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
         """Start a block; `untried` are the policies that make their first decision of the run in it."""
-        ...
 
 
-class Here:
+class Here(AbstractContextManager["Here"]):
     """Plays in this process, which cannot stop a policy that hangs."""
 
     size = 1
@@ -55,10 +55,7 @@ class Here:
         self._tournament, self._policies = tournament, policies
         self._equity = make_equity(tournament.luck, trust) if tournament.luck else None
 
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
     def play(self, block: Block, **options: Any) -> PlayedBlock:
@@ -72,7 +69,7 @@ class Here:
         return future
 
 
-class Processes:
+class Processes(AbstractContextManager["Processes"]):
     """Plays in several processes.
 
     Args:
@@ -94,9 +91,9 @@ class Processes:
             try:
                 pickle.dumps(policy)
             except Exception as error:  # the user's class can raise anything
+                cure = "Play with workers=0, or give it by its name as 'module:object'"
                 raise ValueError(
-                    f"policy {name!r} cannot be sent to a worker process: {error}. Play with workers=0, or give it "
-                    "by its name as 'module:object'"
+                    f"policy {name!r} cannot be sent to a worker process: {error}. {cure}"
                 ) from error
         self.size = workers
         self._workers = [Worker(tournament, time_limit, policies, trust) for _ in range(workers)]
@@ -105,10 +102,7 @@ class Processes:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="arena")
 
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
@@ -143,8 +137,7 @@ class Worker:
         self._arguments = tournament, dict(policies or {}), trust
         self._context = multiprocessing.get_context("spawn")
         self._current_call: Any = self._context.RawValue(ctypes.c_int64, 0)
-        self._process: multiprocessing.process.BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._running: tuple[BaseProcess, Connection] | None = None
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
@@ -192,9 +185,9 @@ class Worker:
             outcome: PlayedBlock | Exception = pipe.recv()
             return outcome
         except (EOFError, OSError):
-            process, call = self._process, self._current_call.value
+            running, call = self._running, self._current_call.value
             self._stop()
-            code = process.exitcode if process else None
+            code = running[0].exitcode if running else None
             if call == _STARTING and code is not None and code > 0:  # not killed, so it raised
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
@@ -204,23 +197,23 @@ class Worker:
             return max(call, 0), f"ended the process (exit code {code})"
 
     def _start(self) -> Connection:
-        if self._pipe is None:
+        """Start the process unless it runs; return the pipe to it."""
+        if self._running is None:
             self._current_call.value = _STARTING
-            self._pipe, theirs = self._context.Pipe()
+            pipe, theirs = self._context.Pipe()
             arguments = (*self._arguments, theirs, self._current_call)
             process = self._context.Process(target=_serve, args=arguments, daemon=True)
             process.start()
-            self._process = process  # set after the start, so a process that did not start is not stopped
             theirs.close()
-        return self._pipe
+            self._running = process, pipe
+        return self._running[1]
 
     def _stop(self) -> None:
-        process, self._process = self._process, None
-        pipe, self._pipe = self._pipe, None
-        if process is not None:
+        running, self._running = self._running, None
+        if running is not None:
+            process, pipe = running
             process.kill()
             process.join()
-        if pipe is not None:
             pipe.close()
 
 
@@ -235,17 +228,15 @@ def _serve(
 
     note = partial(setattr, current_call, "value")
     here: Here | None = None
-    while True:
-        try:
+    with contextlib.suppress(EOFError):
+        while True:
             block, options = pipe.recv()
-        except EOFError:
-            return
-        try:
-            here = here or Here(tournament, make_policies(tournament, given, trust), trust)
-            outcome: PlayedBlock | Exception = here.play(block, on_call=note, **options)
-        except Exception as error:
-            outcome = error
-        pipe.send(outcome)
+            try:
+                here = here or Here(tournament, make_policies(tournament, given, trust), trust)
+                outcome: PlayedBlock | Exception = here.play(block, on_call=note, **options)
+            except Exception as error:
+                outcome = error
+            pipe.send(outcome)
 
 
 def _end_with_parent() -> None:

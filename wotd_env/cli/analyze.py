@@ -76,8 +76,7 @@ def command(
         solution.check_rules(replace(solution.rules, **rules))
     else:
         solution = Oracle().table(Game(Rules(**rules)))
-    names = [*what, against] if against else what
-    ready = ready_policies(names, trust, solution.rules)
+    ready = ready_policies([*what, against] if against else what, trust, solution.rules)
     players = {name: Blamed(name, policy) for name, policy in ready.items()}
     opponent = players[against] if against else None
     grades = {}

@@ -17,7 +17,7 @@ from wotd_env.cli.common import (
     ready_policies,
     replacing,
 )
-from wotd_env.cli.options import Quiet, Seed, Trust, option, rules_options
+from wotd_env.cli.options import Quiet, Seed, Trust, flag, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
@@ -44,7 +44,7 @@ def command(
         "arena.sqlite"
     ),
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Play everything again and replace the games in the file.")
+        bool, flag("--fresh", "Play everything again and replace the games in the file.")
     ] = False,
     trust: Trust = False,
     workers: Annotated[int | None, option("Number of processes.", "one per core")] = None,

@@ -7,6 +7,8 @@ action mask at every decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import cycle
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -24,6 +26,7 @@ from wotd_env.core.rules import Rules
 Chunk = Callable[[], tuple[int, float]]
 """Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing."""
 
+Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
 CHUNK = 1 << 16  # decisions
 SEED = 0
 
@@ -44,17 +47,17 @@ def command(
     Rules(**rules)
     console = Console()
     table = Table("interface", "games", "decisions/s", "environment only", box=SIMPLE_HEAD)
-    rows: list[tuple[str, Callable[..., Chunk], int, dict[str, Any]]] = [
-        ("Game.step_autoreset", game, batch, {}),
-        ("vector environment against greedy", vector, batch, {}),
-        ("Game, one game", one_game, 1, {}),
-        ("Gymnasium against greedy", single, 1, {}),
-        ("PettingZoo raw_env", aec, 1, {}),
-        ("PettingZoo env()", aec, 1, {"wrapped": True}),
+    rows: list[tuple[str, Callable[..., Chunk], int]] = [
+        ("Game.step_autoreset", game, batch),
+        ("vector environment against greedy", vector, batch),
+        ("Game, one game", one_game, 1),
+        ("Gymnasium against greedy", single, 1),
+        ("PettingZoo raw_env", aec, 1),
+        ("PettingZoo env()", partial(aec, wrapped=True), 1),
     ]
-    for words, loop, games, more in rows:
+    for words, loop, games in rows:
         with console.status(words):
-            rates = rate(loop(batch=games, threads=threads if games > 1 else 1, **rules, **more), seconds)
+            rates = rate(loop(batch=games, threads=threads if games > 1 else 1, **rules), seconds)
         table.add_row(words, f"{games:,}", *(f"{decisions:,.0f}" for decisions in rates))
     console.print(table)
 
@@ -117,19 +120,16 @@ def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Ch
     observation = np.empty((1, game.observation_size), np.int8)
     mask = game.legal_actions(state)
     actions = np.empty(1, np.int64)
-    draws = np.random.default_rng(SEED).random(CHUNK).tolist()
+    draws = cycle(np.random.default_rng(SEED).random(CHUNK).tolist())
 
-    def chunk() -> tuple[int, float]:
-        inside = 0.0
-        for draw in draws:
-            legal = mask[0].nonzero()[0]
-            actions[0] = legal[int(draw * len(legal))]
-            start = perf_counter()
-            game.step_autoreset(state, actions, observation, mask)
-            inside += perf_counter() - start
-        return len(draws), inside
+    def step() -> float:
+        legal = mask[0].nonzero()[0]
+        actions[0] = legal[int(next(draws) * len(legal))]
+        start = perf_counter()
+        game.step_autoreset(state, actions, observation, mask)
+        return perf_counter() - start
 
-    return chunk
+    return _repeated(step, 1)
 
 
 def vector(batch: int, players: int, threads: int, powers: str = "none", opponents: str = "greedy") -> Chunk:
@@ -166,44 +166,47 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
     from wotd_env.envs.single import WayOfTheDragonEnv
 
     env = WayOfTheDragonEnv(players=players, powers=powers)
-    rng = np.random.default_rng(SEED)
 
-    def chunk() -> tuple[int, float]:
-        decisions, choosing, start = 0, 0.0, perf_counter()
-        for _ in range(40):
-            _, info = env.reset(seed=decisions)
-            over = False
-            while not over:
-                before = perf_counter()
-                legal = info["action_mask"].nonzero()[0]
-                action = legal[int(rng.random() * len(legal))]
-                choosing += perf_counter() - before
-                _, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-                decisions += 1
-        return decisions, perf_counter() - start - choosing
+    def play(seed: int, choose: Choose) -> None:
+        _, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            _, _, terminated, truncated, info = env.step(choose(info["action_mask"]))
+            over = terminated or truncated
 
-    return chunk
+    return _games(play, 40)
 
 
 def agent_loop(env: Any, games: int) -> Chunk:
     """Return the loop of any AEC environment, with observation and action mask of the agent to act."""
+
+    def play(seed: int, choose: Choose) -> None:
+        env.reset(seed=seed)
+        for _agent in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            env.step(None if terminated or truncated else choose(observation["action_mask"]))
+
+    return _games(play, games)
+
+
+def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
+    """Return a chunk of whole games; `play(seed, choose)` plays one with random actions."""
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
         decisions, choosing, start = 0, 0.0, perf_counter()
+
+        def choose(mask: NDArray[Any]) -> int:
+            nonlocal decisions, choosing
+            before = perf_counter()
+            legal = mask.nonzero()[0]
+            action = int(legal[int(rng.random() * len(legal))])
+            choosing += perf_counter() - before
+            decisions += 1
+            return action
+
         for _ in range(games):
-            env.reset(seed=decisions)
-            for _agent in env.agent_iter():
-                observation, _, terminated, truncated, _ = env.last()
-                action = None
-                if not (terminated or truncated):
-                    before = perf_counter()
-                    legal = observation["action_mask"].nonzero()[0]
-                    action = int(legal[int(rng.random() * len(legal))])
-                    choosing += perf_counter() - before
-                    decisions += 1
-                env.step(action)
+            play(decisions, choose)
         return decisions, perf_counter() - start - choosing
 
     return chunk

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies, replacing
-from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
+from wotd_env.cli.options import Quiet, Seed, Trust, flag, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
@@ -23,9 +23,7 @@ def command(
     context: typer.Context,
     rules: dict[str, Any],
     what: Annotated[list[str], typer.Argument(help="The agent; with --compare, two result files.")],
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Show two result files with their differences.")
-    ] = False,
+    compare: Annotated[bool, flag("--compare", "Show two result files with their differences.")] = False,
     games: Annotated[int, option("Games for each win share.")] = 1000,
     size: Annotated[
         int | None, option("Positions of each kind and stage to grade, fewer for slow agents.", "all")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+import wotd_env
 from wotd_env.cli.common import cores, explained
 from wotd_env.cli.progress import progress_bar
 
@@ -40,10 +41,9 @@ def _use(part: Callable[[], None]) -> None:
 
 
 def _games() -> None:
-    from wotd_env import Game
     from wotd_env.core import batch
 
-    game = Game()
+    game = wotd_env.Game()
     state = game.reset(4)
     game.observe(state)
     game.observe(state, 1)
@@ -63,7 +63,6 @@ def _games() -> None:
 
 
 def _environments() -> None:
-    from wotd_env import way_of_the_dragon_v0
     from wotd_env.core.game import final_rewards
     from wotd_env.envs.single import WayOfTheDragonEnv
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -72,7 +71,7 @@ def _environments() -> None:
     env.reset(seed=0)
     final_rewards(env.game, env.game.reset(1))
     env.step(env.action_masks().argmax())
-    raw = way_of_the_dragon_v0.raw_env()
+    raw = wotd_env.way_of_the_dragon_v0.raw_env()
     raw.reset(seed=0)
     raw.step(raw.action_masks().argmax())
     envs = WayOfTheDragonVectorEnv(4)
@@ -81,19 +80,16 @@ def _environments() -> None:
 
 
 def _policies() -> None:
-    from wotd_env import Game, make_policy
-
-    game = Game()
+    game = wotd_env.Game()
     for name in ("random", "greedy", "planner", "mcts:2"):
-        make_policy(name).act(game, game.reset(4), np.random.default_rng(0))
+        wotd_env.make_policy(name).act(game, game.reset(4), np.random.default_rng(0))
 
 
 def _learned() -> None:
-    from wotd_env import Game
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.playing import play_turns
 
-    game = Game()
+    game = wotd_env.Game()
     weights = (np.zeros(shape, np.float32) for shape in shapes(game.rules, 32).values())
     value = LearnedValue(game.rules, Network(*weights))
     state = game.reset(4, roll=False)
@@ -102,23 +98,19 @@ def _learned() -> None:
 
 
 def _solver() -> None:
-    from wotd_env import Game, Rules, make_policy, solver
+    from wotd_env import Rules, solver
 
-    nearly_over = [5, 5, 5, 5, 0], [4, 4, 4, 4, 0]
+    game, nearly_over = wotd_env.Game(spaces=0), ([5, 5, 5, 5, 0], [4, 4, 4, 4, 0])
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "0.wotd")
-        table = solver.solve(0, file, threads=1)
-        solver.verify(file, threads=1)
-        with_powers = Path(folder, "0-any.wotd")
-        solver.solve(Rules(spaces=0, powers="any"), with_powers, threads=1)
-        solver.verify(with_powers, threads=1)
-        table.value([nearly_over[0]], [nearly_over[1]])
-        game = Game(Rules(spaces=0))
-        table.for_seats(game, game.reset(1))
-        solver.evaluate(make_policy("first"), table, nearly_over)
-        compact = solver.compact(file, Path(folder, "compact.wotd"))
-        compact.value([nearly_over[0]], [nearly_over[1]])
-        compact.for_seats(game, game.reset(1))
+        basic, powers = Path(folder, "0.wotd"), Path(folder, "0-any.wotd")
+        table = solver.solve(0, basic, threads=1)
+        solver.solve(Rules(spaces=0, powers="any"), powers, threads=1)
+        solver.verify(basic, threads=1)
+        solver.verify(powers, threads=1)
+        solver.evaluate(wotd_env.make_policy("first"), table, nearly_over)
+        for each in (table, solver.compact(basic, Path(folder, "compact.wotd"))):
+            each.value([nearly_over[0]], [nearly_over[1]])
+            each.for_seats(game, game.reset(1))
 
 
 def _tournaments() -> None:

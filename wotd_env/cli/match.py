@@ -89,8 +89,7 @@ class Match:
         if len(legal) == 1:
             action = int(legal[0])
         elif is_person(name):
-            action = self._ask(state)
-            if action is None:
+            if (action := self._ask(state)) is None:
                 return None
         else:
             # From the number of the decision, so that a resumed game equals an uninterrupted one.
@@ -129,30 +128,27 @@ class Match:
 
     def _answer(self, decision: person.Decision, line: str) -> bool:
         """Run the command of a line; return False if the line is not a command."""
-        lines: list[str] = []
         match line.lower().split():
             case ["help" | "?"]:
-                lines = [person.HELP]
+                say(person.HELP)
             case ["list" | "l"]:
-                lines = list(person.numbered(decision))
+                say(person.numbered(decision))
             case ["board" | "b"]:
                 self._show_board(decision)
                 self._show(decision)
             case ["hint" | "h"]:
-                lines = person.hint(decision, self._advisor)
+                say(person.hint(decision, self._advisor))
             case ["equity"]:
-                lines = person.equities(decision, self._advisor, MOST)
+                say(person.equities(decision, self._advisor, MOST))
             case ["equity", "all"]:
-                lines = person.equities(decision, self._advisor)
+                say(person.equities(decision, self._advisor))
             case ["position"]:
-                lines = [notation.position(self._game.rules, decision.state)]
+                say(notation.position(self._game.rules, decision.state))
             case ["undo" | "u"]:
                 decision.undo()
                 self._show_dice(decision)
             case _:
                 return False
-        for text in lines:
-            say(text)
         return True
 
     def _text(self, state: States) -> str:
@@ -170,8 +166,7 @@ class Match:
         if decision.is_hold:
             self._show_dice(decision)
         else:
-            for line in person.numbered(decision):
-                say(line)
+            say(person.numbered(decision))
 
     def _show_dice(self, decision: person.Decision) -> None:
         typer.echo(person.dice_line(decision, self._color))
@@ -193,9 +188,8 @@ class Match:
         )
         for seat, name in enumerate(self._names):
             notes = [note for note in result.notes if note.seat == seat and note.regret >= ERROR]
-            worst = sorted(notes, key=lambda note: -note.regret)[:MOST]
+            worst = sorted(sorted(notes, key=lambda note: -note.regret)[:MOST])
             if worst and is_person(self._recorded.players[seat]):
-                say(f"\n{name}, the decisions with the largest regret:")
-                for note in sorted(worst):
-                    say(f"  {note}")
+                lines = "\n".join(f"  {note}" for note in worst)
+                say(f"\n{name}, the decisions with the largest regret:\n{lines}")
         say(f"\nThe game is saved in {self._file}; show it with: wotd replay {self._file}")

@@ -21,18 +21,20 @@ def option(words: str, default: str | bool = True) -> Any:
     return typer.Option(help=words, show_default=default)
 
 
+def flag(name: str, words: str) -> Any:
+    """Return an option without a value, which is off by default."""
+    return typer.Option(name, help=words)
+
+
 Seed = Annotated[int, option("Seed of all dice and of all random policies.")]
 Position = Annotated[
     str | None, option("Start from this position, a line as `wotd watch` prints it; it contains the rules.")
 ]
 Policies = Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")]
 Delay = Annotated[float, option("Pause after each turn, in seconds.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Hide the progress bar.")]
+Quiet = Annotated[bool, flag("--quiet", "Hide the progress bar.")]
 Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", help="Allow policy files that can run code when they are loaded, such as sb3:FILE."
-    ),
+    bool, flag("--trust", "Allow policy files that can run code when they are loaded, such as sb3:FILE.")
 ]
 
 _RULES: dict[str, tuple[Any, str]] = {
@@ -81,9 +83,8 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
     """Check that no option of the rules is combined with an option that implies the rules."""
     for name in given_options(context, rules):
-        raise ValueError(
-            f"--{name.replace('_', '-')} cannot be combined with {option}, which contains the rules"
-        )
+        given = f"--{name.replace('_', '-')}"
+        raise ValueError(f"{given} cannot be combined with {option}, which contains the rules")
 
 
 def start_of(
@@ -110,8 +111,8 @@ def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
     kind, words = _RULES[field.name]
-    flag = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
-    shown = typer.Option(*flag, help=words, rich_help_panel="Rules", show_default=settled or True)
+    names = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
+    shown = typer.Option(*names, help=words, rich_help_panel="Rules", show_default=settled or True)
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
+from wotd_env.analysis import Advisor
 from wotd_env.core.game import Game
 from wotd_env.core.position import FACES
 from wotd_env.core.rules import DICE, ELEMENTS, Phase
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
 from wotd_env.notation import action_text
-
-if TYPE_CHECKING:
-    from wotd_env.analysis import Advisor
+from wotd_env.rendering.text import paint
 
 HELP = """\
 Choose by the number of a choice, by its short word, or in words:
@@ -136,6 +135,7 @@ class Decision:
         return tuple(sorted(self.dice[place] for place in places))
 
     def _read_hold(self, text: str, line: str) -> int | None:
+        """Return the hold chosen by a line, or None if the line only changes the dice kept so far."""
         if line in ("", "go", "roll"):
             if self.kept is None:
                 raise ValueError(
@@ -152,13 +152,13 @@ class Decision:
         if what is None:
             return self._hold_of[() if line == "none" else self._named(text, line.split())]
         keep = what[1].startswith("k")
-        rest = " ".join(word for word in what[2].split() if word not in ("dice", "die", "and"))
-        if rest.replace(" ", "").isdecimal():
-            self._change(rest.replace(" ", ""), keep=keep)
+        words = [word for word in what[2].split() if word not in ("dice", "die", "and")]
+        if "".join(words).isdecimal():
+            self._change("".join(words), keep=keep)
             return None
-        if rest == "all":
+        if words == ["all"]:
             return self._hold_of[self._faces(range(DICE) if keep else ())]
-        faces = self._named(text, rest.split())
+        faces = self._named(text, words)
         if not keep:
             faces = tuple(sorted((Counter(self.dice) - Counter(faces)).elements()))
         return self._hold_of[faces]
@@ -174,16 +174,9 @@ class Decision:
 
     def _named(self, text: str, words: list[str]) -> tuple[int, ...]:
         """Return the faces given by names or letters; the dice must show them."""
-        faces: list[int] = []
-        for word in words:
-            if word in _NAMES:
-                faces.append(_NAMES.index(word))
-            elif set(word) <= set(FACES):
-                faces += map(FACES.index, word)
-            else:
-                faces.clear()
-                break
-        if not faces:
+        letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
+        faces = [FACES.find(letter) for letter in "".join(letters)]
+        if not faces or -1 in faces:
             raise ValueError(
                 f"unknown choice {_quoted(text)}; keep dice by number (k 1 3), name (keep water fire) or letter (wf); "
                 "stop keeps all, none re-rolls all, list shows every choice"
@@ -218,8 +211,6 @@ def question(decision: Decision) -> str:
 
 def dice_line(decision: Decision, color: bool = False) -> str:
     """Return the dice with their numbers; kept dice are in brackets."""
-    from wotd_env.rendering.text import paint
-
     parts = []
     for place, face in enumerate(decision.dice):
         name = paint(_NAMES[face], face) if color else _NAMES[face]
@@ -229,39 +220,38 @@ def dice_line(decision: Decision, color: bool = False) -> str:
     return f"{''.join(parts)}  Enter: {'stop' if len(decision.kept) == DICE else 'roll the others'}"
 
 
-def numbered(decision: Decision) -> Iterator[str]:
-    """Yield the numbered choices, one line each."""
-    for number, choice in enumerate(decision.choices, 1):
-        yield f"{number:>3}  {choice.notation:<16} {choice.words}"
+def numbered(decision: Decision) -> str:
+    """Return the numbered choices, one line each."""
+    return "\n".join(
+        f"{number:>3}  {choice.notation:<16} {choice.words}"
+        for number, choice in enumerate(decision.choices, 1)
+    )
 
 
-def hint(decision: Decision, advisor: Advisor) -> list[str]:
+def hint(decision: Decision, advisor: Advisor) -> str:
     """Return the two best choices, the difference of their equities, and the source, as lines."""
-    ranked, equity = _ranked(decision, advisor)
-    best, *others = ranked[:2]
+    (equity, best), *others = _ranked(decision, advisor)[:2]
     lines = [f"best: {best.words} ({best.notation})"]
-    for other in others:
-        less = equity[best.action] - equity[other.action]
-        lines.append(f"next: {other.words} ({other.notation}), {less:.3f} less")
-    return [*lines, f"by {advisor.source}"]
+    for less, other in others:
+        lines.append(f"next: {other.words} ({other.notation}), {equity - less:.3f} less")
+    return "\n".join([*lines, f"by {advisor.source}"])
 
 
-def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> list[str]:
+def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> str:
     """Return a table of the choices, best first: equity, win probability, regret."""
-    ranked, equity = _ranked(decision, advisor)
-    players = decision.game.rules.players
+    ranked, players = _ranked(decision, advisor), decision.game.rules.players
     lines = ["equity  to win regret  choice"]
-    for choice in ranked[:most]:
-        value = float(equity[choice.action])
-        chance = ((players - 1) * value + 1) / players  # by the rewards of R10
-        less = float(equity[ranked[0].action]) - value
-        lines.append(f"{value:+.3f}  {chance:6.1%}  {less:.3f}  {choice.notation:<16} {choice.words}")
+    for equity, choice in ranked[:most]:
+        chance = ((players - 1) * equity + 1) / players  # by the rewards of R10
+        regret = ranked[0][0] - equity
+        lines.append(f"{equity:+.3f}  {chance:6.1%}  {regret:.3f}  {choice.notation:<16} {choice.words}")
     if most is not None and len(ranked) > most:
         lines.append(f"and {len(ranked) - most} more: equity all")
-    return [*lines, f"by {advisor.source}"]
+    return "\n".join([*lines, f"by {advisor.source}"])
 
 
-def _ranked(decision: Decision, advisor: Advisor) -> tuple[list[Choice], list[float]]:
-    """Return the choices, best first, and the equities of all actions."""
+def _ranked(decision: Decision, advisor: Advisor) -> list[tuple[float, Choice]]:
+    """Return the choices with their equities, best first."""
     equity = advisor.analyze(decision.state).actions[0].tolist()
-    return sorted(decision.choices, key=lambda choice: -equity[choice.action]), equity
+    choices = sorted(decision.choices, key=lambda choice: -equity[choice.action])
+    return [(equity[choice.action], choice) for choice in choices]

@@ -99,13 +99,11 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
         names = [person, *[policy] * (players - 1)]
     for name in names:
         if (length := len(json.dumps(name))) > LONGEST:
-            raise ValueError(
-                f"a seat name must have at most {LONGEST} characters, got {name[:20]}... of {length}"
-            )
+            got = f"{name[:20]}... of {length}"
+            raise ValueError(f"a seat name must have at most {LONGEST} characters, got {got}")
     if len(names) != players:
-        raise ValueError(
-            f"give a player for each of the {players} seats, got {len(names)}: {', '.join(names)}"
-        )
+        got = f"{len(names)}: {', '.join(names)}"
+        raise ValueError(f"give a player for each of the {players} seats, got {got}")
     return tuple(names)
 
 

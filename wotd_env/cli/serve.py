@@ -49,15 +49,13 @@ def command(
         if not spec or not agent.isidentifier() or len(agent) > 24:
             raise ValueError(f"--policy must be NAME=POLICY, with a name of letters and digits, got {text!r}")
         if agent in named:
-            raise ValueError(
-                f"--policy gives {agent!r} to {named[agent]!r} and to {spec!r}; use each name once"
-            )
+            both = f"{named[agent]!r} and to {spec!r}"
+            raise ValueError(f"--policy gives {agent!r} to {both}; use each name once")
         named[agent] = spec
     for each in name or ():
         if not re.fullmatch(_HOST, each, re.ASCII):
-            raise ValueError(
-                f"--name must be a host name without scheme and port, such as play.example.org, got {each!r}"
-            )
+            wanted = "a host name without scheme and port, such as play.example.org"
+            raise ValueError(f"--name must be {wanted}, got {each!r}")
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)

@@ -88,9 +88,8 @@ def show_game(
     """Print a game in words, with a pause after each turn; a known seed shows the roll-off."""
     from wotd_env.rendering import roll_off_text
 
-    if seed is not None:
-        for line in roll_off_text(game.roll_off(seed)):
-            say(line)
+    for line in [] if seed is None else roll_off_text(game.roll_off(seed)):
+        say(line)
     for turn in narrate(game, names, steps):
         say(turn)
         time.sleep(delay)

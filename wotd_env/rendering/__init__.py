@@ -11,10 +11,9 @@ import numpy as np
 
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
-from wotd_env.rendering.notebook import Pictures, show
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.replay import Replay, replay_game
-from wotd_env.rendering.svg import render_svg
+from wotd_env.rendering.svg import Pictures, render_svg, show
 from wotd_env.rendering.text import render_text, roll_off_text
 from wotd_env.rendering.window import FPS, close_window, show_in_window
 

@@ -45,8 +45,7 @@ def _ellipse(x: float, y: float, rx: float, ry: float, **turn: str) -> str:
     return tag("ellipse", cx=x, cy=y, rx=rx, ry=ry, **turn, fill="{ink}")
 
 
-# Drawings in two colors, {ink} and {ground}.
-
+# Drawings in two colors, {ink} and {ground}
 _WAVE = "c3.5-4.6 6.8-4.6 10 0s6.5 4.6 10 0 6.5-4.6 10 0"
 _WING = _shape(
     "M23.5 24C20 16 14 12 7.5 13.5 8.5 15.5 9.5 17 11 18 9.8 18.2 9 18.2 8.3 18 9.8 21 11.5 22.5 13.5 23.2"
@@ -137,18 +136,13 @@ _POWERS = (
 )
 
 
-def element(number: int, ink: str, ground: str) -> str:
-    """Return the sign of an element in one color on another."""
-    return _ELEMENTS[number].format(ink=ink, ground=ground)
-
-
 def power(number: int, ink: str, ground: str) -> str:
     """Return the sign of a color's power, or of any one power (5)."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 
 def face(number: int, ink: str, ground: str) -> str:
-    """Return the face of a die: the sign of an element, or the dragon."""
+    """Return the sign of an element, or the dragon (5), in one color on another."""
     return (*_ELEMENTS, _DRAGON)[number].format(ink=ink, ground=ground)
 
 

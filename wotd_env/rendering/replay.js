@@ -9,7 +9,7 @@ const last = frames.length - 1;
 let at = 0;
 let timer = 0;
 
-function go(to) {
+function show(to) {
   at = Math.max(0, Math.min(last, to));
   ground.innerHTML = frames[at].map((place) => marks[place]).join("");
   element("caption").textContent = captions[at];
@@ -19,50 +19,38 @@ function go(to) {
   if (at === last) play(false);
 }
 
-function goTurn(direction) {
-  const turn = direction > 0 ? turns[at] + 1 : turns[at] - (at === turns.indexOf(turns[at]) ? 1 : 0);
-  const first = turns.findIndex((other) => other >= turn);
-  go(first < 0 ? last : first);
-}
-
 function play(on) {
   clearInterval(timer);
   element("play").setAttribute("aria-pressed", on);
   element("play").setAttribute("aria-label", on ? "pause" : "play");
-  timer = on ? setInterval(() => go(at + 1), Number(element("speed").value)) : 0;
+  timer = on ? setInterval(() => show(at + 1), Number(element("speed").value)) : 0;
+}
+
+function go(to) {
+  play(false);
+  show(to);
 }
 
 function toggle() {
   if (timer) return play(false);
-  if (at === last) go(0);
+  if (at === last) show(0);
   play(true);
 }
 
 const buttons = {
   first: () => go(0),
-  "back-turn": () => goTurn(-1),
+  "back-turn": () => go(turns.indexOf(turns[Math.max(0, at - 1)])),
   back: () => go(at - 1),
   play: toggle,
   on: () => go(at + 1),
-  "on-turn": () => goTurn(1),
+  "on-turn": () => go(turns.lastIndexOf(turns[at]) + 1),
   last: () => go(last),
 };
-for (const [id, act] of Object.entries(buttons)) {
-  element(id).addEventListener("click", () => {
-    if (id !== "play") play(false);
-    act();
-  });
-}
+for (const [id, act] of Object.entries(buttons)) element(id).addEventListener("click", act);
 element("slider").max = last;
-element("slider").addEventListener("input", (event) => {
-  play(false);
-  go(Number(event.target.value));
-});
+element("slider").addEventListener("input", (event) => go(Number(event.target.value)));
 for (const turn of new Set(turns)) element("turn").add(new Option(turn + 1, turn));
-element("turn").addEventListener("change", (event) => {
-  play(false);
-  go(turns.indexOf(Number(event.target.value)));
-});
+element("turn").addEventListener("change", (event) => go(turns.indexOf(Number(event.target.value))));
 element("speed").addEventListener("change", () => timer && play(true));
 
 document.addEventListener("keydown", (event) => {
@@ -73,14 +61,11 @@ document.addEventListener("keydown", (event) => {
     ArrowRight: shiftKey ? "on-turn" : "on",
     Home: "first",
     End: "last",
+    " ": target.tagName === "BUTTON" ? undefined : "play", // a button clicks itself
   };
-  if (key === " " && target.tagName !== "BUTTON") {
+  if (keys[key]) {
     event.preventDefault();
-    toggle();
-  } else if (keys[key]) {
-    event.preventDefault();
-    play(false);
     buttons[keys[key]]();
   }
 });
-go(0);
+show(0);

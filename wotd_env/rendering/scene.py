@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.core.state import States
@@ -108,17 +109,13 @@ def scene(
 
     The arguments and errors are those of `svg.render_svg`.
     """
-    if theme not in PALETTES:
-        raise ValueError(f"theme must be one of {', '.join(map(repr, PALETTES))}, got {theme!r}")
+    palette = PALETTES[check_choice("theme", theme, tuple(PALETTES))]
     rounds = roll_off if roll_off is not None and len(roll_off) else None
-    both = state if before is None else np.concatenate([state, before])
-    scores = game.scores(both)[0].tolist()  # checks the records
-    moved = []
-    if before is not None and before["turn"] <= state["turn"]:
-        moved = moved_pieces(before[0], state[0])
-    if any(goal == 0 for *_, goal in moved):
+    before = state if before is None else before
+    scores = game.scores(np.concatenate([state, before]))[0].tolist()  # checks the records
+    moved = moved_pieces(before[0], state[0])
+    if before["turn"] > state["turn"] or any(goal == 0 for *_, goal in moved):
         moved = []  # the positions are of different games
-    palette = PALETTES[theme]
     focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
     return [
@@ -153,9 +150,8 @@ def _fitted(name: str, x: float, y: float, size: float, room: float, color: str)
 @functools.lru_cache(maxsize=64)
 def _empty_board(spaces: int, theme: str) -> Mark:
     palette, board = PALETTES[theme], _Board(spaces)
-    radius = board.size / 2
+    side, radius = board.size, board.size / 2
     parts = [tag("rect", width=WIDTH, height=HEIGHT, fill=palette["paper"])]
-    side, corner = board.size, radius * 0.36
     for path in range(PATHS):
         y, fill = board.y(path), palette[f"fill{path}"]
         space = {"fill": palette["space"], "stroke": palette[f"road{path}"]}
@@ -164,14 +160,14 @@ def _empty_board(spaces: int, theme: str) -> Mark:
         line = f"M{_FIRST - 8} {number(y)}H{number(board.x(spaces + NUMBERED))}"
         parts.append(tag("path", d=line, stroke=palette[f"road{path}"], stroke_width=3))
         disc = tag("circle", cx=24, cy=24, r=23, fill=fill, stroke=palette["frame"], stroke_width=1.5)
-        element = glyphs.element(path, palette[f"ink{path}"], fill)
+        element = glyphs.face(path, palette[f"ink{path}"], fill)
         sign = tag("g", element, transform="translate(7.2 7.2) scale(.7)")
         parts.append(tag("g", disc + sign, transform=f"translate({_MARGIN + 4} {number(y - 24)})"))
         for i in range(1, spaces + 1):
             parts.append(tag("circle", cx=board.x(i), cy=y, r=radius * 0.8, **space, stroke_width=2))
         for i in range(1, NUMBERED + 1):
             x = board.x(spaces + i)
-            box = {"x": x - radius, "y": y - radius, "width": side, "height": side, "rx": corner}
+            box = {"x": x - radius, "y": y - radius, "width": side, "height": side, "rx": radius * 0.36}
             parts.append(tag("rect", **box, **space, stroke_width=2.5))
             figure = _text(str(i), 0, 0, radius * 0.78, palette["text"], weight=1.7)
             left, top = x - width_of(str(i)) * figure.scale / 2 + figure.x, y + radius * 0.39 + figure.y

@@ -1,7 +1,8 @@
-"""Render a position as one SVG without fonts, scripts or external files."""
+"""Render a position as one SVG without fonts, scripts or external files, and show several in a notebook."""
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -61,6 +62,48 @@ def render_svg(
     )
 
 
+class Pictures:
+    """Pictures side by side, shown as the value of a notebook cell."""
+
+    def __init__(self, pictures: list[str], more: int) -> None:
+        self._pictures, self._more = pictures, more
+
+    def __repr__(self) -> str:
+        more = f", {self._more} more are not drawn" if self._more else ""
+        return f"<pictures of {len(self._pictures)} games{more}>"
+
+    def _repr_html_(self) -> str:
+        columns = min(math.ceil(math.sqrt(len(self._pictures))), 5) or 1
+        cells = "".join(f"<div>{picture}</div>" for picture in self._pictures)
+        more = f"<p>and {self._more} more</p>" if self._more else ""
+        return (
+            f'<div style="display:grid;gap:8px;grid-template-columns:repeat({columns},minmax(0,1fr));'
+            f'max-width:{max(640, 320 * columns)}px">'
+            f"<style>.wotd{{display:block;width:100%;height:auto;border-radius:8px}}</style>{cells}</div>{more}"
+        )
+
+
+def show(
+    game: Game, states: States, before: States | None = None, theme: str = "auto", most: int = 16
+) -> Pictures:
+    """Show games in a notebook, side by side.
+
+    Args:
+        game: the rules.
+        states: STATE (N,).
+        before: STATE (N,), earlier positions of the same games. Pieces that have moved since are marked.
+        theme: "light", "dark", or "auto" for the preference of the reader's system.
+        most: maximum number of pictures; the first games are drawn.
+
+    Raises:
+        ValueError: for a record that is invalid under these rules, or an unknown theme.
+    """
+    before = states if before is None else before
+    drawn = range(min(len(states), most))
+    pictures = [render_svg(game, states[i : i + 1], before[i : i + 1], theme=theme) for i in drawn]
+    return Pictures(pictures, len(states) - len(drawn))
+
+
 def place(mark: Mark, drawing: str) -> str:
     """Return a drawing at the place of a mark."""
     scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
@@ -90,7 +133,7 @@ def symbols() -> str:
     for color in range(PATHS):
         fill, figure = colors[f"fill{color}"], colors[f"ink{color}"]
         drawings[f"piece-{color}"] = glyphs.piece(color, fill, figure, colors["edge"], colors["rim"])
-        drawings[f"element-{color}"] = glyphs.element(color, ink, colors["card"])
+        drawings[f"element-{color}"] = glyphs.face(color, ink, colors["card"])
     for face in range(DRAGON + 1):
         fill, figure = colors[f"fill{face}"], colors[f"ink{face}"]
         drawings[f"die-{face}"] = glyphs.die(face, fill, figure, colors["frame"])

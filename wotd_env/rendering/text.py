@@ -63,15 +63,13 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 def describe_due(state: States) -> str:
     """Return the next act of a running game, STATE (1,), in words that follow the name of the player."""
     left = int(state["rolls_left"][0])
-    phase = Phase(state["phase"][0])
-    if phase == Phase.KEEP and left == 0:
-        return "may re-roll once more by the eye of the tiger"
+    keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
         Phase.CHANCE: "rolls the dice",
-        Phase.KEEP: f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left",
+        Phase.KEEP: keep if left else "may re-roll once more by the eye of the tiger",
         Phase.MOVE: "moves",
         Phase.EXTRA: "may take an extra turn",
-    }[phase]
+    }[Phase(state["phase"][0])]
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
@@ -140,10 +138,8 @@ def _board(game: Game, record: np.void, paint: _Paint) -> list[str]:
     numbers += [f"+{points}" for points in range(1, NUMBERED + 1)]
     lines = [_row(" " * 6, numbers, spaces, "off the board")]
     for path, element in enumerate(ELEMENTS):
-        cells = [
-            f" {paint(DEAD, _STONE)}" if record["dead"][path] >> space & 1 else f" {EMPTY}"
-            for space in range(spaces + NUMBERED + 1)
-        ]
+        dead = [record["dead"][path] >> space & 1 for space in range(spaces + NUMBERED + 1)]
+        cells = [f" {paint(DEAD, _STONE)}" if stone else f" {EMPTY}" for stone in dead]
         waiting = []
         for seat in range(game.rules.players):
             space = record["pieces"][seat, path]

@@ -22,9 +22,8 @@ FPS = 4
 MOST = 16
 """Maximum number of games in the window. Of a larger batch, the first ones are shown."""
 
-
+# The clock of pygame if there is a window, and whether the viewer has shut the window
 _window = SimpleNamespace(clock=None, shut=False)
-"""The clock of pygame if there is a window, and whether the viewer has shut the window."""
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
@@ -74,10 +73,9 @@ def _draw(surface: pygame.Surface, game: Game, states: States, before: States) -
     surface.fill("black")
     for i in range(len(states)):
         pixels = render_rgb(game, states[i : i + 1], before[i : i + 1], width=width)
-        picture = pygame.surfarray.make_surface(pixels.swapaxes(0, 1))
         left = (surface.get_width() - columns * width) // 2 + i % columns * width
-        top = (surface.get_height() - rows * pixels.shape[0]) // 2 + i // columns * pixels.shape[0]
-        surface.blit(picture, (left, top))
+        top = (surface.get_height() - rows * len(pixels)) // 2 + i // columns * len(pixels)
+        surface.blit(pygame.surfarray.make_surface(pixels.swapaxes(0, 1)), (left, top))
 
 
 def close_window() -> None:
