@@ -11,7 +11,6 @@ import functools
 import platform
 import re
 from datetime import date
-from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, files, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
-from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, NUMBERED, PATHS
+from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS
 from wotd_env.policy import ask, play_out
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.iteration import Work, group_of, solve_families
@@ -250,25 +249,21 @@ class Findings:
     def beyond(self) -> str:
         """Return the sizes of games that are not solved here."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
-        # name, positions, values of each, positions of the widest layer
-        games: list[tuple[str, int, int, int]] = []
+        games: list[tuple[str, int, int]] = []  # name, positions, positions of the widest layer
         of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}
         boards = [(spaces, {"": 1}) for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1)]
         for spaces, kinds in [*boards, (7, of_powers), (10, of_powers)]:
             board = board_of(spaces)
             for kind, states in kinds.items():
                 games.append(
-                    (f"{spaces} plain spaces{kind}", states * board.positions, 1, int(board.sizes.max()))
+                    (f"{spaces} plain spaces{kind}", states * board.positions, int(board.sizes.max()))
                 )
-        for spaces in (0, 1, 7):
-            top = spaces + NUMBERED
-            codes = sum(comb(3, k) * int(np.prod([top - i for i in range(k)], initial=1)) for k in range(4))
-            games.append((f"{spaces} plain spaces, three players", comb(codes + PATHS - 1, PATHS), 2, 0))
         rows = []
-        for name, positions, values, widest in games:
-            layers = f"{6 * widest * 4 * values / 1e9:,.1f} GB" if widest else "-"
-            table, hours = f"{positions * 4 * values / 1e9:,.0f} GB", positions * per_position / 3600
-            rows.append(f"{name} | {positions:.2e} | {table} | {layers} | {hours:,.1f} h")
+        for name, positions, widest in games:
+            layers, table = f"{6 * widest * 4 / 1e9:,.1f} GB", f"{positions * 4 / 1e9:,.0f} GB"
+            rows.append(
+                f"{name} | {positions:.2e} | {table} | {layers} | {positions * per_position / 3600:,.1f} h"
+            )
         head = "game | positions | table | six layers in memory | one core, at the same speed"
         return pages.table(head, rows)
 

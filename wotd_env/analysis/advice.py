@@ -95,6 +95,8 @@ def _solution(game: Game) -> Source:
 def _from_table(game: Game, table: Table) -> Source:
     exact = game.rules.max_turns >= Rules.max_turns  # the solution has no turn limit
     unlimited = "" if exact else " of the game without a turn limit"
+    if game.rules.players == 3:
+        return f"the guarantee of each seat{unlimited}, {table.file.name}", False, table.for_seats
     return f"the exact solution{unlimited}, {table.file.name}", exact, table.for_seats
 
 

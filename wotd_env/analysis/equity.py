@@ -33,7 +33,9 @@ class Analysis(NamedTuple):
 def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of states, STATE (N,), in any phase, of a solved game.
 
-    The solution ignores the turn limit, so it is not exact if `max_turns` may end the game soon.
+    With a table of three players, an equity is the guarantee of the seat to act: the expected reward that it can force
+    if the others play together against it. The solution ignores the turn limit, so it is not exact if `max_turns` may end
+    the game soon.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -46,6 +48,8 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
     """Return the regret of actions (N,) in states at their decisions, float32 (N,), 0 for the best.
+
+    With a table of three players it is the guarantee regret: how much less the seat can force after the action.
 
     Raises:
         IllegalActionError: if an action is illegal.

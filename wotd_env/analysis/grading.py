@@ -20,7 +20,7 @@ from wotd_env.notation import position
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask, check_plays, play_out
 from wotd_env.solver import Table
-from wotd_env.solver.table import check_table
+from wotd_env.solver.table import check_solvable, check_table
 
 STAGES = 10  #: number of stages of a game, by the progress of both players
 WORST = 20  #: number of blunders in `Grades.worst`
@@ -133,10 +133,10 @@ def grade(
 
     Raises:
         TypeError: if the table is not a Table.
-        ValueError: for an invalid number of games, seed or policy name, or a policy for other rules.
+        ValueError: for a table of three players, an invalid number of games, seed or policy name, or a policy for other rules.
         IllegalActionError: if a policy chooses an illegal action.
     """
-    check_table(table)
+    check_solvable(check_table(table).rules)
     players = [make_policy(player) for player in (policy, opponent) if player is not None]
     games = check_integer("games", games, 1, MOST_GAMES)
     seed = check_integer("seed", seed, 0, 2**64 - games)

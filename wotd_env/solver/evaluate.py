@@ -25,7 +25,7 @@ from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best
 from wotd_env.policy import Policy, ask
 from wotd_env.solver import positions, turns
 from wotd_env.solver.positions import NONE, Board
-from wotd_env.solver.table import Progress, Table, check_table
+from wotd_env.solver.table import Progress, Table, check_solvable, check_table
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
@@ -74,7 +74,7 @@ def evaluate(
         IllegalActionError: if the policy chooses an illegal action.
         ValueError: if the position is impossible, or the game has powers.
     """
-    check_table(table)
+    check_solvable(check_table(table).rules)
     if table.rules.powers != "none":
         raise ValueError(f"policies are evaluated in the basic game only, got a table for {table.rules}")
     board, base = table.board, table.layout.base
