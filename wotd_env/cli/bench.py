@@ -129,7 +129,7 @@ def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Ch
         game.step_autoreset(state, actions, observation, mask)
         return perf_counter() - start
 
-    return _repeated(step, 1)
+    return repeated(step, 1)
 
 
 def vector(batch: int, players: int, threads: int, powers: str = "none", opponents: str = "greedy") -> Chunk:
