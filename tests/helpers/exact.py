@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -
 
 
 def value_of_rolls(
-    game: Game, table: solver.Table, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
+    game: Game, table: Any, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
 ) -> np.ndarray:
     """Return the value of the best move for every roll without re-rolls, (252,); `after_turn` is as `value_after`."""
     seat = int(position["player"])
@@ -89,7 +90,7 @@ def value_of_rolls(
 
 
 def one_turn(
-    game: Game, table: solver.Table, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
+    game: Game, table: Any, position: np.ndarray, after_turn: Callable[..., np.ndarray] = value_after
 ) -> float:
     """Return the value before a turn, computed with the engine from the values after it in the table."""
     values = value_of_rolls(game, table, position, after_turn)

@@ -34,8 +34,8 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of states, STATE (N,), in any phase, of a solved game.
 
     With a table of three players, an equity is the guarantee of the seat to act: the expected reward that it can force
-    if the others play together against it. The solution ignores the turn limit, so it is not exact if `max_turns` may end
-    the game soon.
+    if the others play together against it. The solution ignores the turn limit, so it is not exact if `max_turns` may
+    end the game soon.
 
     Raises:
         TypeError: if the table is not a Table.

@@ -133,7 +133,8 @@ def grade(
 
     Raises:
         TypeError: if the table is not a Table.
-        ValueError: for a table of three players, an invalid number of games, seed or policy name, or a policy for other rules.
+        ValueError: for a table of three players, an invalid number of games, seed or policy name, or a policy for other
+            rules.
         IllegalActionError: if a policy chooses an illegal action.
     """
     check_solvable(check_table(table).rules)

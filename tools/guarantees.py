@@ -1,0 +1,118 @@
+"""Solve the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
+
+It takes half an hour of one core and 5 GB of disk. A table that exists is only opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools import pages
+from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
+from wotd_env.analysis import KINDS
+from wotd_env.core.state import States
+from wotd_env.intervals import margin_of_error, margin_of_ratio
+from wotd_env.policies.planner import Planner
+from wotd_env.policy import Policy, ask, play_out
+
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "guarantees.md"
+RULES = Rules(players=3, spaces=0)
+GAMES = 3000
+GRADED = ("planner", "greedy", "random")
+
+
+class Findings:
+    """The tables of the page."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.table = solver.solve(RULES, file or solver.cache_file(RULES))
+        self.cautious = Planner(self.table.for_seats)
+        self.game = Game(RULES)
+
+    def when(self) -> str:
+        """Return how the table was made and checked."""
+        header, residual = self.table.header, solver.verify(self.table.file)
+        return (
+            f"{header['positions']:,} positions with three values each, solved in {header['cpu_seconds'] / 60:.0f} "
+            f"minutes of processor time. The largest Bellman error of all positions is {residual:.1g}. Measured on "
+            f"{date.today()} with version {__version__}."
+        )
+
+    def start(self) -> str:
+        """Return the bounds of the seats at the start."""
+        values = np.array(list(self.table.starts.values()))
+        rows = [
+            f"{name} | {value:+.4f} | {other - values.sum():+.4f} | {share(value)} to {share(other - values.sum())}"
+            for name, value, other in zip(self.table.starts, values, values, strict=True)
+        ]
+        head = "seat | guarantee | most in an equilibrium | the same as shares of wins"
+        return pages.table(head, rows, right=(1, 2, 3))
+
+    def grades(self) -> str:
+        """Return the guarantee regret of policies that play all seats."""
+        rows = [[f"`{name}`", *self.grade(make_policy(name))] for name in GRADED]
+        return pages.table(["policy", "all decisions", *KINDS[:4], "in a game"], rows, right=range(1, 7))
+
+    def grade(self, policy: Policy) -> list[str]:
+        """Return the guarantee regret of a decision, of each kind of decision, and of a seat in a game."""
+        game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
+        count, lost = np.zeros((2, GAMES, len(KINDS)))
+        same = np.zeros((GAMES, 3), np.int64)
+        for actions in play_out(game, state, same, lambda _, asked: ask(policy, game, state[asked], rng)):
+            live = np.flatnonzero(actions >= 0)
+            kind = analysis.kinds(game, state[live])
+            count[live, kind] += 1
+            lost[live, kind] += analysis.regret(game, state[live], actions[live], self.table)
+        cells = []
+        for columns in (slice(None), *range(4)):
+            of, n = lost[:, columns].reshape(GAMES, -1).sum(1), count[:, columns].reshape(GAMES, -1).sum(1)
+            cells.append(f"{of.sum() / n.sum():.4f} ± {margin_of_ratio(of, n):.4f}")
+        in_game = lost.sum(1) / 3
+        return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
+
+    def wins(self) -> str:
+        """Return the shares of wins of the cautious player against two players of another policy."""
+        rows = []
+        for name in GRADED:
+            shares = self.play(make_policy(name))
+            rows.append(f"two `{name}` | {shares.mean():.1%} ± {margin_of_error(shares):.1%}")
+        return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
+
+    def play(self, opponent: Policy) -> NDArray[np.float64]:
+        """Return the shares of wins of the cautious player in games against two opponents, from all seats."""
+        game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
+        seat = np.arange(GAMES) % 3
+        seats = (np.arange(3) != seat[:, None]).astype(np.int64)
+        players: tuple[Policy, Policy] = self.cautious, opponent
+
+        def choose(player: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
+            shown: States = state[asked]
+            return ask(players[player], game, shown, rng)
+
+        for _ in play_out(game, state, seats, choose):
+            pass
+        shares: NDArray[np.float64] = (2 * game.rewards(state)[np.arange(GAMES), seat] + 1.0) / 3
+        return shares
+
+
+def share(value: float) -> str:
+    """Return a reward as a share of wins."""
+    return f"{(2 * value + 1) / 3:.1%}"
+
+
+def main() -> None:
+    """Solve the board and write the tables of the page."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--table", type=Path, help="the table; by default in the cache folder")
+    findings = Findings(parser.parse_args().table)
+    tables = {name: getattr(findings, name)() for name in ("when", "start", "grades", "wins")}
+    PAGE.write_text(pages.renew(PAGE.read_text(), tables))
+
+
+if __name__ == "__main__":
+    main()
