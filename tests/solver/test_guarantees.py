@@ -203,7 +203,7 @@ def test_table_has_the_guarantee_of_every_seat(mini, tmp_path):
     )
     state["pieces"][1, 2, 4] = 7
     with pytest.raises(
-        ValueError, match="game 1: player must be 0 to 2, and pieces on different spaces from 0 to 2"
+        ValueError, match="game 1: player must be 0, 1 or 2, and pieces on different spaces from 0 to 2"
     ):
         table.for_seats(game, state)
     with pytest.raises(ValueError, match="the game has 3 players, 1 plain spaces"):
