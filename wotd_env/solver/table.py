@@ -215,8 +215,9 @@ class Table:
         if (blocks < 0).any():
             wrong = int(np.argmax(blocks.reshape(games, -1)[:, 0] < 0))
             player, pieces = state[wrong]["player"], state[wrong]["pieces"][:n].tolist()
+            seats = "0 or 1" if n == 2 else "0, 1 or 2"
             raise ValueError(
-                f"game {wrong}: player must be {'0 or 1' if n == 2 else '0, 1 or 2'}, and pieces on different spaces from 0 to "
+                f"game {wrong}: player must be {seats}, and pieces on different spaces from 0 to "
                 f"{len(self.board.code) - 1}, got {player} and {pieces}"
             )
         self._check(blocks)
