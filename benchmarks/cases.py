@@ -89,7 +89,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
     return repeated(step, batch)
 
 
-def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk:
+def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
     """Return a loop that plans whole turns, in positions of the middle of games."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
@@ -102,7 +102,7 @@ def turns(batch: int, players: int, threads: int, learnt: bool = False) -> Chunk
     for _ in range(10 * players):
         play_turns(game, state, hand_made)
     value: Value = hand_made
-    if learnt:
+    if learned:
         rng = np.random.default_rng(SEED)
         sizes = shapes(game.rules, width=64).values()
         value = LearnedValue(
@@ -344,7 +344,7 @@ CASES = [
         for kind, loop in (("masked", vector_steps), ("unmasked", partial(vector_steps, masked=False)))
     ),
     Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, batch=2048),
-    Case("plan-2048-learnt", "planner: a whole turn, by a learnt value", turns, batch=2048, learnt=True),
+    Case("plan-2048-learned", "planner: a whole turn, by a learned value", turns, batch=2048, learned=True),
     Case("aec-raw", "raw_env: agent_iter, last, step", aec),
     Case("aec", "env(): the same through PettingZoo's wrappers", aec, wrapped=True),
     Case("single", "Gymnasium environment against greedy", single),

@@ -28,7 +28,7 @@ def test_benchmark_texts_name_existing_game_methods():
 
 
 @pytest.mark.parametrize(
-    "name", ["game-64", "game-one", "bytes-8192", "plan-2048-learnt", "aec-raw", "aec", "single"]
+    "name", ["game-64", "game-one", "bytes-8192", "plan-2048-learned", "aec-raw", "aec", "single"]
 )
 def test_a_loop_counts_the_decisions_it_plays(name):
     chunk = next(case for case in CASES if case.name == name).make()
