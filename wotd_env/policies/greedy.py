@@ -29,6 +29,7 @@ NUMBER = 3  # value of every number after the first
 TURN = 6  # value of an average move: the price of a power, and the gain that stops the rolling
 POOR = 2  # the largest gain for which the tiger is used
 END_OF_GAME = 1000
+DIE = 16  # worth of a die of the best path, more than any space
 
 
 class Greedy:
@@ -76,8 +77,8 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
     for path in range(PATHS):
         space = s.pieces[s.player, path]
         dice = np.int64(COUNTS[roll, path])
-        if dice and space <= rules.spaces and dice * 16 + space > most:
-            most = dice * 16 + space
+        if dice and space <= rules.spaces and dice * DIE + space > most:
+            most = dice * DIE + space
             best = path
     held = 0
     for die in range(DICE):
