@@ -48,6 +48,15 @@ def test_choices_need_a_position(client: httpx.Client, body: dict[str, Any], wor
     assert words in refused.json()["error"]
 
 
+def test_values_are_the_chances_to_win_after_each_choice(client: httpx.Client) -> None:
+    study = client.post("/api/choices", json={"position": LINE, "values": True}).raise_for_status().json()
+    rules, state = notation.parse_position(LINE)
+    advisor = Advisor(Game(rules, skip_forced=False))
+    equities = advisor.analyze(state).actions[0, [choice["action"] for choice in study["choices"]]]
+    assert study["chances"] == pytest.approx((1 + equities) / 2, abs=1e-4)
+    assert (study["source"], study["exact"]) == (advisor.source, advisor.exact)
+
+
 def test_position_before_a_roll_has_no_choices(client: httpx.Client) -> None:
     game = Game(Rules())
     line = notation.position(game.rules, game.new(1, roll=False))

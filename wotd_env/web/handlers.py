@@ -93,8 +93,10 @@ async def _agents(request: Request) -> JSONResponse:
 
 
 async def _choices(request: Request) -> JSONResponse:
-    _ = server_of(request).tables  # refuses while the server warms up
-    rules, state = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
+    server = server_of(request)
+    _ = server.tables  # refuses while the server warms up
+    wanted = await _read(request, requests.StudiedPosition)
+    rules, state = requests.rules_and_position(wanted)
     if state is None:
         raise Refused(400, "position is missing", "position")
     game, player = game_of(rules), int(state["player"][0])
@@ -107,6 +109,7 @@ async def _choices(request: Request) -> JSONResponse:
             "names": names,
             **views.show(game, state, names),
             "choices": views.choices(game, state, names),
+            **(await server.help.values(game, state) if wanted.values else {}),
         }
     )
 

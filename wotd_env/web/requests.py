@@ -124,6 +124,12 @@ class RulesOrPosition(Message):
     position: Annotated[str, Meta(min_length=1, max_length=1000)] | None = None
 
 
+class StudiedPosition(RulesOrPosition):
+    """A position whose choices are wanted, with `values` also the chance to win after each choice."""
+
+    values: bool = False
+
+
 class NewSeat(Named):
     """A seat of a new table."""
 

@@ -121,6 +121,17 @@ class Helper:
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
 
+    async def values(self, game: Game, state: States) -> Json:
+        """Return the chance to win after each choice of a position, of the seat to act, and the source, as JSON."""
+        try:
+            advised: Advised = await self._advise(game.rules, state)
+        except TimeoutError:
+            raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
+        n = game.rules.players
+        equities = advised.actions[np.isfinite(advised.actions)].tolist()
+        chances = [round((1 + (n - 1) * equity) / n, 4) for equity in equities]
+        return {"chances": chances, "source": advised.source, "exact": advised.exact}
+
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
         """Return the chances to win and, for the player to act, the best choices, as JSON."""
         if not table.help or not table.number:

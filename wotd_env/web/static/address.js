@@ -13,6 +13,9 @@ export function readAddress(hash) {
 /** Return the whole address of a page, to be shared. @param {string} page such as "join/TABLE/INVITATION" */
 export const linkTo = (page) => `${location.origin}${location.pathname}#/${page}`;
 
+/** Return the address of the analysis board with a position. @param {string} position */
+export const analysisAddress = (position) => `#/analysis/${encodeURIComponent(position)}`;
+
 /** Return the address that continues a position. @param {string} position @param {string[]} players */
 export const continueAddress = (position, players) =>
   `#/${["new", position, ...players].map(encodeURIComponent).join("/")}`;

@@ -54,7 +54,8 @@ function hero() {
   const words = h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win.");
   const learn = h("a.button", { href: "#/learn" }, "Learn the game");
   const puzzle = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
-  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle);
+  const analysis = h("a.button", { href: "#/analysis" }, "Analysis board");
+  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle, analysis);
   return h("header.hero", h("h1", "Way of the Dragon"), words, parade, links);
 }
 

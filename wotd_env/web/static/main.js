@@ -1,6 +1,7 @@
 /** The page: its address selects the shown part. */
 
 import { readAddress } from "./address.js";
+import { analysisPage } from "./analysis.js";
 import { keys } from "./api.js";
 import { connectDialogs } from "./dialogs.js";
 import { byId, h, noticeCard } from "./dom.js";
@@ -29,6 +30,7 @@ const pages = {
   },
   learn: learnPage,
   puzzle: puzzlePage,
+  analysis: analysisPage,
   review: reviewPage,
   game: gamePage,
 };

@@ -1,6 +1,6 @@
 /** Step through a finished or recorded game: errors, their costs, and luck. */
 
-import { continueAddress } from "./address.js";
+import { analysisAddress, continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
@@ -48,6 +48,7 @@ class Viewer {
     const range = { type: "range", min: "0", max: String(this.last), "aria-label": "step" };
     this.slider = h("input", { ...range, oninput: () => this.go(Number(this.slider.value)) });
     this.again = h("a.button", "Play on from here");
+    this.analyze = h("a.button", "Analyze");
     main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     const firstError = review.steps.findIndex((step) => step.class);
@@ -77,7 +78,14 @@ class Viewer {
     const { review, names } = this;
     const position = copyButton("Copy the position", () => this.state.position);
     const game = copyButton("Copy the game", () => review.text);
-    const buttons = h("div.buttons", this.again, position, game, h("a.button", { href: back }, "Back"));
+    const buttons = h(
+      "div.buttons",
+      this.again,
+      this.analyze,
+      position,
+      game,
+      h("a.button", { href: back }, "Back"),
+    );
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");
@@ -122,7 +130,8 @@ class Viewer {
     this.slider.value = String(at);
     this.slider.setAttribute("aria-valuetext", this.caption.textContent ?? "");
     this.again.setAttribute("href", continueAddress(state.position, review.players));
-    this.again.hidden = state.phase === "over";
+    this.analyze.setAttribute("href", analysisAddress(state.position));
+    this.again.hidden = this.analyze.hidden = state.phase === "over";
     this.graph?.mark(at);
   }
 

@@ -1,0 +1,87 @@
+"""The page of `wotd serve` in a real browser: the analysis board."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright drives the browser")
+pytest.importorskip("starlette", reason="the server needs the extra web")
+
+from playwright.sync_api import expect
+
+from tests.helpers.page import recorded, violations
+from tests.helpers.server import LINE
+from wotd_env import Game, notation
+from wotd_env.analysis import Advisor
+
+pytestmark = pytest.mark.slow
+
+BOARD = ".......|...../..B....|...../.......|...../.......|...../.......|....."
+
+
+def test_choices_are_listed_by_their_chance_to_win(visit, site):
+    page = visit(width=1366, height=768)
+    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+    rules, state = notation.parse_position(LINE)
+    game = Game(rules, skip_forced=False)
+    equities = Advisor(game).analyze(state).actions[0]
+    rows = page.locator(".losses li")
+    expect(rows).to_have_count(int(game.legal_actions(state).sum()))
+    best = next(
+        word for word, action in notation.legal_words(game, state).items() if action == equities.argmax()
+    )
+    first = rows.first
+    expect(first).to_contain_text(f"{50 + 50 * float(equities.max()):.0f} %")
+    first.get_by_role("button").click()
+    expect(page.locator("#analysis-title")).to_contain_text("After:")
+    page.get_by_role("button", name="Back to the position").click()
+    expect(page.locator("#analysis-title")).not_to_contain_text("After:")
+
+
+def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/analysis")
+    page.get_by_label("A tap on a space").select_option("B")
+    page.locator(".board [role=row]").nth(1).locator("[role=gridcell]").nth(3).click()
+    line = page.get_by_label("Position as text")
+    expect(line).to_have_value(
+        ".......|...../..B....|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wwfmd"
+    )
+    page.get_by_label("Dice: w f m e o").fill("ddddf")
+    page.get_by_label("Dice: w f m e o").press("Tab")
+    page.get_by_label("Phase").select_option("move")
+    expect(line).to_have_value(f"{BOARD} wf(meo) 1 A move 2 fdddd")
+    address = page.url
+    again = visit()
+    again.goto(address)
+    expect(again.get_by_label("Position as text")).to_have_value(line.input_value())
+
+
+def test_an_invalid_change_keeps_the_position(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/analysis")
+    page.get_by_label("Dice: w f m e o").fill("xxxxx")
+    page.get_by_label("Dice: w f m e o").press("Tab")
+    expect(page.get_by_role("alert")).to_contain_text("dice")
+    expect(page.locator(".losses li").first).to_be_visible()
+
+
+def test_a_position_of_a_recorded_game_opens_in_it(visit, site):
+    page = visit()
+    page.goto(site)
+    page.get_by_label("text of a game").fill(recorded())
+    page.get_by_role("button", name="Step through").click()
+    page.get_by_role("link", name="Analyze").click()
+    expect(page.get_by_label("Position as text")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 640), (768, 1024), (1920, 1080)])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_analysis_board_fits_the_screen_and_is_accessible(visit, site, width, height, theme):
+    page = visit(width=width, height=height, color_scheme=theme)
+    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+    page.wait_for_selector(".losses li")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,154 @@
+/** The analysis board: set up any position, and see the chance to win after every choice. */
+
+import { analysisAddress, continueAddress, linkTo } from "./address.js";
+import { ask } from "./api.js";
+import { copyButton, errorLine, h, loadPage, say, select } from "./dom.js";
+import { lineOf, partsOf, placed } from "./editing.js";
+import { StudyPage, viewOf } from "./study.js";
+import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
+
+/** @import {Child} from "./dom.js" */
+/** @import {Choice, Page, Valued} from "./types.js" */
+
+const START = `${Array(5).fill(".......|.....").join("/")} wf(meo) 1 A keep 2 wwfmd`;
+
+/** Show a position as a line of text, or a start. @type {Page} */
+export function analysisPage(main, signal, position = START) {
+  const card = { title: "Analysis board", waits: "The position comes …", back: "#/" };
+  /** @returns {Promise<Valued>} */
+  const load = () => ask("/api/choices", { body: { position, values: true } });
+  loadPage(main, signal, card, load, (valued) => new AnalysisPage(main, signal, valued));
+}
+
+class AnalysisPage extends StudyPage {
+  /** @param {HTMLElement} main @param {AbortSignal} signal @param {Valued} valued */
+  constructor(main, signal, valued) {
+    super(signal, "analysis", viewOf(valued));
+    this.valued = valued;
+    this.error = errorLine();
+    /** @type {[string, string][]} */
+    const tools = [
+      ["", "makes a choice"],
+      ["#", "places a dead piece"],
+      ["-", "clears the space"],
+    ];
+    for (const letter of LETTERS.slice(0, valued.names.length))
+      tools.push([letter, `places a piece of ${letter}`]);
+    this.tool = select({}, tools);
+    const { decision } = this;
+    const pick = decision.pick.bind(decision);
+    decision.pick = (path, space) => (this.tool.value && space ? this.place(path, space) : pick(path, space));
+    this.words.className = "sub";
+    this.values = h("section.card.losses");
+    this.card = h("section.card.puzzle-card");
+    main.append(this.layout(this.values, this.card));
+    document.title = "Analysis board · Way of the Dragon";
+    this.show();
+  }
+
+  /** @override */
+  show() {
+    const { answer, valued, view } = this;
+    const words = answer ? `After: ${answer.words}` : capital(questionOf(view));
+    this.title.textContent = view.choices.length ? words : "No decision in this position";
+    this.words.textContent = valued.rules_words;
+    super.show();
+    this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
+    this.values.replaceChildren(h("h2", "Chance to win"), this.valueList(), h("p.quiet", sourceOf(valued)));
+  }
+
+  /** @override @param {number} action */
+  act(action) {
+    super.act(action);
+    if (this.answer) say(`${this.title.textContent}. ${percent(this.chanceOf(this.answer))} to win.`);
+  }
+
+  /** @param {Choice} choice */
+  chanceOf(choice) {
+    return this.valued.chances[this.view.choices.indexOf(choice)];
+  }
+
+  /** @override @returns {Child[]} */
+  dockParts() {
+    const { answer, view } = this;
+    if (!answer) return [h("p.tip", "There is nothing to decide here. Change the phase or the dice.")];
+    return [
+      h("p.tip", `${percent(this.chanceOf(answer))} to win after this choice.`),
+      h("button.primary", { onclick: () => this.ask(this.view) }, "Back to the position"),
+      h("a.button", { href: continueAddress(view.position, []) }, "Play on"),
+    ];
+  }
+
+  valueList() {
+    const sorted = [...this.view.choices].sort((one, other) => this.chanceOf(other) - this.chanceOf(one));
+    const items = sorted.map((choice) => {
+      const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
+      return h("li", button, h("span.loss", percent(this.chanceOf(choice))));
+    });
+    const look = { tabindex: "0", role: "region", "aria-label": "Chance to win after each choice" };
+    return h("div.choice-list", look, h("ol", ...items));
+  }
+
+  /** The content of the card that changes the position. @returns {Child[]} */
+  editParts() {
+    const { position } = this.view;
+    const parts = partsOf(position);
+    const letters = [...LETTERS.slice(0, this.valued.names.length)];
+    /** @type {[string, string][]} */
+    const seats = letters.map((letter) => [letter, letter]);
+    const seat = select({ value: parts.seat, onchange: () => change({ seat: seat.value }) }, seats);
+    /** @type {[string, string][]} */
+    const phases = [
+      ["keep", "hold dice"],
+      ["move", "move"],
+    ];
+    const phase = select({ value: parts.phase, onchange: () => change({ phase: phase.value }) }, phases);
+    const rolls = select({ value: parts.rolls, onchange: () => change({ rolls: rolls.value }) }, [
+      ["2", "2"],
+      ["1", "1"],
+      ["0", "0"],
+    ]);
+    const dice = h("input", {
+      value: parts.dice,
+      maxlength: "5",
+      onchange: () => change({ dice: dice.value }),
+    });
+    const line = h("textarea", { rows: "3", spellcheck: "false" }, position);
+    /** @param {Partial<import("./editing.js").Parts>} changed */
+    const change = (changed) => this.go(lineOf({ ...partsOf(position), ...changed }));
+    const show = h(
+      "button",
+      { onclick: () => this.go(/** @type {HTMLTextAreaElement} */ (line).value.trim()) },
+      "Show this line",
+    );
+    const share = copyButton("Copy a link", () => linkTo(analysisAddress(position).slice(2)));
+    const fields = h(
+      "div.fields",
+      h("label", "A tap on a space", this.tool),
+      h("label", "Seat to act", seat),
+      h("label", "Phase", phase),
+      h("label", "Re-rolls left", rolls),
+      h("label", "Dice: w f m e o, d for a dragon", dice),
+      h("label", "Position as text", line),
+    );
+    return [h("h2", "Position"), fields, this.error.element, h("div.buttons", show, share)];
+  }
+
+  /** @param {number} path @param {number} space */
+  place(path, space) {
+    this.go(placed(this.view.position, { path, space, sign: this.tool.value.replace("-", ".") }));
+  }
+
+  /** Show another position, if it is valid. @param {string} position */
+  async go(position) {
+    try {
+      const valued = /** @type {Valued} */ (await ask("/api/choices", { body: { position, values: true } }));
+      this.error.hide();
+      this.valued = valued;
+      history.replaceState(null, "", analysisAddress(valued.position));
+      this.ask(viewOf(valued));
+    } catch (error) {
+      this.error.show(error);
+    }
+  }
+}
