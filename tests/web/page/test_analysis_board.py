@@ -29,9 +29,6 @@ def test_choices_are_listed_by_their_chance_to_win(visit, site):
     equities = Advisor(game).analyze(state).actions[0]
     rows = page.locator(".losses li")
     expect(rows).to_have_count(int(game.legal_actions(state).sum()))
-    best = next(
-        word for word, action in notation.legal_words(game, state).items() if action == equities.argmax()
-    )
     first = rows.first
     expect(first).to_contain_text(f"{50 + 50 * float(equities.max()):.0f} %")
     first.get_by_role("button").click()
