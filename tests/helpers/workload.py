@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -22,6 +23,7 @@ from wotd_env.arena import Tournament, run
 from wotd_env.core import batch, compilation
 from wotd_env.core.dice import keep_index
 from wotd_env.planning.playing import play_turns
+from wotd_env.solver import positions, storage
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = (
@@ -129,6 +131,21 @@ def environments(digest: Digest, threads: int) -> None:
         raw.step(raw.action_masks().argmax())
 
 
+def guarantees(digest: Digest, threads: int) -> None:
+    """Solve three players on paths of two numbered spaces, which takes a second."""
+    with mock.patch.object(positions, "NUMBERED", 2):
+        board = positions.three_board_of.__wrapped__(0)
+    rules = Rules(players=3, spaces=0)
+    with (
+        mock.patch.object(storage, "three_board_of", return_value=board),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        table = solver.solve(rules, Path(folder, "0.wotd"), threads=threads)
+        digest.add(table.values, solver.verify(table.file, threads=threads))
+        game = Game(rules)
+        digest.add(table.for_seats(game, game.reset(3, seed=0, roll=False)))
+
+
 def solution(digest: Digest, threads: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "0.wotd")
@@ -170,6 +187,7 @@ def main(threads: int = 1) -> None:
     nodes(digest)
     learned(digest, threads)
     environments(digest, threads)
+    guarantees(digest, threads)
     solution(digest, threads)
     tournament(digest)
     print(digest)

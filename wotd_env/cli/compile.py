@@ -16,7 +16,7 @@ from wotd_env.cli.progress import progress_bar
 
 
 def command() -> None:
-    """Compile all kernels in advance, so that no first use waits.
+    """Compile all kernels in advance, except those that solve three players, so that no first use waits.
 
     This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
