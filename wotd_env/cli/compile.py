@@ -16,7 +16,7 @@ from wotd_env.cli.progress import progress_bar
 
 
 def command() -> None:
-    """Compile all kernels in advance, except those that solve three players, so that no first use waits.
+    """Compile all kernels in advance, so that no first use waits.
 
     This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
@@ -113,11 +113,34 @@ def _solver() -> None:
             each.for_seats(game, game.reset(1))
 
 
+def _guarantees() -> None:
+    from wotd_env.solver import guarantees, table
+    from wotd_env.solver.families import Chunk
+    from wotd_env.solver.positions import three_board_of
+
+    board = three_board_of(0)
+    last, base, family = len(board.sizes) - 1, np.zeros(len(board.sizes), np.int64), guarantees.new_family()
+    values, chunk = np.zeros((3, int(board.sizes[last])), np.float32), Chunk(last, 0, 1)
+    group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
+    guarantees.solve_guarantees(group, family, chunk, np.float32(1))
+    values.flags.writeable = False  # as in a file
+    group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
+    guarantees.check_guarantees(group, family, chunk)
+    state, out, blocks = (
+        wotd_env.Game(players=3).new(0),
+        np.empty((0, 3), np.float32),
+        np.empty((0, 3), np.int64),
+    )
+    for each in (values, values.astype(np.int16)):
+        each.flags.writeable = False
+        table.look_up_guarantees(table.Lookup(board, base, base, 1, each), state, out, blocks)
+
+
 def _tournaments() -> None:
     from wotd_env.arena import Tournament, run
 
     run(Tournament(("random",), games=4, luck="planner"))
 
 
-_PARTS = (_games, _solver, _environments, _policies, _learned, _tournaments)
+_PARTS = (_games, _solver, _guarantees, _environments, _policies, _learned, _tournaments)
 """Functions that use kernels, slowest first."""

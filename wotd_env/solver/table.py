@@ -175,8 +175,8 @@ class Table:
             )
 
     @property
-    def _sections(self) -> _Sections:
-        return _Sections(self.board, self.layout.base, self.layout.block, self.layout.blocks, self._values)
+    def _sections(self) -> Lookup:
+        return Lookup(self.board, self.layout.base, self.layout.block, self.layout.blocks, self._values)
 
     def _sections_of(self, state: States) -> NDArray[np.int64]:
         """Return the section of each state, int64 (N,)."""
@@ -224,7 +224,7 @@ class Table:
         return out * self.unit
 
 
-class _Sections(NamedTuple):
+class Lookup(NamedTuple):
     """A table for kernels."""
 
     board: Any  # Board or ThreeBoard
@@ -235,7 +235,7 @@ class _Sections(NamedTuple):
 
 
 @kernel
-def look_up(table: _Sections, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
+def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
     """Write the values of states in their sections (N,) for both seats, (N, 2), and the blocks of the values, (N,).
 
     The blocks of the first invalid state and of all states after it are -1.
@@ -262,7 +262,7 @@ def look_up(table: _Sections, sections: NDArray[np.int64], states: Records, out:
 
 
 @kernel
-def look_up_guarantees(table: _Sections, states: Records, out: Any, blocks: Any) -> None:
+def look_up_guarantees(table: Lookup, states: Records, out: Any, blocks: Any) -> None:
     """Write the guarantees of the three seats in states, (N, 3), and the blocks of these values, (N, 3).
 
     The blocks of the first invalid state and of all states after it are -1.
