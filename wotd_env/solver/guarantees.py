@@ -33,6 +33,7 @@ from wotd_env.solver.positions import (
     rank_of,
     rank_with,
     sort_codes,
+    write_mirror,
     write_multiset,
 )
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
@@ -146,14 +147,7 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
             for seat in range(SEATS):
                 family.value[seat, member] = rewards[seat]
             continue
-        for path in range(PATHS):
-            turned[path] = board.turned[codes[path]]
-        sort_codes(board, turned)
-        for path in range(PATHS):
-            at = np.uint64(0)
-            while turned[at] != board.turned[codes[path]]:
-                at += np.uint64(1)
-            partner[path] = at
+        write_mirror(board, codes, turned, partner)
         write_indices(board, base, layer, (codes, turned, partner), indices)
         for end in range(PROGRESS):
             index = indices[end]
@@ -170,7 +164,7 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
                 code = np.uint64(board.swapped[codes[path], pair])
                 after = np.int64(-1)
                 if code != NONE:
-                    rank = rank_with(board, layer, turned, partner[path], np.uint64(board.turned[code]))
+                    rank = rank_with(board, layer, turned, partner[path], np.uint64(board.flip[code]))
                     after = find_member(family, members, rank)
                 family.swapped[member, path, pair] = after
         for seat in range(SEATS):
@@ -210,7 +204,7 @@ def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indic
             code = np.uint64(board.after[own, dice])
             if code != NONE:
                 layer = total + np.uint64(dice)
-                rank = rank_with(board, layer, turned, partner[path], np.uint64(board.turned[code]))
+                rank = rank_with(board, layer, turned, partner[path], np.uint64(board.flip[code]))
                 indices[np.uint64(End.MOVE_ON + DICE * path + dice - 1)] = base[layer] + rank
         code = np.uint64(board.after[own, DICE])
         if code != NONE:  # R8
@@ -223,7 +217,7 @@ def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indic
             code = own
         else:
             advanced_total += np.uint64(1)
-        advanced[path] = board.turned[code]
+        advanced[path] = board.flip[code]
     if advanced_total != total:
         sort_codes(board, advanced)
         indices[np.uint64(End.EQUILIBRIUM)] = index_of(board, base, advanced_total, advanced)

@@ -128,7 +128,7 @@ class ThreeBoard(NamedTuple):
     pieces: NDArray[np.int8]  # (C, 3): the spaces of the pieces of the seats
     progress: NDArray[np.uint16]  # (C,): the sum of the spaces
     code: NDArray[np.uint16]  # (S+6, S+6, S+6): the code of three spaces, or NONE
-    turned: NDArray[np.uint16]  # (C,): the code as the next player sees it
+    flip: NDArray[np.uint16]  # (C,): the code as the next player sees it
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
     swapped: NDArray[np.uint16]  # (C, 3): the code after the swap of a pair, or NONE (R6)
     standing: NDArray[np.int16]  # (C, 3): points and numbered pieces of the seats, as one number (R10)
@@ -189,7 +189,7 @@ def three_board_of(spaces: int) -> ThreeBoard:
             [[[code([a, b, c]) for c in range(top + 1)] for b in range(top + 1)] for a in range(top + 1)],
             np.uint16,
         ),
-        turned=np.array([code([*each[1:], each[0]]) for each in codes], np.uint16),
+        flip=np.array([code([*each[1:], each[0]]) for each in codes], np.uint16),
         after=np.array([[moved(each, dice) for dice in range(DICE + 1)] for each in codes], np.uint16),
         swapped=np.array([[exchanged(each, pair) for pair in PAIRS] for each in codes], np.uint16),
         standing=standing.astype(np.int16),
@@ -278,8 +278,8 @@ def index_of(board: AnyBoard, base: Any, total: Any, codes: Codes) -> Any:
 
 
 @kernel
-def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the ascending codes of a position's mirror, and for each code the index in `mirror` of the same path."""
+def write_mirror(board: AnyBoard, codes: Codes, mirror: Codes, partner: Codes) -> None:
+    """Write the ascending codes as the next player sees them, and for each code the index in `mirror` of the same path."""
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]
     sort_codes(board, mirror)
