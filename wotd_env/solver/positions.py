@@ -279,7 +279,7 @@ def index_of(board: AnyBoard, base: Any, total: Any, codes: Codes) -> Any:
 
 @kernel
 def write_mirror(board: AnyBoard, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the ascending codes as the next player sees them, and for each code the index in `mirror` of the same path."""
+    """Write the ascending codes that the next player sees, and for each code the index in `mirror` of the same path."""
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]
     sort_codes(board, mirror)
