@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers.exact import one_turn
-from wotd_env import STATE, Action, Game, Phase, Rules, make_policy, solver
+from wotd_env import STATE, Action, Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core.dice import KEEPS
 from wotd_env.planning.turn import LANES, NOTHING
@@ -212,6 +212,14 @@ def test_table_has_the_guarantee_of_every_seat(mini, tmp_path):
 
 def test_guarantees_are_not_called_perfect_play(mini, tmp_path):
     table = solver.solve(RULES, tmp_path / "a.wotd")
+    for judge in (
+        lambda: analysis.grade("greedy", table, 10),
+        lambda: solver.evaluate(make_policy("greedy"), table),
+    ):
+        with pytest.raises(ValueError, match="players must be 2, got 3"):
+            judge()
+    advisor = analysis.Advisor(Game(RULES), table)
+    assert (advisor.source, advisor.exact) == ("the guarantee of each seat, a.wotd", False)
     with pytest.raises(ValueError, match="players must be 2, got 3"):
         make_policy(f"oracle:{table.file}").act(
             Game(RULES), Game(RULES).reset(1, seed=0), np.random.default_rng()

@@ -29,7 +29,8 @@ class Advisor:
 
     Attributes:
         source: the source of the equities in words.
-        exact: whether the equities are exact, which needs the solution and a turn limit that does not matter.
+        exact: whether the equities are exact, which needs the solution and a turn limit that does not matter. The
+            guarantees of three players, which only `table` can provide, are lower bounds.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
 
     Raises:
