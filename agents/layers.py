@@ -74,8 +74,8 @@ class Afterstates(nn.Module):
     are added up over the paths. A move or swap exchanges the rows of one path. The standing selects one more row: the
     observer's numbered pieces, the most of any other player, and the observer's lead in points.
 
-    `of_path` is the number of inputs that describe a path, and `of_board` of those that describe the game, without
-    dice. The first layer has `width` units.
+    `of_path` is the number of inputs for each path, and `of_board` the number of inputs for the whole game. Neither
+    includes the dice. The first layer has `width` units.
     """
 
     others: th.Tensor  # (n - 1, 1): the first row of each other player
