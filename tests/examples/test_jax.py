@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.jax_compiling import few_optimizations as few_optimizations
 from tests.helpers.positions import board
-from tests.jax.conftest import few_optimizations as few_optimizations
 from wotd_env.core.actions import Action
 
 jax = pytest.importorskip("jax")

@@ -1,16 +1,3 @@
 """Shared by the tests of the JAX version."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def few_optimizations() -> Iterator[None]:
-    """Compile in a third of the time; the results are the same."""
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+from tests.helpers.jax_compiling import few_optimizations as few_optimizations
