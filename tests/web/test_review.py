@@ -28,7 +28,7 @@ from tests.helpers.server import (
     running,
 )
 from wotd_env import Game, notation
-from wotd_env.analysis import define_errors
+from wotd_env.analysis import Advisor, define_errors
 from wotd_env.core.state import States
 from wotd_env.web.review import advise, replay
 
@@ -99,6 +99,21 @@ def test_help_after_a_timeout_works_again(tmp_path: Path, monkeypatch: pytest.Mo
                 break
             Event().wait(0.1)
         assert len(told.json()["hints"]) == 2
+
+
+def test_help_of_three_players_names_a_known_guarantee(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, _ = make(client, HERE, HERE, HERE, rules={"players": 3, "spaces": 0}, help=True)
+    position = at.view["position"]
+    values = {"position": position, "values": True}
+    assert client.post("/api/choices", json=values).json()["guarantee"] is None  # without the table
+    rules, state = notation.parse_position(position)
+    forced = Advisor(Game(rules))  # stands for the advisor with the table of guarantees
+    monkeypatch.setattr("wotd_env.web.agents.guarantor_of", lambda rules: forced)
+    expected = (1 + 2 * float(forced.analyze(state).equity[0])) / 3
+    for told in (at.get("/help"), client.post("/api/choices", json=values)):
+        assert told.json()["guarantee"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_games_and_positions_can_be_sent_as_text(client: httpx.Client) -> None:

@@ -21,6 +21,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
+from wotd_env.solver import TableError, cache_file, load
 from wotd_env.web import views
 from wotd_env.web.strengths import STRENGTHS
 
@@ -44,6 +45,25 @@ def game_of(rules: Rules) -> Game:
 def advisor_of(rules: Rules) -> Advisor:
     """Return the advisor for some rules."""
     return Advisor(game_of(rules))
+
+
+@functools.lru_cache(maxsize=8)
+def guarantor_of(rules: Rules) -> Advisor | None:
+    """Return the advisor with the guarantees of three players; None for other rules, or without their table."""
+    try:
+        return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
+    except (ValueError, OSError):
+        return None
+
+
+def guarantees(game: Game, states: States) -> list[float | None]:
+    """Return the equity that the seat to act can force in each position, STATE (N,), if it is known."""
+    guarantor = guarantor_of(game.rules)
+    try:
+        return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
+    except TableError as error:  # found when a part of the table is first read
+        _log.error("%s", error)
+        return [None] * len(states)
 
 
 class Asked:

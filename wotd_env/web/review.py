@@ -19,7 +19,7 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, action_text
 from wotd_env.web import views
-from wotd_env.web.agents import Asked, advisor_of, game_of, in_thread
+from wotd_env.web.agents import Asked, advisor_of, game_of, guarantees, in_thread
 from wotd_env.web.limits import RETRY, Refused
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
@@ -75,14 +75,26 @@ class Advised(NamedTuple):
     actions: NDArray[np.float32]  # (A,): the equity of every action, -inf if it is not legal
     source: str  # of the equities, in words
     exact: bool  # whether the source is the exact solution
+    guarantee: float | None  # the equity that the seat to act can force against all others together, if known
 
 
 def advise(game: Game, states: States) -> list[Advised]:
     """Return the values of positions, STATE (N,)."""
     advisor = advisor_of(game.rules)
     equities, actions, _ = advisor.analyze(states)
-    source = advisor.source, advisor.exact
-    return [Advised(equity, each, *source) for equity, each in zip(equities.tolist(), actions, strict=True)]
+    each = zip(equities.tolist(), actions, guarantees(game, states), strict=True)
+    return [Advised(equity, of, advisor.source, advisor.exact, forced) for equity, of, forced in each]
+
+
+def chance(game: Game, equity: float) -> float:
+    """Return the chance to win that belongs to an equity."""
+    return round((1 + (game.rules.players - 1) * equity) / game.rules.players, 4)
+
+
+def source(game: Game, advised: Advised) -> Json:
+    """Return the source of the values, and the chance to win that the seat to act can guarantee, as JSON."""
+    forced = None if advised.guarantee is None else chance(game, advised.guarantee)
+    return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
@@ -127,10 +139,8 @@ class Helper:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
             raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
-        n = game.rules.players
         equities = advised.actions[np.isfinite(advised.actions)].tolist()
-        chances = [round((1 + (n - 1) * equity) / n, 4) for equity in equities]
-        return {"chances": chances, "source": advised.source, "exact": advised.exact}
+        return {"chances": [chance(game, equity) for equity in equities], **source(game, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
         """Return the chances to win and, for the player to act, the best choices, as JSON."""
@@ -157,8 +167,7 @@ class Helper:
             "game": number,
             "ply": ply,
             "chances": [round(chance, 4) for chance in stood],
-            "source": advised.source,
-            "exact": advised.exact,
+            **source(game, advised),
             "hints": hints(game, state, advised, table.names) if mine else [],
         }
 

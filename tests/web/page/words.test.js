@@ -21,6 +21,7 @@ import {
   percent,
   playerNames,
   powerOf,
+  sourceOf,
   stateOf,
   titleOf,
   withoutName,
@@ -256,4 +257,10 @@ test("a review keeps the places of the dice", () => {
   assert.deepEqual(diceAt(review, 0).kept, [false, false, false, true, false]);
   assert.deepEqual(diceAt(review, 1).faces, [0, 0, 0, 3, 0]);
   assert.deepEqual(diceAt(review, 1).kept, [true, true, true, true, true]);
+});
+
+test("the source of win chances names a guarantee if it is known", () => {
+  const source = { source: "the learned value", exact: false };
+  assert.equal(sourceOf(source), "Source: the learned value, an estimate.");
+  assert.match(sourceOf({ ...source, guarantee: 0.24 }), /seat to act can guarantee 24 %/);
 });

@@ -19,12 +19,14 @@
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
  *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
  *   result: Result|null}} View
- * @typedef {{ply: number, game: number, chances: number[], source: string, exact: boolean,
+ * @typedef {{source: string, exact: boolean, guarantee: number|null}} Source of win chances; `guarantee` is the chance
+ *   to win that the seat to act can force, if it is known
+ * @typedef {Source & {ply: number, game: number, chances: number[],
  *   hints: {action: number, words: string, loss: number}[]}} Help
  *
  * @typedef {State & {rules: Rules, rules_words: string, names: string[], choices: Choice[]}} Study a position with its
  *   choices
- * @typedef {Study & {chances: number[], source: string, exact: boolean}} Valued with the chance to win after each choice
+ * @typedef {Study & Source & {chances: number[]}} Valued with the chance to win after each choice
  * @typedef {{position: string, kind: string, level: number, lost: number[]}} Puzzle the loss of each choice in order, in
  *   thousandths of a game
  * @typedef {{title: string, tasks: {position: string, accept: string[], words: string, done: string, hint: string}[]}} LessonStep a step of the

@@ -50,8 +50,16 @@ const QUESTIONS = {
 /** Return whether a decision is about the eye of the tiger. @param {View} view */
 export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" && left === 0;
 
-/** Return the source of win chances in words. @param {{source: string, exact: boolean}} help */
-export const sourceOf = ({ source, exact }) => `Source: ${source}${exact ? "" : ", an estimate"}.`;
+/**
+ * Return the source of win chances in words, and the chance that the seat to act can guarantee, if it is known.
+ * @param {{source: string, exact: boolean, guarantee?: number|null}} help
+ */
+export function sourceOf({ source, exact, guarantee = null }) {
+  const words = `Source: ${source}${exact ? "" : ", an estimate"}.`;
+  return guarantee === null
+    ? words
+    : `${words} The seat to act can guarantee ${percent(guarantee)}, whatever the others do.`;
+}
 
 /** Return the question of a decision. @param {View} view */
 export const questionOf = (view) =>
