@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests import reference
 from tests.helpers.exact import one_turn
+from tests.helpers.iterated import iterate
 from wotd_env import STATE, Action, Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core.dice import KEEPS
@@ -133,6 +135,16 @@ def test_late_values_equal_one_turn_of_the_engine(late):
         for seat, value in enumerate(late.of_seats(state)[0]):
             assert late.backed_up(state, seat) == pytest.approx(value, abs=2e-6)
         tried += 1
+
+
+@pytest.mark.slow  # a minute
+@pytest.mark.parametrize("seat", range(SEATS))
+def test_late_values_equal_plain_value_iteration(late, seat):
+    pieces = ((5, 4, 3, 5, 0), (3, 5, 4, 4, 0), (4, 3, 5, 3, 0), *[(0,) * 5] * 2)
+    values = iterate(reference.Rules(players=3, spaces=0), reference.State(pieces=pieces), seat)
+    indices = [late.index(np.roll(state.pieces[:SEATS], -state.player, 0)) for state in values]
+    relative = [(seat - state.player) % SEATS for state in values]
+    assert late.values[relative, indices] == pytest.approx(list(values.values()), abs=1e-5)
 
 
 def test_a_turn_equals_one_of_the_engine_in_all_layers():

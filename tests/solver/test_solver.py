@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests import reference
 from tests.helpers.exact import before_roll, one_turn, random_positions
+from tests.helpers.iterated import iterate
 from wotd_env import Action, Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core import dice
@@ -24,6 +26,24 @@ def test_values_equal_one_turn_of_the_engine(table, late, player):
     positions = before_roll(mine, theirs, player)
     expected = [one_turn(game, table, position) for position in positions]
     assert table.value(mine, theirs) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ((5, 2, 4, 1, 0), (3, 4, 2, 5, 0)),
+        ((4, 1, 3, 0, 2), (2, 5, 1, 3, 0)),
+        pytest.param(((5, 2, 4, 0, 0), (3, 4, 2, 0, 0)), marks=pytest.mark.slow),
+    ],
+)
+def test_late_values_equal_plain_value_iteration(whole, pieces):
+    start = reference.State(pieces=(*pieces, *[(0,) * 5] * 3))
+    values = iterate(reference.Rules(spaces=0), start, seat=0)
+    mine, theirs = (
+        np.array([state.pieces[(state.player + seat) % 2] for state in values]) for seat in (0, 1)
+    )
+    sign = np.array([1 - 2 * state.player for state in values])
+    assert sign * whole.value(mine, theirs) == pytest.approx(list(values.values()), abs=1e-6)
 
 
 def test_rolls_offer_the_same_ends_as_the_engine():
