@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests import reference
@@ -19,7 +21,7 @@ def ends_of(rules: reference.Rules, state: reference.State, dice: tuple[int, ...
     while states:
         state = states.pop()
         if state.phase in (reference.CHANCE, reference.OVER):
-            ends.add(reference.replace(state, turn=0))  # the turn limit is far
+            ends.add(replace(state, turn=0))  # the turn limit is far
         else:
             states |= {
                 reference.decide(rules, state, action) for action in reference.legal_actions(rules, state)
@@ -38,11 +40,11 @@ def iterate(rules: reference.Rules, start: reference.State, seat: int) -> dict[r
     while waiting:
         state = waiting.pop()
         ends[state] = [ends_of(rules, state, dice) for dice in ROLLS]
-        for after in set().union(*ends[state]):
-            if after.phase == reference.OVER:
-                over.add(after)
-            elif after not in ends:
-                waiting.add(after)
+        for end in set().union(*ends[state]):
+            if end.phase == reference.OVER:
+                over.add(end)
+            elif end not in ends:
+                waiting.add(end)
     states = list(ends)
     number = {state: i for i, state in enumerate([*states, *over])}
     most = max(len(after) for rolls in ends.values() for after in rolls)
