@@ -150,6 +150,7 @@ def test_nothing_outside_the_page_is_served(client: httpx.Client) -> None:
         "/rules/../app.py",
         "/rules/%2e%2e%2fapp",
         "/rules/fr",
+        "/rules/pictures/none",
     ):
         assert client.get(path).status_code == 404
 
@@ -160,8 +161,10 @@ def test_rules_pages_have_the_same_structure_in_all_languages(client: httpx.Clie
         answer = client.get(f"/rules/{language}")
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         shapes.add(tuple(re.findall(r"</?(\w+)", answer.text)))
+        for picture in re.findall(r'src="([^"]+)"', answer.text):
+            assert client.get(picture).headers["content-type"] == "image/svg+xml"
     assert len(shapes) == 1
-    assert set(next(iter(shapes))) == {"h2", "h3", "p", "strong", "table", "tr", "th", "td"}
+    assert set(next(iter(shapes))) == {"h2", "h3", "p", "strong", "table", "tr", "th", "td", "img"}
 
 
 def test_unchanged_drawings_are_not_sent_again(client: httpx.Client) -> None:

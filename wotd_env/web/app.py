@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 from wotd_env.policy import Policy
+from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import handlers
 from wotd_env.web.guard import ERROR_HANDLERS, Guard
@@ -44,6 +45,7 @@ def make_app(
             Route("/drawings.svg", _constant(symbols(), "image/svg+xml")),
             Route("/colors.css", _constant(style(), "text/css")),
             Route("/rules/{language}", _rules),
+            Route("/rules/pictures/{name}", _picture),
             *handlers.ROUTES,
             WebSocketRoute("/api/tables/{table}/socket", serve_socket),
             Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
@@ -73,3 +75,10 @@ def _rules(request: Request) -> Response:
     if language not in handlers.LANGUAGES:
         raise Refused(404, f"the rules are available in {', '.join(handlers.LANGUAGES)}", "language")
     return FileResponse(_HERE / "rules" / f"{language}.html", media_type="text/html")
+
+
+def _picture(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in CASES:
+        raise Refused(404, f"the pictures of the rules are {', '.join(CASES)}", "name")
+    return Response(draw_case(name), media_type="image/svg+xml", headers={"cache-control": "max-age=86400"})
