@@ -11,7 +11,7 @@ import { factsOf, newsOf, titleOf } from "./words.js";
 /** @import {Child} from "./dom.js" */
 /** @import {Help, Step, View} from "./types.js" */
 
-/** Shows the views of a game. Subclasses set `send`, which takes decisions, and call `showView` for every new view. */
+/** Shows the views of a game. Subclasses call `showView` for every new view, and take decisions by `take`. */
 export class PlayPage {
   /** The last view; null before the first one. @type {View} */
   view = /** @type {any} */ (null);
@@ -21,8 +21,6 @@ export class PlayPage {
   pressed = new Map();
   /** The ply of the decision that has been sent. */
   acted = -1;
-  /** Send a message about the game; return whether it could be sent. @type {(message: object) => boolean} */
-  send = () => false;
 
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} title until the first view */
   constructor(main, signal, title) {
@@ -111,6 +109,11 @@ export class PlayPage {
     if (this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
     if (phase === "keep") this.pressed.set(ply, this.decision.held);
-    if (this.send({ type: "act", ply, action })) this.acted = ply;
+    if (this.take(ply, action)) this.acted = ply;
+  }
+
+  /** Take decision number `ply`; return whether this was possible. @param {number} _ply @param {number} _action */
+  take(_ply, _action) {
+    return false;
   }
 }

@@ -55,6 +55,11 @@ class TablePage extends PlayPage {
     });
   }
 
+  /** @override @param {number} ply @param {number} action */
+  take(ply, action) {
+    return this.send({ type: "act", ply, action });
+  }
+
   /** @param {string} words */
   showBanner(words) {
     byId("offline").textContent = words;
