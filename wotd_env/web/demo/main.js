@@ -2,9 +2,9 @@
 
 import { connectDialogs } from "../static/dialogs.js";
 import { otherActs } from "../static/dock.js";
-import { byId, errorLine, h, loadDrawings } from "../static/dom.js";
+import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
-import { readNetwork, valueOfPosition } from "./network.js";
+import { readValue } from "./network.js";
 import { plan } from "./planner.js";
 import { decide, newGame, rolled, rollOff, SPACES } from "./rules.js";
 import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
@@ -12,10 +12,9 @@ import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 /** @import {Step, View} from "../static/types.js" */
 /** @import {Value} from "./planner.js" */
 
-const NAMES = ["Player", "td"];
 const PERSON = 0;
-const PACE = 800; // milliseconds before a decision of `td` and before one with a single choice
-const RULES = { players: 2, spaces: SPACES, powers: "none", immunity: false, dead_pieces: 0, colors: null };
+const NAMES = ["Player", "td"];
+const PACE = 800; // milliseconds before a decision that the person does not take
 
 /** The fields of a view that stay the same. */
 const TABLE = {
@@ -23,17 +22,24 @@ const TABLE = {
   host: false,
   mine: [PERSON],
   waiting_for: [],
-  rules: { ...RULES, start: "dragons" },
+  seats: [
+    { seat: 0, kind: "here", agent: null, name: "Player", taken: true, connected: true, mine: true },
+    { seat: 1, kind: "agent", agent: "td", name: "td", taken: true, connected: true, mine: false },
+  ],
+  rules: {
+    players: 2,
+    spaces: SPACES,
+    powers: "none",
+    immunity: false,
+    dead_pieces: 0,
+    colors: null,
+    start: "dragons",
+  },
   rules_words: "2 players, no powers",
   help: true,
   pace: PACE / 1000,
   spectators: 0,
   log_from: 0,
-  seats: NAMES.map((name, seat) => {
-    const person = seat === PERSON;
-    const kind = person ? "here" : "agent";
-    return { seat, name, kind, agent: person ? null : name, mine: person, taken: true, connected: true };
-  }),
 };
 
 class DemoPage extends PlayPage {
@@ -60,18 +66,18 @@ class DemoPage extends PlayPage {
     this.proceed();
   }
 
-  /** Show the position, and take the next decision if the person has no choice. */
+  /** Show the position, and take the next decision unless the person has a choice. */
   proceed() {
     const { game, position, steps } = this;
     const result = resultOf(position, NAMES);
     const ranked = [...plan(position, this.value)].sort(([, one], [, other]) => other - one);
     const choices = position.player === PERSON && ranked.length > 1 ? choicesOf(position, NAMES) : [];
     const equity = result ? result.rewards[position.player] : ranked[0][1];
+    const chances = NAMES.map((_, seat) => (1 + (seat === position.player ? equity : -equity)) / 2);
     const hints = ranked.slice(0, 2).map(([action, value]) => {
       const words = choices.find((choice) => choice.action === action)?.words ?? "";
       return { action, words, loss: (equity - value) / 2 };
     });
-    const chances = NAMES.map((_, seat) => (1 + (seat === position.player ? equity : -equity)) / 2);
     this.help = { ply: steps.length, game, chances, hints, source: "the plan of td", exact: false };
     this.showView({
       ...TABLE,
@@ -106,18 +112,9 @@ class DemoPage extends PlayPage {
   }
 }
 
-async function begin() {
-  const main = byId("main");
-  main.replaceChildren();
-  try {
-    const response = await fetch("demo/td.json");
-    const network = readNetwork(await response.json());
-    new DemoPage(main, (position) => valueOfPosition(network, position));
-  } catch (error) {
-    main.append(errorLine(error).element);
-  }
-}
-
 connectDialogs();
 loadDrawings().catch(() => {}); // the page works without them
-begin();
+const response = await fetch("demo/td.json");
+const value = readValue(await response.json());
+byId("main").replaceChildren();
+new DemoPage(byId("main"), value);

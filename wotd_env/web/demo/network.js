@@ -8,6 +8,7 @@
 
 import { numbered, SPACES, score } from "./rules.js";
 
+/** @import {Value} from "./planner.js" */
 /** @import {Position} from "./rules.js" */
 
 /**
@@ -25,20 +26,25 @@ function featuresOf({ player, pieces }) {
   const [own, others] = [pieces[player], pieces[1 - player]];
   const lead = Math.max(-LEAD, Math.min(score(own) - score(others), LEAD)) + LEAD;
   const standing = (numbered(own) * 6 + numbered(others)) * (2 * LEAD + 1) + lead;
-  return [...own.map((space, path) => space * ALL_SPACES + others[path]), STANDING + standing];
+  const pairs = own.map((space, path) => space * ALL_SPACES + others[path]);
+  return [...pairs, STANDING + standing];
 }
 
-/** Return the network from the file of tools/demo.py: float32 numbers in base64, by name. @param {Record<string, string>} file */
-export function readNetwork(file) {
+/**
+ * Return the value function of a file that tools/demo.py writes.
+ * @param {Record<string, string>} file the arrays of float32 in base64 @returns {Value}
+ */
+export function readValue(file) {
   const arrays = Object.entries(file).map(([name, text]) => {
     const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     return [name, new Float32Array(bytes.buffer)];
   });
-  return /** @type {Network} */ (Object.fromEntries(arrays));
+  const network = /** @type {Network} */ (Object.fromEntries(arrays));
+  return (position) => evaluate(position, network);
 }
 
-/** Return the value of a position before a turn to the seat to act, from -1 to 1. @param {Network} network @param {Position} position */
-export function valueOfPosition(network, position) {
+/** Return the value of a position. @param {Position} position @param {Network} network */
+function evaluate(position, network) {
   const { rows, hidden, hidden_bias: bias, output, output_bias: offset } = network;
   const units = bias.length;
   const width = hidden.length / units;

@@ -1,9 +1,9 @@
 /**
  * The turn planner: the exact values of the actions of a turn, given a value of the positions after it. The method is
- * that of wotd_env/planning, in docs/explanation/turn-planner.md.
+ * that of wotd_env/planning, described in docs/explanation/turn-planner.md.
  *
- * A *keep* is a multiset of zero to five dice, written as its ascending faces. Its value with k rolls to come is the mean
- * over all throws of the missing dice, of the best hold after each throw.
+ * A *keep* is a multiset of zero to five dice, written as ascending faces. Its value is the mean of the values after
+ * all throws of the missing dice. A keep of five dice is a roll. Its value is that of the best decision.
  */
 
 import { FACES } from "../static/words.js";
@@ -45,37 +45,41 @@ function choose(values) {
   for (let i = 0; i < KEEPS.length; i++) values[i] = Math.max(values[i], ...FEWER[i].map((j) => values[j]));
 }
 
-/** Return the function from a position at the end of a turn to its value for the seat `player`. @param {number} player @param {Value} value @returns {Value} */
-function endsFor(player, value) {
+/**
+ * Return a function from the position after an action of the seat `player` to its value for this seat.
+ * @param {number} player @param {Value} value @returns {Value}
+ */
+function afterwards(player, value) {
   /** @type {Map<string, number>} */
   const known = new Map();
 
-  /** @param {Position} end @returns {number} */
-  function compute(end) {
-    if (end.phase === "extra")
-      return Math.max(...legalActions(end).map((action) => compute(decide(end, action))));
-    if (end.phase === "over") return rewards(end.pieces)[player];
-    return end.player === player ? value(end) : -value(end);
+  /** @param {Position} position @returns {number} */
+  function compute(position) {
+    if (position.phase === "over") return rewards(position.pieces)[player];
+    if (position.phase !== "extra") return position.player === player ? value(position) : -value(position);
+    return Math.max(...legalActions(position).map((action) => compute(decide(position, action)))); // R8
   }
 
-  return (end) => {
-    const name = `${end.phase} ${end.player} ${end.pieces}`; // the rolls of a turn lead to few positions
-    if (!known.has(name)) known.set(name, compute(end));
+  return (position) => {
+    const name = `${position.phase} ${position.player} ${position.pieces}`; // the 252 rolls lead to about 33 of them
+    if (!known.has(name)) known.set(name, compute(position));
     return /** @type {number} */ (known.get(name));
   };
 }
 
-/** Return the value of every legal action of a decision to the seat to act. @param {Position} position @param {Value} value @returns {Map<number, number>} */
+/**
+ * Return the value of every legal action of a decision to the seat to act, by ascending actions.
+ * @param {Position} position @param {Value} value @returns {Map<number, number>}
+ */
 export function plan(position, value) {
-  const endValue = endsFor(position.player, value);
-  /** @param {Position} at a position in phase "move" or "extra" */
-  const best = (at) => Math.max(...legalActions(at).map((action) => endValue(decide(at, action))));
-  const actions = legalActions(position);
-  if (position.phase !== "keep")
-    return new Map(actions.map((action) => [action, endValue(decide(position, action))]));
+  const valueAfter = afterwards(position.player, value);
+  /** @param {Position} at @returns {Map<number, number>} */
+  const ofActions = (at) =>
+    new Map(legalActions(at).map((action) => [action, valueAfter(decide(at, action))]));
+  if (position.phase !== "keep") return ofActions(position);
   const stopped = decide(position, STOP_ROLLING);
-  const values = KEEPS.map((dice, i) =>
-    i < FIRST_ROLL ? Number.NEGATIVE_INFINITY : best({ ...stopped, dice }),
+  const values = KEEPS.map((dice) =>
+    dice.length < 5 ? 0 : Math.max(...ofActions({ ...stopped, dice }).values()),
   );
   const stop = values[indexOf(position.dice)];
   expect(values);
@@ -83,10 +87,6 @@ export function plan(position, value) {
     choose(values);
     expect(values);
   }
-  return new Map(
-    actions.map((hold) => [
-      hold,
-      hold === STOP_ROLLING ? stop : values[indexOf(keptBy(position.dice, hold))],
-    ]),
-  );
+  values[indexOf(position.dice)] = stop;
+  return new Map(legalActions(position).map((hold) => [hold, values[indexOf(keptBy(position.dice, hold))]]));
 }

@@ -21,29 +21,30 @@ import { DRAGON, ELEMENTS, FACES } from "../static/words.js";
 export const SPACES = 7; // plain spaces of a path, before its five numbered ones
 const DICE = 5;
 const UNROLLED = -1;
+const NO_DICE = Array(DICE).fill(UNROLLED);
 
-/** The actions of docs/reference/notation.md; smaller numbers keep die i if bit i is set. Add a path to MOVE_ON and SWAP_ON. */
+// The numbers of the actions, as in wotd_env/core/actions.py. Smaller ones keep die i if bit i is set.
 export const STOP_ROLLING = 31;
-export const MOVE_ON = 32;
+export const MOVE_ON = 32; // + path
 export const EQUILIBRIUM = 47;
 export const PASS = 50;
 export const END_TURN = 52;
 export const PERFECTION_TURN = 53;
-export const SWAP_ON = 55;
+export const SWAP_ON = 55; // + path
 
 /**
- * A position has the fields of docs/reference/state.md: `phase` is "chance", "keep", "move", "extra" or "over"; `pieces`
- * has the space of every piece by seat and path.
+ * A position has the fields of docs/reference/state.md. `phase` is "chance", "keep", "move", "extra" or "over".
+ * `pieces` has the space of every piece by seat and path, `dice` ascending faces and -1 for each unrolled die.
  * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
  *   pieces: number[][]}} Position
  */
 
 const PATHS = ELEMENTS.map((_, path) => path);
 
-/** Return how many dice show each face. @param {number[]} dice */
-export const countsOf = (dice) => FACES.map((_, face) => dice.filter((shown) => shown === face).length);
+/** Return the number of dice that show each face. @param {number[]} dice */
+const countsOf = (dice) => FACES.map((_, face) => dice.filter((shown) => shown === face).length);
 
-/** @param {number[]} spaces of a seat's pieces */
+/** Return the number of a seat's pieces on numbered spaces. @param {number[]} spaces of its pieces */
 export const numbered = (spaces) => spaces.filter((space) => space > SPACES).length;
 
 /** Return the points of a seat (R10). @param {number[]} spaces of its pieces */
@@ -61,11 +62,11 @@ export function rewards(pieces) {
 const thrown = (dice) =>
   dice.map((face) => (face === UNROLLED ? Math.floor(FACES.length * Math.random()) : face)).sort();
 
-/** Roll five dice for both seats until one has more dragons (R1); return all rounds and this seat. */
+/** Roll for both seats until one has more dragons; return the dice of all rounds, and this seat (R1). */
 export function rollOff() {
   const rounds = [];
   for (;;) {
-    const round = [thrown(Array(DICE).fill(UNROLLED)), thrown(Array(DICE).fill(UNROLLED))];
+    const round = [thrown(NO_DICE), thrown(NO_DICE)];
     rounds.push(round);
     const [first, second] = round.map((dice) => countsOf(dice)[DRAGON]);
     if (first !== second) return { rounds, starter: first > second ? 0 : 1 };
@@ -75,13 +76,12 @@ export function rollOff() {
 /** Return the position at the start of a game. @param {number} starter */
 export const newGame = (starter) => beginTurn(0, starter, [PATHS.map(() => 0), PATHS.map(() => 0)]);
 
-/** Return the position before the first roll of a turn (R2). @param {number} turn @param {number} player @param {number[][]} pieces */
+/** Begin a turn; nothing is rolled yet (R2). @param {number} turn @param {number} player @param {number[][]} pieces */
 function beginTurn(turn, player, pieces) {
-  const dice = Array(DICE).fill(UNROLLED);
-  return { turn, player, phase: "chance", rolls_left: 2, dice, perfection: false, pieces };
+  return { turn, player, phase: "chance", rolls_left: 2, dice: NO_DICE, perfection: false, pieces };
 }
 
-/** Return a position in phase "chance" after its roll (R2). @param {Position} position @param {number[]} [dice] after it */
+/** Roll the unrolled dice (R2). @param {Position} position @param {number[]} [dice] all dice after the roll */
 export function rolled(position, dice = thrown(position.dice)) {
   return { ...position, dice, phase: position.rolls_left ? "keep" : "move" };
 }
@@ -106,7 +106,10 @@ function legalHolds(dice) {
   return [...lowest.values()].sort((one, other) => one - other);
 }
 
-/** Return the destination of a piece by `count` dice, 0 if they cannot move it (R3, R4). @param {Position} position @param {number} path @param {number} count */
+/**
+ * Return the space that `count` dice move the acting seat's piece to, 0 if they cannot (R3, R4).
+ * @param {Position} position @param {number} path @param {number} count
+ */
 function destination({ player, pieces }, path, count) {
   const goal = pieces[player][path] + count;
   const moves = count > 0 && pieces[player][path] <= SPACES && pieces[1 - player][path] !== goal;
@@ -117,30 +120,31 @@ function destination({ player, pieces }, path, count) {
 function legalMoves(position) {
   const counts = countsOf(position.dice);
   const open = PATHS.filter((path) => destination(position, path, counts[path]));
-  const swappable = PATHS.filter((path) => position.pieces.every((spaces) => spaces[path] > 0));
+  const equilibrium = PATHS.every((path) => counts[path] === 1);
+  const moves = equilibrium ? [EQUILIBRIUM] : open.map((path) => MOVE_ON + path);
   const dragons = counts[DRAGON];
-  const swaps = swappable.filter((path) => dragons === DICE || (dragons === DICE - 1 && counts[path]));
-  const moves = isEquilibrium(counts) ? [EQUILIBRIUM] : open.map((path) => MOVE_ON + path);
-  return [...(open.length ? moves : [PASS]), ...swaps.map((path) => SWAP_ON + path)];
+  const called = PATHS.filter((path) => dragons === DICE || (dragons === DICE - 1 && counts[path]));
+  const swappable = called.filter((path) => position.pieces.every((spaces) => spaces[path] > 0));
+  return [...(open.length ? moves : [PASS]), ...swappable.map((path) => SWAP_ON + path)];
 }
-
-/** @param {number[]} counts */
-const isEquilibrium = (counts) => PATHS.every((path) => counts[path] === 1);
 
 // ------------------------------------------------------------------------------------------- decisions
 
-/** Return the position after a legal action, before any roll. @param {Position} position @param {number} action @returns {Position} */
+/**
+ * Return the position after a legal action, before any roll.
+ * @param {Position} position @param {number} action @returns {Position}
+ */
 export function decide(position, action) {
   const { turn, player, phase, rolls_left: left, dice, pieces } = position;
   if (phase === "move") return move(position, action);
   if (phase === "extra") return beginTurn(turn + 1, action === PERFECTION_TURN ? player : 1 - player, pieces);
   if (action === STOP_ROLLING) return { ...position, phase: "move", rolls_left: 0 };
   const kept = keptBy(dice, action);
-  const unrolled = Array(DICE - kept.length).fill(UNROLLED);
+  const unrolled = NO_DICE.slice(kept.length);
   return { ...position, phase: "chance", rolls_left: left - 1, dice: [...kept, ...unrolled] };
 }
 
-/** @param {Position} position @param {number} action */
+/** Take an action of phase "move". @param {Position} position @param {number} action */
 function move(position, action) {
   const pieces = piecesAfter(position, action);
   const count = action < EQUILIBRIUM ? countsOf(position.dice)[action - MOVE_ON] : 0;

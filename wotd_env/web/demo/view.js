@@ -3,7 +3,7 @@
 import { capital, counted, ELEMENTS, FACES, spaceName } from "../static/words.js";
 import * as rules from "./rules.js";
 
-/** @import {Choice, Move, Result, State, Step} from "../static/types.js" */
+/** @import {Choice, Move, State, Step} from "../static/types.js" */
 /** @import {Position} from "./rules.js" */
 
 const LETTERS = "wfmeod"; // of the faces, in the notation
@@ -16,7 +16,7 @@ const FIXED = {
   [rules.PERFECTION_TURN]: ["perfection", "take the extra turn of perfection"],
 };
 
-/** Return the moves of the pieces between two positions. @param {Position} before @param {Position} after @returns {Move[]} */
+/** Return the moves between two positions. @param {Position} before @param {Position} after @returns {Move[]} */
 function movesOf(before, after) {
   const places = before.pieces.flatMap((spaces, seat) =>
     spaces.map((from, path) => ({ seat, path, from, to: after.pieces[seat][path] })),
@@ -39,27 +39,27 @@ function describe(dice, action, moves, names) {
     const words = `keep ${kept.map((face) => FACES[face]).join(", ")} and re-roll the rest`;
     return ["keep", kept.map((face) => LETTERS[face]).join(""), words];
   }
-  const goals = moves.map(({ path, to }) => `${ELEMENTS[path]} to ${spaceName(to, rules.SPACES)}`);
-  if (action === rules.EQUILIBRIUM)
-    return ["equilibrium", "equilibrium", ["equilibrium: advance every piece that can", ...goals].join(", ")];
-  const [{ path, to }] = moves;
-  if (action >= rules.SWAP_ON) {
-    const words = `swap the pieces of ${names.join(" and ")} on ${ELEMENTS[path]}`;
-    return ["swap", `${LETTERS[path]}A-B`, words];
+  if (action === rules.EQUILIBRIUM) {
+    const goals = moves.map(({ path, to }) => `, ${ELEMENTS[path]} to ${spaceName(to, rules.SPACES)}`);
+    return ["equilibrium", "equilibrium", `equilibrium: advance every piece that can${goals.join("")}`];
   }
+  const [{ path, to }] = moves;
+  const [letter, element] = [LETTERS[path], ELEMENTS[path]];
+  if (action >= rules.SWAP_ON)
+    return ["swap", `${letter}A-B`, `swap the pieces of ${names.join(" and ")} on ${element}`];
   const space = to > rules.SPACES ? `|${to - rules.SPACES}` : to;
-  return ["move", `${LETTERS[path]}${space}`, `move on ${goals[0].replace(" ", ", ")}`];
+  return ["move", `${letter}${space}`, `move on ${element}, to ${spaceName(to, rules.SPACES)}`];
 }
 
 /** Return the legal actions of a decision. @param {Position} position @param {string[]} names @returns {Choice[]} */
 export function choicesOf(position, names) {
+  const { phase, dice } = position;
   return rules.legalActions(position).map((action) => {
     const after = rules.decide(position, action);
     const moves = movesOf(position, after);
-    const [kind, notation, words] = describe(position.dice, action, moves, names);
-    const keep =
-      position.phase === "keep" ? position.dice.map((_, die) => Boolean((action >> die) & 1)) : null;
-    const path = kind === "move" || kind === "swap" ? moves[0].path : null;
+    const [kind, notation, words] = describe(dice, action, moves, names);
+    const keep = phase === "keep" ? dice.map((_, die) => Boolean((action >> die) & 1)) : null;
+    const path = ["move", "swap"].includes(kind) ? moves[0].path : null;
     const seats = kind === "swap" ? [0, 1] : null;
     const scores = after.pieces.map(rules.score);
     return { action, kind, words, notation, keep, path, seats, moves, scores, power: null };
@@ -73,26 +73,23 @@ export function choicesOf(position, names) {
  */
 export function stepOf(ply, before, action, after, names) {
   const { turn, player: seat, dice } = before;
-  const decided = rules.decide(before, action);
-  const moves = movesOf(before, decided);
+  const moves = movesOf(before, after);
   const [, notation, chosen] = describe(dice, action, moves, names);
   const forced = rules.legalActions(before).length === 1;
-  const roll = decided.phase === "chance" ? after.dice : null;
+  const roll = rules.decide(before, action).phase === "chance" ? after.dice : null;
   const words = `${names[seat]}: ${chosen}`;
   return { ply, turn, seat, dice, words, notation, action, forced, roll, moves, note: null };
 }
 
-/** Return the result of a game, or null if it is not over. @param {Position} position @param {string[]} names @returns {Result|null} */
+/** Return the result of a game, or null before its end. @param {Position} position @param {string[]} names */
 export function resultOf({ phase, pieces }, names) {
   if (phase !== "over") return null;
   const rewards = rules.rewards(pieces);
-  const winners = [0, 1].filter((seat) => rewards[seat] >= 0);
   const scores = pieces.map(rules.score);
+  const winners = [0, 1].filter((seat) => rewards[seat] >= 0);
   const [first] = winners;
-  const words =
-    winners.length > 1
-      ? `${names.join(" and ")} share the victory.`
-      : `${capital(names[first])} wins with ${counted(scores[first], "point")}.`;
+  const alone = `${capital(names[first])} wins with ${counted(scores[first], "point")}.`;
+  const words = winners.length > 1 ? `${names.join(" and ")} share the victory.` : alone;
   return { truncated: false, winners, scores, rewards, words };
 }
 
@@ -112,7 +109,7 @@ export function stateOf(position, names) {
     dead: [[], [], [], [], []],
     used: [false, false],
     scores: pieces.map(rules.score),
-    position: "", // only the pages of the server use the notation
+    position: "", // only other pages use the notation
     words,
   };
 }
