@@ -1,6 +1,7 @@
 """Build the demo: `python -m tools.demo FOLDER` writes a web page on which a person plays `td`, without a server.
 
-Any host of static files can serve the folder, on this machine `python -m http.server --directory FOLDER`.
+Any host of static files can serve the folder, on this machine `python -m http.server --directory FOLDER`. The
+modules of wotd_env/web/demo/ import those of static/ beside it by the same relative paths in the checkout and there.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_demo_agrees_with_the_package_over_whole_games(folder):
     played = {decision["step"]["notation"] for each in games for decision in each["decisions"]}
     assert {"pass", "equilibrium", "perfection", "end", "wA-B"} <= played
     (folder / "games.json").write_text(json.dumps({"names": NAMES, "games": games}))
-    command = [node, "--test", "--test-reporter=spec", AGREEMENT]
+    command = [node, "--test", "--test-reporter=spec", str(AGREEMENT)]
     environment = os.environ | {"WOTD_DEMO": str(folder)}
     compared = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     print(compared.stdout)
@@ -78,7 +78,7 @@ def test_demo_can_be_played(visit):
     assert my_turn(page)
     names = page.locator(".log .turn-head strong").all_inner_texts()
     assert {*names} == set(NAMES)
-    assert len(played(page)) > 18
+    assert len(played(page)) > 9
     page.get_by_text("Hints").click()
     expect(page.locator(".hints .choice")).to_have_count(2)
     assert not violations(page)
@@ -104,7 +104,7 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
             "state": show(game, before),
             "choices": views.choices(game, before, NAMES),
             "values": {int(each): float(values[each]) for each in np.flatnonzero(np.isfinite(values))},
-            "step": {"ply": ply, **views.step(game, before, action, after, NAMES)},
+            "step": views.step(game, before, action, after, NAMES) | {"ply": ply},
         }
         for ply, (before, action, after, values) in enumerate(
             zip(states, actions, states[1:], equity, strict=False)
