@@ -15,6 +15,7 @@ import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 const PERSON = 0;
 const NAMES = ["Player", "td"];
 const PACE = 800; // milliseconds before a decision that the person does not take
+const SOURCE = { source: "the plan of td", exact: false, guarantee: null }; // of the win chances
 
 /** The fields of a view that stay the same. */
 const TABLE = {
@@ -78,7 +79,7 @@ class DemoPage extends PlayPage {
       const words = choices.find((choice) => choice.action === action)?.words ?? "";
       return { action, words, loss: (equity - value) / 2 };
     });
-    this.help = { ply: steps.length, game, chances, hints, source: "the plan of td", exact: false };
+    this.help = { ...SOURCE, ply: steps.length, game, chances, hints };
     this.showView({
       ...TABLE,
       ...stateOf(position, NAMES),
