@@ -14,7 +14,7 @@ async function showRules(language, power) {
   kept.set("wotd-language", language);
   for (const button of byId("languages").children)
     button.setAttribute("aria-pressed", String(button.getAttribute("lang") === language));
-  const response = await fetch(`/rules/${language}`).catch(() => null);
+  const response = await fetch(`rules/${language}`).catch(() => null);
   const text = byId("rules-text");
   text.lang = language;
   if (response?.ok) text.innerHTML = await response.text();

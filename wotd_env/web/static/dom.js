@@ -45,7 +45,15 @@ export function svg(tag, values, ...children) {
 export const select = (properties, options) =>
   h("select", properties, ...options.map(([value, words]) => h("option", { value }, words)));
 
-/** Draw a symbol of /drawings.svg. @param {string} name @param {string} [look] further classes */
+/** Load the symbols that `glyph` draws. */
+export async function loadDrawings() {
+  const response = await fetch("drawings.svg");
+  const holder = h("div", { hidden: true });
+  holder.innerHTML = await response.text(); // from our own server
+  document.body.prepend(holder);
+}
+
+/** Draw a symbol of drawings.svg. @param {string} name @param {string} [look] further classes */
 export function glyph(name, look = "") {
   const values = { class: `glyph ${look}`, viewBox: "0 0 48 48", "aria-hidden": "true" };
   return svg("svg", values, svg("use", { href: `#${name}` }));

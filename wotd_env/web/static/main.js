@@ -4,7 +4,7 @@ import { readAddress } from "./address.js";
 import { analysisPage } from "./analysis.js";
 import { keys } from "./api.js";
 import { connectDialogs } from "./dialogs.js";
-import { byId, h, noticeCard } from "./dom.js";
+import { byId, loadDrawings, noticeCard } from "./dom.js";
 import { joinPage } from "./join.js";
 import { learnPage } from "./learn.js";
 import { lobbyPage } from "./lobby.js";
@@ -46,18 +46,11 @@ function route() {
   else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
 }
 
-async function drawings() {
-  const response = await fetch("/drawings.svg");
-  const holder = h("div", { hidden: true });
-  holder.innerHTML = await response.text(); // from our own server
-  document.body.prepend(holder);
-}
-
 connectDialogs();
 window.addEventListener("hashchange", () => {
   route();
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);
 });
-drawings().catch(() => {}); // the page works without them
+loadDrawings().catch(() => {}); // the page works without them
 route();

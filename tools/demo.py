@@ -1,0 +1,60 @@
+"""Build the demo: `python -m tools.demo FOLDER` writes a web page on which a person plays `td`, without a server.
+
+Any host of static files can serve the folder, on this machine `python -m http.server --directory FOLDER`. The
+modules of wotd_env/web/demo/ import those of static/ beside it by the same relative paths in the checkout and there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import shutil
+from pathlib import Path
+
+from wotd_env import Rules, models
+from wotd_env.planning import learned
+from wotd_env.rendering.svg import style, symbols
+
+WEB = Path(__file__).parents[1] / "wotd_env" / "web"
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.demo", description=__doc__)
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="folder of the page; made if it is missing"
+    )
+    build(parser.parse_args().folder)
+
+
+def build(folder: Path) -> None:
+    """Write the demo into a folder."""
+    for part in ("static", "demo"):  # with all modules of the page of `wotd serve`, also unused ones
+        data = shutil.ignore_patterns("*.html", "*.json")
+        shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
+    (folder / "rules").mkdir(exist_ok=True)
+    for file in (WEB / "rules").glob("*.html"):
+        shutil.copy(file, folder / "rules" / file.stem)
+    page = (WEB / "static" / "index.html").read_text(encoding="utf-8")
+    contents = {
+        "index.html": page.replace("static/main.js", "demo/main.js"),
+        "colors.css": style(),
+        "drawings.svg": symbols(),
+        "demo/td.json": json.dumps(weights()),
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def weights() -> dict[str, str]:
+    """Return the arrays of the bundled network of `td` for `Rules()` by name: float32, little-endian, in base64."""
+    network = learned.load(models.find("td", Rules())).network
+    return {
+        name: base64.b64encode(array.astype("<f4").tobytes()).decode()
+        for name, array in network._asdict().items()
+    }
+
+
+if __name__ == "__main__":
+    main()

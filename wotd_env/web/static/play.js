@@ -1,0 +1,119 @@
+/** A running game on the screen: the base of the pages that play. */
+
+import { Decision } from "./decision.js";
+import { errorLine, h, say } from "./dom.js";
+import { makeHints } from "./help.js";
+import { makeLog } from "./log.js";
+import { placesAfter } from "./places.js";
+import { makeSeats } from "./seats.js";
+import { factsOf, newsOf, titleOf } from "./words.js";
+
+/** @import {Child} from "./dom.js" */
+/** @import {Help, Step, View} from "./types.js" */
+
+/** Shows the views of a game. Subclasses call `showView` for every new view, and take decisions by `take`. */
+export class PlayPage {
+  /** The last view; null before the first one. @type {View} */
+  view = /** @type {any} */ (null);
+  /** @type {Help|null} */
+  help = null;
+  /** The places that were pressed for a decision, by its ply. @type {Map<number, boolean[]>} */
+  pressed = new Map();
+  /** The ply of the decision that has been sent. */
+  acted = -1;
+
+  /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} title until the first view */
+  constructor(main, signal, title) {
+    this.main = main;
+    this.title = h("h1", { id: "whose", tabindex: "-1" }, title);
+    this.facts = h("p.sub");
+    this.news = h("p.sub.happened");
+    this.seats = makeSeats();
+    this.decision = new Decision(signal, {
+      act: (action) => this.act(action),
+      otherwise: (view) => this.dockParts(view),
+    });
+    this.error = errorLine();
+    this.hints = makeHints((action) => this.act(action));
+    this.log = makeLog();
+    const { boardPlace, dock, choices } = this.decision;
+    const head = h("header.turn", this.title, this.facts, this.news);
+    const parts = [head, this.error.element, this.seats.element, boardPlace, dock];
+    this.play = h("section.play", { "aria-labelledby": "whose" }, ...parts);
+    this.side = h("div.side", this.hints.element, choices, this.log.element);
+    main.append(h("div.table", this.play, this.side));
+  }
+
+  /** @param {View} fresh */
+  showView(fresh) {
+    const before = this.view;
+    const sameGame = before?.game === fresh.game;
+    const moved = !sameGame || before?.ply !== fresh.ply;
+    const log = (before?.log ?? []).slice(0, fresh.log_from).concat(fresh.log);
+    const news = sameGame && before ? log.slice(before.log.length) : [];
+    const view = { ...fresh, log };
+    this.view = view;
+    if (!sameGame) this.pressed.clear();
+    if (moved) {
+      this.acted = -1;
+      this.error.hide();
+    }
+    this.showTurn(view);
+    const places = moved ? placesAfter(log, view.turn, ({ ply }) => this.pressed.get(ply) ?? null) : null;
+    const rolled = news.some(({ roll }) => roll !== null);
+    this.decision.show(view, places, rolled);
+    const moves = news.flatMap(({ moves }) => moves);
+    this.decision.board?.slide(moves, view.color);
+    this.showHelp();
+    this.log.show(view);
+    if (moved) this.announce(view, news);
+    /** @type {(Element|null)[]} */
+    const free = [document.body, this.main, this.title];
+    if (!before && matchMedia("(max-height: 700px)").matches) this.play.scrollIntoView({ block: "start" });
+    else if (moved && this.decision.open && free.includes(document.activeElement)) this.decision.focus();
+    this.play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
+  }
+
+  /** @param {View} view @param {Step[]} news */
+  announce(view, news) {
+    const sentences = news.filter(({ seat }) => !view.mine.includes(seat)).map(({ words }) => `${words}.`);
+    if (this.decision.open || view.status === "over") sentences.push(view.result?.words ?? view.words);
+    say(sentences.join(" "));
+  }
+
+  /** @param {View} view */
+  showTurn(view) {
+    const words = titleOf(view);
+    this.title.textContent = words;
+    this.title.title = words;
+    this.title.className = view.choices.length ? "mine" : "";
+    this.facts.textContent = factsOf(view);
+    this.news.textContent = newsOf(view);
+    this.news.title = this.news.textContent;
+    document.title = `${words} · Way of the Dragon`;
+    this.play.dataset.status = view.status;
+  }
+
+  /** The content of the dock while this browser has no decision to take. @param {View} _view @returns {Child[]} */
+  dockParts(_view) {
+    return [];
+  }
+
+  showHelp() {
+    this.seats.show(this.view, this.help);
+    this.hints.show(this.view, this.help);
+  }
+
+  /** @param {number} action */
+  act(action) {
+    if (this.acted === this.view.ply) return;
+    const { ply, phase } = this.view;
+    if (phase === "keep") this.pressed.set(ply, this.decision.held);
+    if (this.take(ply, action)) this.acted = ply;
+  }
+
+  /** Take decision number `ply`; return whether this was possible. @param {number} _ply @param {number} _action */
+  take(_ply, _action) {
+    return false;
+  }
+}
