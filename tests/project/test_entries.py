@@ -108,10 +108,23 @@ def test_results_of_another_agent_are_reported(planner, same, cure, monkeypatch)
         entries.replay(make_policy("planner"), changed)
 
 
+def test_rounding_may_change_a_few_actions():
+    path = ROOT / "entries" / "planner" / "results" / "1-0.json"
+    result = Result.read(path)
+    equity = np.where(result.positions().mask == 1, result.positions().equity, -np.inf)
+    second = np.argsort(equity, 1)[:, -2]
+    loss = np.sort(equity, 1)[:, -1] - np.sort(equity, 1)[:, -2]
+    actions = np.array(result.actions)
+    ties = np.flatnonzero((loss < 1e-4) & (actions != second))[:10]
+    actions[ties] = second[ties]
+    assert ties.size == 10
+    entries.replay(make_policy("planner"), dataclasses.replace(result, actions=tuple(actions.tolist())))
+
+
 def test_win_shares_of_another_agent_are_reported(planner):
     def changed(result):
         (reference, share), *others = result.win_shares[2].items()
-        more = Estimate(share.value + 0.01, share.low, share.high)
+        more = Estimate(share.value + 0.02, share.low, share.high)
         return {"win_shares": result.win_shares | {2: {reference: more, **dict(others)}}}
 
     rewrite(planner / "results" / "1-0.json", changed)
@@ -151,7 +164,7 @@ def test_tables_have_means_over_seeds_and_points_above_neutral(planner):
     path = planner / "results" / "1-0.json"
     result = Result.read(path)
     points = [100 * (share.value - 1 / 3) for share in result.win_shares[3].values()]
-    assert entries.measures(result, TRACKS["players"])["3 players"].value == pytest.approx(np.mean(points))
+    assert entries.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
     perfect = {"all": {"all": Estimate(0.0, 0.0, 0.0)}}
     other = dataclasses.replace(result, seed=1, regret=result.regret | perfect)
     (planner / "results" / "1-1.json").write_text(other.to_json())
