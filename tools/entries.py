@@ -21,7 +21,7 @@ import numpy as np
 
 from tools import pages
 from wotd_env import Rules, benchmark
-from wotd_env.arena.asking import Blamed, BrokenPolicyError
+from wotd_env.arena.asking import Blamed
 from wotd_env.arena.estimates import mean_of
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark import Result, measuring
@@ -166,8 +166,10 @@ def faults(name: str) -> Iterator[str]:
                 replay(agent, result)
         except FileNotFoundError as error:
             yield f"{error}: run python -m entries.{name}.run --seed {seed}"
-        except (OSError, ValueError, BrokenPolicyError) as error:
+        except ValueError as error:
             yield f"{path}: {error}"
+        except Exception as error:  # run.py can raise anything
+            yield f"{path}: {type(error).__name__}: {error}"
 
 
 def check(result: Result, track: Track, seed: int) -> None:
@@ -204,8 +206,8 @@ def replay(agent: Policy, result: Result) -> None:
     actions, _ = measuring.act(Blamed(result.agent, agent), positions, result.seed)
     stored = np.array(result.actions[: len(actions)])
     differs = np.flatnonzero(actions != stored)
-    means = [positions.regret(each).mean() for each in (actions, stored)]
-    if differs.size > ROUNDING * len(actions) or not np.isclose(*means, rtol=ROUNDING, atol=1e-5):
+    mine, its = (float(positions.regret(each).mean()) for each in (actions, stored))
+    if differs.size > ROUNDING * len(actions) or not math.isclose(mine, its, rel_tol=ROUNDING, abs_tol=1e-5):
         example = f"such as action {differs[0]}, which is {stored[differs[0]]} and not {actions[differs[0]]}"
         raise ValueError(
             f"actions must be those of the agent, but {differs.size} of {len(actions)} differ, {example}: {cure}"

@@ -112,10 +112,9 @@ def test_rounding_may_change_a_few_actions():
     path = ROOT / "entries" / "planner" / "results" / "1-0.json"
     result = Result.read(path)
     equity = np.where(result.positions().mask == 1, result.positions().equity, -np.inf)
-    second = np.argsort(equity, 1)[:, -2]
-    loss = np.sort(equity, 1)[:, -1] - np.sort(equity, 1)[:, -2]
-    actions = np.array(result.actions)
-    ties = np.flatnonzero((loss < 1e-4) & (actions != second))[:10]
+    second, best = np.argsort(equity, 1)[:, -2:].T
+    actions, rows = np.array(result.actions), np.arange(len(equity))
+    ties = np.flatnonzero((equity[rows, best] - equity[rows, second] < 1e-4) & (actions == best))[:10]
     actions[ties] = second[ties]
     assert ties.size == 10
     entries.replay(make_policy("planner"), dataclasses.replace(result, actions=tuple(actions.tolist())))
@@ -137,6 +136,12 @@ def test_a_random_agent_repeats_its_actions(monkeypatch):
     for _ in ("equal digests", "different digests"):
         entries.replay(Random(), result)
         monkeypatch.setattr(entries, "policy_digest", lambda *_, **__: "0")
+
+
+def test_errors_of_an_agent_are_reported(planner, monkeypatch):
+    module = importlib.import_module("entries.planner.run")
+    monkeypatch.setattr(module, "load", lambda budget, seed: {}[budget])
+    assert list(entries.faults("planner")) == [f"{planner / 'results' / '1-0.json'}: KeyError: 1"]
 
 
 def test_agents_without_stored_weights_are_not_replayed(planner, monkeypatch):
