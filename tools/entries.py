@@ -121,9 +121,7 @@ def run(file: str) -> None:
     parser = argparse.ArgumentParser(prog=f"python -m entries.{name}.run", description=entry.title)
     parser.add_argument("--seed", type=int, choices=entry.seeds, help="default: all of entry.toml")
     chosen = parser.parse_args().seed
-    module = importlib.import_module(
-        f"entries.{name}.run"
-    )  # the digest covers the name, which is not __main__
+    module = importlib.import_module(f"entries.{name}.run")  # not __main__, because the digest covers names
     track = TRACKS[entry.track]
     for budget, seed, path in results(name, entry):
         if chosen not in (None, seed):
