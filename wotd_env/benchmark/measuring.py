@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import wotd_env
 from wotd_env.analysis import grade
-from wotd_env.arena import Tournament, run
+from wotd_env.arena import Row, Tournament, run
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.fingerprints import policy_digest
@@ -72,7 +72,7 @@ def measure(
     positions = load(rules=rules)
     if size is not None:
         positions = positions.first(check_integer("size", size, 2))
-    actions, speed = _act(blamed, positions, seed)
+    actions, speed = act(blamed, positions, seed)
 
     table = _table(rules)
     meetings = [
@@ -91,10 +91,7 @@ def measure(
     shares: dict[int, dict[str, Estimate]] = {}
     forfeits = 0
     for board, reference in meetings:
-        per_matchup = math.ceil(games / (board.players - 1))
-        tournament = Tournament((name, reference), board, per_matchup, seed)
-        results = run(tournament, policies={name: policy})
-        row = next(row for row in results.rows if row.policy == name)
+        row = meet(name, policy, reference, board, games, seed)
         shares.setdefault(board.players, {})[reference] = row.share
         forfeits += row.forfeits
         done += games
@@ -118,14 +115,23 @@ def measure(
     )
 
 
-def _act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy, and its decisions per second after a first call that may compile."""
+def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
+    """Return the actions of a policy, and its decisions per second after a first call that may compile.
+
+    The actions in the first `BATCH` positions are the same without the others.
+    """
     game, rng = Game(positions.rules), np.random.default_rng(seed)
     ask(policy, game, positions.state[:8], np.random.default_rng(seed))
     start = time.perf_counter()
     batches = range(0, len(positions.state), BATCH)
     actions = np.concatenate([ask(policy, game, positions.state[i : i + BATCH], rng) for i in batches])
     return actions, len(actions) / (time.perf_counter() - start)
+
+
+def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
+    """Return the results of a policy with this name in games with a reference, in all ways to fill the seats."""
+    tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
+    return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
 
 def _longest_board(name: str, policy: Policy) -> Rules:

@@ -1,0 +1,50 @@
+"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and replace its parts by your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from examples import actor_critic_numpy as example
+from tools import entries
+from wotd_env import Game, Rules
+from wotd_env.core.state import States
+from wotd_env.policy import check_made_for
+
+RESULTS = Path(__file__).parent / "results"
+
+
+class Agent:
+    """Plays the most likely action of a network."""
+
+    def __init__(self, network: example.Network) -> None:
+        self.network = network
+
+    def check_rules(self, rules: Rules) -> None:
+        """Raise ValueError for other rules than those of the training."""
+        check_made_for("the agent", example.game.rules, rules)
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        answer = self.network(example.game.observe(state), game.legal_actions(state))
+        return np.asarray(answer.policy.argmax(1))
+
+
+def train(budget: int, seed: int) -> None:
+    """Train with a budget of decisions, and write the weights."""
+    network = example.train(updates=budget // 2048, seed=seed, evaluation_games=100)
+    np.savez(RESULTS / f"{budget}-{seed}.npz", *network.weights)
+
+
+def load(budget: int = 1_000_000, seed: int = 0) -> Agent:
+    """Return the trained agent."""
+    network = example.Network(np.random.default_rng(seed))
+    with np.load(RESULTS / f"{budget}-{seed}.npz") as arrays:
+        network.weights = list(arrays.values())
+    return Agent(network)
+
+
+if __name__ == "__main__":
+    entries.run(__file__)

@@ -1,0 +1,189 @@
+"""The entries of the benchmark: their check, their table, and the command of `run.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.helpers import ROOT
+from tools import entries, pages
+from tools.entries import TRACKS
+from wotd_env import make_policy
+from wotd_env.arena.estimates import Estimate
+from wotd_env.benchmark import Result, measuring
+from wotd_env.policies.random import Random
+
+
+@pytest.fixture
+def planner(tmp_path, monkeypatch):
+    """Return the folder of a copy of an entry, which the tool then reads."""
+    monkeypatch.setattr(entries, "FOLDER", tmp_path)
+    return shutil.copytree(ROOT / "entries" / "planner", tmp_path / "planner")
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", entries.entries())
+def test_entries_have_no_faults(name):
+    if name == "td0":
+        pytest.importorskip("torch", reason="needs the extra train")
+    assert list(entries.faults(name)) == []
+
+
+def test_the_tables_of_entries_are_up_to_date():
+    page = entries.PAGE.read_text()
+    contents = {"entries": entries.tables(entries.entries())}
+    assert pages.renew(page, contents) == page, "run `python -m tools.entries`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('title = "planner"\n', "", "title must be text, got None"),
+        ('track = "players"', 'track = "speed"', "track must be one of samples, time, players"),
+        ("seeds = [0]", "seeds = []", r"seeds must be integers, such as \[0, 1, 2, 3, 4\], got \[\]"),
+        ("seeds = [0]", "seed = 0", "seed is unknown; the fields are title"),
+        ('commit = "faa9f10"', 'commit = "main"', "commit must be what `git rev-parse HEAD` prints, got 'main'"),
+        ("\n1 = 0\n", "\n2 = 0\n", r"budgets of players are \(1, 5, 60\) minutes, got 2"),
+        ("\n1 = 0\n", "\n1 = 2.5\n", "minutes of budget 1 must be at most 2, which is 1 on 2 cores, got 2.5"),
+        ("\n1 = 0\n", "\n1 = 0.5\n", r"seeds of a trained agent must be 5 or more, got \[0\]"),
+        ("[minutes]", "[minutes", "TOMLDecodeError"),
+    ],
+)  # fmt: skip
+def test_wrong_fields_are_reported(planner, old, new, message):
+    edit(planner / "entry.toml", old, new)
+    with pytest.raises(AssertionError, match=message):
+        assert list(entries.faults("planner")) == []
+
+
+@pytest.mark.parametrize("file", ["run.py", "requirements.txt", "results/1-0.json"])
+def test_missing_files_are_reported_with_a_cure(planner, file):
+    (planner / file).unlink()
+    (fault,) = entries.faults("planner")
+    assert file in fault
+    assert "copy it from entries/template" in fault or "run python -m entries.planner.run --seed 0" in fault
+
+
+def test_foreign_result_files_are_reported(planner):
+    shutil.copy(planner / "results" / "1-0.json", planner / "results" / "1-7.json")
+    (fault,) = entries.faults("planner")
+    assert "1-7.json has no budget or seed of entry.toml" in fault
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda result: {"seed": 3}, "seed must be 0, got 3"),
+        (lambda result: {"games": 10}, "games must be 1000, got 10"),
+        (lambda result: {"positions_digest": "0"}, "is for other positions than the bundled ones"),
+        (lambda result: {"actions": result.actions[:-1]}, "actions"),
+        (lambda result: {"win_shares": {2: result.win_shares[2]}}, "win_shares must contain 3 players"),
+        (lambda result: {"regret": {}}, "regret of all, all must be 0.0025"),
+        (lambda result: {"actions": better(result)}, "regret of all, all must be 0.00"),
+    ],
+)
+def test_results_that_break_the_protocol_are_reported(planner, changed, message):
+    rewrite(planner / "results" / "1-0.json", changed)
+    (fault,) = entries.faults("planner")
+    assert message in fault
+
+
+@pytest.mark.parametrize(
+    ("same", "cure"), [(True, "take random numbers from rng only"), (False, "the sources have changed")]
+)
+def test_results_of_another_agent_are_reported(planner, same, cure, monkeypatch):
+    result = Result.read(planner / "results" / "1-0.json")
+    digest = result.agent_digest if same else "0"
+    monkeypatch.setattr(entries, "policy_digest", lambda *_, **__: digest)
+    changed = dataclasses.replace(result, actions=better(result))
+    with pytest.raises(ValueError, match=rf"actions must be those of the agent, but \d+ of .*{cure}"):
+        entries.replay(make_policy("planner"), changed)
+
+
+def test_rounding_may_change_a_few_actions():
+    path = ROOT / "entries" / "planner" / "results" / "1-0.json"
+    result = Result.read(path)
+    equity = np.where(result.positions().mask == 1, result.positions().equity, -np.inf)
+    second, best = np.argsort(equity, 1)[:, -2:].T
+    actions, rows = np.array(result.actions), np.arange(len(equity))
+    ties = np.flatnonzero((equity[rows, best] - equity[rows, second] < 1e-4) & (actions == best))[:10]
+    actions[ties] = second[ties]
+    assert ties.size == 10
+    entries.replay(make_policy("planner"), dataclasses.replace(result, actions=tuple(actions.tolist())))
+
+
+def test_win_shares_of_another_agent_are_reported(planner):
+    def changed(result):
+        (reference, share), *others = result.win_shares[2].items()
+        more = Estimate(share.value + 0.02, share.low, share.high)
+        return {"win_shares": result.win_shares | {2: {reference: more, **dict(others)}}}
+
+    rewrite(planner / "results" / "1-0.json", changed)
+    (fault,) = entries.faults("planner")
+    assert "win_shares against greedy with 2 players must be" in fault
+
+
+def test_a_random_agent_repeats_its_actions(monkeypatch):
+    result = measuring.measure(Random(), games=4, size=100)
+    for _ in ("equal digests", "different digests"):
+        entries.replay(Random(), result)
+        monkeypatch.setattr(entries, "policy_digest", lambda *_, **__: "0")
+
+
+def test_errors_of_an_agent_are_reported(planner, monkeypatch):
+    module = importlib.import_module("entries.planner.run")
+    monkeypatch.setattr(module, "load", lambda budget, seed: {}[budget])
+    assert list(entries.faults("planner")) == [f"{planner / 'results' / '1-0.json'}: KeyError: 1"]
+
+
+def test_agents_without_stored_weights_are_not_replayed(planner, monkeypatch):
+    module = importlib.import_module("entries.planner.run")
+    monkeypatch.setattr(module, "load", lambda budget, seed: None)
+    monkeypatch.setattr(entries, "replay", None)
+    assert list(entries.faults("planner")) == []
+
+
+def test_run_trains_measures_and_writes(planner, monkeypatch, capsys):
+    shutil.rmtree(planner / "results")
+    trained = []
+    module = importlib.import_module("entries.planner.run")
+    monkeypatch.setattr(module, "train", lambda budget, seed: trained.append((budget, seed)), raising=False)
+    monkeypatch.setitem(TRACKS, "players", TRACKS["players"]._replace(games=4, size=2))
+    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0"])
+    entries.run(str(planner / "run.py"))
+    assert trained == [(1, 0)]
+    assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
+    assert Result.read(planner / "results" / "1-0.json").games == 4
+    assert list(entries.faults("planner")) == []
+
+
+def test_tables_have_means_over_seeds_and_points_above_neutral(planner):
+    path = planner / "results" / "1-0.json"
+    result = Result.read(path)
+    points = [100 * (share.value - 1 / 3) for share in result.win_shares[3].values()]
+    assert entries.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
+    perfect = {"all": {"all": Estimate(0.0, 0.0, 0.0)}}
+    other = dataclasses.replace(result, seed=1, regret=result.regret | perfect)
+    (planner / "results" / "1-1.json").write_text(other.to_json())
+    edit(planner / "entry.toml", "seeds = [0]", "seeds = [0, 1]")
+    mean = 500 * result.regret["all"]["all"].value
+    assert f"| 1 | 2 | {mean:.2f} ±{12.7062 * mean:.2f} |" in entries.tables(["planner"])
+
+
+def better(result):
+    """Return the actions of a result, with the best ones in the first 500 positions."""
+    equity = result.positions().equity
+    return (*np.nanargmax(equity[:500], 1).tolist(), *result.actions[500:])
+
+
+def rewrite(path, changed):
+    result = Result.read(path)
+    path.write_text(dataclasses.replace(result, **changed(result)).to_json())

@@ -1,0 +1,280 @@
+"""Check the entries of the benchmark (`python -m tools.entries`, or with the names of some), and write their table.
+
+docs/how-to/enter-the-benchmark.md describes the folder of an entry. A check runs the code of its `run.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tools import pages
+from wotd_env import Rules, benchmark
+from wotd_env.arena.asking import Blamed
+from wotd_env.arena.estimates import mean_of
+from wotd_env.arena.fingerprints import policy_digest
+from wotd_env.benchmark import Result, measuring
+from wotd_env.benchmark.results import ALL, mean_regret
+from wotd_env.cli.progress import progress_bar
+from wotd_env.files import replacing
+from wotd_env.policy import Policy
+
+FOLDER = pages.ROOT / "entries"
+PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
+SEEDS = 5  # at least, of an agent with training
+CORES = 2  # of the tracks that limit the time
+ROUNDING = 0.01  # share of decisions and games that may differ: sums round differently with other processors or threads
+
+
+class Track(NamedTuple):
+    """The protocol of a track, see docs/reference/tracks.md."""
+
+    unit: str  # of the budgets
+    budgets: tuple[int, ...]
+    players: tuple[int, ...] = (2,)  # the win shares that count
+    games: int = measuring.GAMES
+    size: int | None = None
+
+
+TRACKS = {
+    "samples": Track("decisions", (100_000, 1_000_000, 10_000_000)),
+    "time": Track("minutes", (1, 5, 60)),
+    "players": Track("minutes", (1, 5, 60), players=(3, 4, 5)),
+    "offline": Track("games", (12_000,)),
+    "planning": Track("simulations", (1, 3, 16, 50, 200), games=100, size=100),
+}
+
+FIELDS = {
+    "title": ('".+"', "text"),
+    "authors": (r'\[".+"\]', 'names, such as ["Ada Lovelace"]'),
+    "track": (f'"({"|".join(TRACKS)})"', f"one of {', '.join(TRACKS)}"),
+    "seeds": (r"\[\d+(, \d+)*\]", "integers, such as [0, 1, 2, 3, 4]"),
+    "hardware": ('".+"', "text"),
+    "commit": ('"[0-9a-f]{7,40}"', "what `git rev-parse HEAD` prints"),
+    "claim": ('".+"', "text"),
+    "minutes": (r'\{("\d+": \d+(\.\d+)?(, )?)+\}', "a table of budgets and minutes, such as { 100000 = 0.1 }"),
+}  # fmt: skip
+"""The fields of `entry.toml`: a pattern of each value as JSON, and its description."""
+
+
+class Entry(NamedTuple):
+    """The content of `entry.toml`."""
+
+    title: str
+    authors: list[str]
+    track: str
+    seeds: list[int]
+    hardware: str  # in words
+    commit: str  # of this repository, on which the entry is based
+    claim: str
+    minutes: dict[str, float]  # budget -> processor time of the training of one seed, in minutes
+
+
+def read(name: str) -> Entry:
+    """Read the `entry.toml` of an entry. Raise OSError if it cannot be read, and ValueError for a wrong field."""
+    file = FOLDER / name / "entry.toml"
+    values = tomllib.loads(file.read_text())
+    if unknown := values.keys() - set(FIELDS):
+        raise ValueError(f"{file}: {min(unknown)} is unknown; the fields are {', '.join(FIELDS)}")
+    for field, (pattern, words) in FIELDS.items():
+        if not re.fullmatch(pattern, json.dumps(values.get(field), default=str)):
+            raise ValueError(f"{file}: {field} must be {words}, got {values.get(field)!r}")
+    entry = Entry(**values)
+    track = TRACKS[entry.track]
+    for budget, minutes in entry.minutes.items():
+        if int(budget) not in track.budgets:
+            raise ValueError(
+                f"{file}: budgets of {entry.track} are {track.budgets} {track.unit}, got {budget}"
+            )
+        if track.unit == "minutes" and minutes > CORES * int(budget):
+            most = f"{CORES * int(budget)}, which is {budget} on {CORES} cores"
+            raise ValueError(f"{file}: minutes of budget {budget} must be at most {most}, got {minutes}")
+    if any(entry.minutes.values()) and len(set(entry.seeds)) < SEEDS:
+        raise ValueError(
+            f"{file}: seeds of a trained agent must be {SEEDS} or more, got {entry.seeds}: train others"
+        )
+    return entry
+
+
+def results(name: str, entry: Entry) -> Iterator[tuple[int, int, Path]]:
+    """Yield the budget, the seed and the file of each result."""
+    for budget in map(int, entry.minutes):
+        for seed in entry.seeds:
+            yield budget, seed, FOLDER / name / "results" / f"{budget}-{seed}.json"
+
+
+def run(file: str) -> None:
+    """Run the command line of a `run.py`: train and measure the agents, and write their result files."""
+    name = Path(file).resolve().parent.name
+    entry = read(name)
+    parser = argparse.ArgumentParser(prog=f"python -m entries.{name}.run", description=entry.title)
+    parser.add_argument("--seed", type=int, choices=entry.seeds, help="default: all of entry.toml")
+    chosen = parser.parse_args().seed
+    module = importlib.import_module(f"entries.{name}.run")  # not __main__, because the digest covers names
+    track = TRACKS[entry.track]
+    for budget, seed, path in results(name, entry):
+        if chosen not in (None, seed):
+            continue
+        path.parent.mkdir(exist_ok=True)
+        started = sum(os.times()[:4])
+        if hasattr(module, "train"):
+            module.train(budget, seed)
+        minutes = (sum(os.times()[:4]) - started) / 60
+        agent = module.load(budget, seed)
+        with progress_bar(f"games of {path.name}") as progress:
+            result = benchmark.measure(
+                agent, Rules(), games=track.games, size=track.size, seed=seed, progress=progress
+            )
+        with replacing(path) as part:
+            part.write_text(result.to_json())
+        regret = 1000 * result.regret[ALL][ALL].value
+        print(f"{path.name}: {minutes:.2f} minutes of training, mean regret {regret:.2f}", flush=True)
+
+
+def faults(name: str) -> Iterator[str]:
+    """Yield every fault of an entry, with its cure."""
+    try:
+        entry = read(name)
+        for file in ("run.py", "requirements.txt"):
+            if not (FOLDER / name / file).is_file():
+                raise ValueError(f"{FOLDER / name / file} is missing: copy it from entries/template")
+        load = importlib.import_module(f"entries.{name}.run").load
+    except Exception as error:  # run.py can raise anything
+        yield f"{name}: {type(error).__name__}: {error}"
+        return
+    wanted = {path for _, _, path in results(name, entry)}
+    for path in sorted({*(FOLDER / name / "results").glob("*.json")} - wanted):
+        yield f"{path} has no budget or seed of entry.toml: add them, or remove it"
+    for budget, seed, path in results(name, entry):
+        try:
+            result = Result.read(path)
+            check(result, TRACKS[entry.track], seed)
+            if (agent := load(budget, seed)) is not None:
+                replay(agent, result)
+        except FileNotFoundError as error:
+            yield f"{error}: run python -m entries.{name}.run --seed {seed}"
+        except ValueError as error:
+            yield f"{path}: {error}"
+        except Exception as error:  # run.py can raise anything
+            yield f"{path}: {type(error).__name__}: {error}"
+
+
+def check(result: Result, track: Track, seed: int) -> None:
+    """Raise ValueError if a result does not follow the protocol, or its regrets do not follow from its actions."""
+    again = "measure it again with run.py"
+    for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
+        if (found := getattr(result, field)) != value:
+            raise ValueError(f"{field} must be {value}, got {found}: {again}")
+    if missing := set(track.players) - result.win_shares.keys():
+        raise ValueError(
+            f"win_shares must contain {min(missing)} players: let the agent play them, and {again}"
+        )
+    positions = result.positions()
+    for kind, by_stage in mean_regret(positions, positions.regret(np.array(result.actions))).items():
+        for stage, mean in by_stage.items():
+            stored = result.regret.get(kind, {}).get(stage, (math.nan,))
+            if not np.allclose(mean, stored, rtol=1e-9):
+                raise ValueError(
+                    f"regret of {kind}, {stage} must be {mean.value} by the actions, got {stored[0]}: {again}"
+                )
+
+
+def replay(agent: Policy, result: Result) -> None:
+    """Raise ValueError unless an agent decides as in its result: in positions, and in the games of one win share.
+
+    The digest of an agent covers the sources of the package, so it often changes without a change of the agent. A part
+    of the positions is enough if it is as stored; otherwise the agent must repeat all of them.
+    """
+    positions = result.positions()
+    same = policy_digest(result.agent, agent, given=True) == result.agent_digest
+    cure = "take random numbers from rng only" if same else "the sources have changed, measure it again"
+    if same:
+        positions = positions.take(np.arange(min(measuring.BATCH, len(positions.game))))
+    actions, _ = measuring.act(Blamed(result.agent, agent), positions, result.seed)
+    stored = np.array(result.actions[: len(actions)])
+    differs = np.flatnonzero(actions != stored)
+    mine, its = (float(positions.regret(each).mean()) for each in (actions, stored))
+    if differs.size > ROUNDING * len(actions) or not math.isclose(mine, its, rel_tol=ROUNDING, abs_tol=1e-5):
+        example = f"such as action {differs[0]}, which is {stored[differs[0]]} and not {actions[differs[0]]}"
+        raise ValueError(
+            f"actions must be those of the agent, but {differs.size} of {len(actions)} differ, {example}: {cure}"
+        )
+    players, shares = min(result.win_shares.items())
+    reference, share = next(iter(shares.items()))
+    row = measuring.meet(result.agent, agent, reference, Rules(players=players), result.games, result.seed)
+    if abs(row.share.value - share.value) > max(ROUNDING, 2 / result.games):
+        words = f"against {reference} with {players} players"
+        raise ValueError(
+            f"win_shares {words} must be {row.share.value} by the agent, got {share.value}: {cure}"
+        )
+
+
+def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
+    """Return the columns of a result, each with half the width of its interval.
+
+    They are the mean regret in thousandths, and in percent the shares of two players, or the points above neutral.
+    """
+    regret = result.regret[ALL][ALL]
+    found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
+    for players in track.players:
+        shares = result.win_shares[players]
+        if players == 2:
+            found |= {f"`{name}`": (100 * share.value, 100 * share.error) for name, share in shares.items()}
+        else:
+            points = 100 * sum(share.value - 1 / players for share in shares.values()) / len(shares)
+            error = 100 * math.hypot(*(share.error for share in shares.values())) / len(shares)
+            found[f"{players} players"] = points, error
+    return found
+
+
+def tables(names: list[str]) -> str:
+    """Return a table of entries for each track that has any."""
+    parts: dict[str, tuple[list[str], list[list[str]]]] = {}
+    for name in names:
+        entry = read(name)
+        track = TRACKS[entry.track]
+        for budget, minutes in entry.minutes.items():
+            paths = [path for each, _, path in results(name, entry) if each == int(budget)]
+            found = [measures(Result.read(path), track) for path in paths]
+            cells = [f"[{entry.title}](../../entries/{name})", f"{int(budget):,}", str(len(found))]
+            for column, (mean, error) in found[0].items():
+                if len(found) > 1:
+                    seeds = mean_of(np.array([each[column][0] for each in found]), -math.inf, math.inf)
+                    mean, error = seeds.value, seeds.estimate().error
+                cells.append(f"{mean:.2f} ±{error:.2f}")
+            head = ["entry", f"budget, {track.unit}", "seeds", *found[0], "minutes", "hardware"]
+            parts.setdefault(entry.track, (head, []))[1].append([*cells, f"{minutes:g}", entry.hardware])
+    shown = {track: pages.table(*part, right=range(1, len(part[0]) - 1)) for track, part in parts.items()}
+    return "\n\n".join(f"Track `{track}`:\n\n{shown[track]}" for track in TRACKS if track in shown)
+
+
+def entries() -> list[str]:
+    """Return the names of all entries."""
+    return sorted(file.parent.name for file in FOLDER.glob("*/entry.toml"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check entries; without names check all, and write their table. Return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
+    parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
+    names = parser.parse_args(arguments).name
+    found = [fault for name in names or entries() for fault in faults(name)]
+    print("\n".join(found) or "The entries have no faults.")
+    if not names and not found:
+        PAGE.write_text(pages.renew(PAGE.read_text(), {"entries": tables(entries())}))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
