@@ -186,7 +186,7 @@ def test_oracle_analysis_and_grades_work_with_powers(table):
     ("rules", "words"),
     [
         (Rules(powers="own", colors="random"), "colors"),
-        (Rules(powers="any", immunity=True), "immunity"),
+        (Rules(powers="any", dead_pieces=1), "dead_pieces"),
         (Rules(players=3, powers="any"), "players"),
     ],
 )

@@ -35,7 +35,7 @@ def command(
     ],
     table: Annotated[
         Path | None,
-        option("The table of `wotd solve`.", "in the cache folder; created in seconds for 0 and 1 spaces"),
+        option("The table of `wotd solve`.", "in the cache folder; created in seconds if it is small"),
     ] = None,
     games: Annotated[int, option("Games that each policy plays.")] = 10_000,
     seed: Seed = 0,
