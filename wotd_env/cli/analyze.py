@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 @explained()
-@rules_options("spaces", "powers", "colors", spaces="those of --table, or else 7", powers="those of --table")
+@rules_options(
+    "spaces", "powers", "immunity", "colors",
+    spaces="those of --table, or else 7", powers="those of --table", immunity="that of --table",
+)  # fmt: skip
 def command(
     context: typer.Context,
     rules: dict[str, Any],
