@@ -49,7 +49,8 @@ def before_turns(seed: int, count: int, late: bool = False) -> np.ndarray:
 
 def value_of(table: solver.Table, state: np.ndarray) -> np.ndarray:
     """Return the values for the players to move."""
-    return table.for_seats(GAME, state)[np.arange(len(state)), state["player"]]
+    values: np.ndarray = table.for_seats(GAME, state)[np.arange(len(state)), state["player"]]
+    return values
 
 
 def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
