@@ -1,6 +1,7 @@
-"""Solve games with powers and write the tables of docs/results/powers.md (`python -m tools.powers`).
+"""Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-Every pair of colors is solved on every board, and `powers="any"`. Tables that exist are only opened.
+Every pair of colors is solved on every board, `powers="any"`, and immunity without powers. Tables that exist are only
+opened.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Findings:
         self.games, self.boards = games, boards
         self.pairs: dict[tuple[int, int, int], solver.Table] = {}
         self.any: dict[int, solver.Table] = {}
+        self.immune: dict[int, solver.Table] = {}
         for spaces in boards:
             self.any[spaces] = self._solve(Rules(spaces=spaces, powers="any"), folder)
+            self.immune[spaces] = self._solve(Rules(spaces=spaces, immunity=True), folder)
             for pair in combinations(range(len(Power)), 2):
                 rules = Rules(spaces=spaces, powers="own", colors=tuple(ELEMENTS[color] for color in pair))
                 self.pairs[spaces, *pair] = self._solve(rules, folder)
@@ -82,6 +85,15 @@ class Findings:
             none = float(table.value(START, START, (0, 0))[0])
             rows.append(f"{spaces} | {50 + 50 * none:.1f} | {50 + 50 * table.start:.1f}")
         return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
+
+    def immunity(self) -> str:
+        """Return the value of the start without and with immunity, without powers."""
+        rows = []
+        for spaces in self.boards:
+            basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
+            rows.append(f"{spaces} | {table.board.positions:,} | {basic:+.5f} | {table.start:+.5f}")
+        head = "plain spaces | positions with immunity | value without immunity | value with immunity"
+        return pages.table(head, rows, right=range(4))
 
     def use(self) -> str:
         """Return when perfect players use each power on the largest board."""
@@ -132,7 +144,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, help="folder of the tables; by default the cache folder")
     options = parser.parse_args()
     findings = Findings(options.boards, options.tables, GAMES)
-    names = ("when", "worth", "pairings", "first", "use", "grades")
+    names = ("when", "worth", "pairings", "first", "immunity", "use", "grades")
     tables = {name: getattr(findings, name)() for name in names}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 

@@ -61,8 +61,16 @@ def test_values_equal_one_turn_of_the_engine(table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", [own("earth", "fire", spaces=1), Rules(spaces=1, powers="any")])
-def test_values_equal_one_turn_of_the_engine_on_a_longer_board(rules, tmp_path):
+@pytest.mark.parametrize(
+    "rules",
+    [
+        own("earth", "fire", spaces=1),
+        Rules(spaces=1, powers="any"),
+        Rules(spaces=0, powers="any", immunity=True),
+        Rules(spaces=0, powers="own", immunity=True, colors=("wood", "earth")),
+    ],
+)
+def test_values_equal_one_turn_of_the_engine_on_larger_boards(rules, tmp_path):
     table = make(tmp_path, rules)
     check_one_turn(table)
     assert solver.verify(table.file) < 1e-6
@@ -186,7 +194,7 @@ def test_oracle_analysis_and_grades_work_with_powers(table):
     ("rules", "words"),
     [
         (Rules(powers="own", colors="random"), "colors"),
-        (Rules(powers="any", immunity=True), "immunity"),
+        (Rules(powers="any", dead_pieces=1), "dead_pieces"),
         (Rules(players=3, powers="any"), "players"),
     ],
 )

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 @explained()
-@rules_options("spaces", "powers", "colors", spaces="those of --table, or else 7", powers="those of --table")
+@rules_options(
+    "spaces", "powers", "immunity", "colors",
+    spaces="those of --table, or else 7", powers="those of --table", immunity="that of --table",
+)  # fmt: skip
 def command(
     context: typer.Context,
     rules: dict[str, Any],
@@ -35,7 +38,7 @@ def command(
     ],
     table: Annotated[
         Path | None,
-        option("The table of `wotd solve`.", "in the cache folder; created in seconds for 0 and 1 spaces"),
+        option("The table of `wotd solve`.", "in the cache folder; created in seconds if it is small"),
     ] = None,
     games: Annotated[int, option("Games that each policy plays.")] = 10_000,
     seed: Seed = 0,

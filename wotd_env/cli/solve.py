@@ -16,7 +16,7 @@ _RESIDUAL = 1e-6
 """Upper bound of the Bellman error of a correct table."""
 
 
-@rules_options("players", "spaces", "powers", "colors", spaces="solves nothing")
+@rules_options("players", "spaces", "powers", "immunity", "colors", spaces="solves nothing")
 def command(
     rules: dict[str, Any],
     out: Annotated[

@@ -12,17 +12,17 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
-from wotd_env.solver.table import check_solvable, describe_missing
+from wotd_env.solver.table import check_solvable, describe_missing, size_of
 
-AT_ONCE = {"none": 1, "own": 0, "any": 0}  # plain spaces of the largest board solved at first use, by powers
+AT_ONCE = 5_500_000  # values of the largest table created at first use; it takes seconds
 
 
 class Oracle(Planner):
     """Plays perfectly, by exact plans with the values of a table.
 
     Args:
-        file: the table; None for the table in the cache folder. Tables of the smallest boards (AT_ONCE) are created
-            there at first use; if another process is creating one, this process waits.
+        file: the table; None for the table in the cache folder. Small tables (AT_ONCE) are created there at first use;
+            if another process is creating one, this process waits.
 
     Raises:
         FileNotFoundError, TableError: if `file` is not a table, see `wotd_env.solver.load`.
@@ -54,7 +54,7 @@ class Oracle(Planner):
         check_solvable(rules)
         if self._table is not None:
             self._table.check_rules(rules)
-        elif rules.spaces > AT_ONCE[rules.powers] and not (file := cache_file(rules)).exists():
+        elif size_of(rules) > AT_ONCE and not (file := cache_file(rules)).exists():
             raise FileNotFoundError(describe_missing(rules, file))
 
     def _values(self, game: Game, afterstates: States) -> NDArray[np.float32]:

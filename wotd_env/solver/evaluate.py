@@ -72,10 +72,10 @@ def evaluate(
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        ValueError: if the position is impossible, or the game has powers.
+        ValueError: if the position is impossible, or the game is not the basic game.
     """
     check_solvable(check_table(table).rules)
-    if table.rules.powers != "none":
+    if table.rules.powers != "none" or table.rules.immunity:
         raise ValueError(f"policies are evaluated in the basic game only, got a table for {table.rules}")
     board, base = table.board, table.layout.base
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)

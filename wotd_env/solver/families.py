@@ -74,7 +74,11 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     Paths of the same shape are a *group*. Each path has the first or the second code of its shape, so the counts of
     second codes in the groups determine a member of the family. They are the digits of its index; the mirror of member
     m is member (members - 1 - m).
+
+    With immunity (R14) the two own paths come last. They have no digits of groups. If their codes are not the same in
+    the mirrors, the last digit tells which of the two they are. The family of the mirrors is skipped.
     """
+    swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths with swaps
     shapes = np.zeros(PATHS, np.uint64)
     group = np.zeros(PATHS, np.uint64)  # the first path of the group of each path
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
@@ -83,31 +87,44 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     family = first
     while family < last:
         write_multiset(board.shapes_below, board.shape_progress, total, family, shapes)
+        own, other = np.uint64(0), np.uint64(0)  # the codes of the own paths, as their players see them
+        if board.immunity:
+            own = np.uint64(board.first[shapes[3]])
+            other = np.uint64(board.flip[board.first[shapes[4]]])
+        if own > other:
+            family += 1
+            continue
         members = np.uint64(1)
-        for path in range(PATHS):
+        for path in range(swappable):
             if path and shapes[path] == shapes[path - 1]:
                 group[path] = group[path - 1]
                 size[group[path]] += np.uint64(1)
             else:
                 group[path] = path
                 size[path] = 1
-        for path in range(PATHS):
+        for path in range(swappable):
             if group[path] == path:
                 stride[path] = members
                 if shapes[path]:
                     members *= size[path] + np.uint64(1)
+        if own != other:
+            members *= np.uint64(2)
         pairs = (members + np.uint64(1)) >> np.uint64(1)
         if lanes + pairs > LANES:
             break
         for pair in range(pairs):
             lane = np.uint64(lanes + pair)
             block.twin[lane] = pair == members - np.uint64(1) - np.uint64(pair)
-            for path in range(PATHS):
+            for path in range(swappable):
                 g = group[path]
                 block.partner[lane, path] = np.uint64(2) * g + size[g] - np.uint64(1 + path)
+            if board.immunity:
+                block.partner[lane, 3], block.partner[lane, 4] = 4, 3
+                block.codes[0, lane, 3], block.codes[1, lane, 3] = own, other
+                block.codes[0, lane, 4], block.codes[1, lane, 4] = board.flip[other], board.flip[own]
             for half in range(2):
                 member = members - np.uint64(1) - np.uint64(pair) if half else np.uint64(pair)
-                for path in range(PATHS):
+                for path in range(swappable):
                     g = group[path]
                     code = np.uint64(0)
                     if shapes[path]:

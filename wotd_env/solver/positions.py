@@ -1,4 +1,4 @@
-"""Rank the positions of the basic game of two or three players, so that their values fit into one array.
+"""Rank the positions of two or three players, so that their values fit into one array.
 
 A *code* is the pair of spaces on one path: of the piece of the player to move, and of the other player's piece. Paths
 are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
@@ -9,7 +9,12 @@ A *shape* is a code without the order of its two pieces. All positions over the 
 and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
 position as the other player sees it.
 
-With three players (`ThreeBoard`) a code has three spaces, and everything else is alike.
+With immunity (R14) there are three *kinds* of paths. Kind 1 has the color of the player to move, kind 2 that of the
+other player, kind 0 neither. Codes ascend by kind, so the codes of the two *own paths* (kinds 1 and 2) come last. The
+mirror exchanges these paths. Their pieces cannot be swapped, so each of their codes is a shape of its own. A family and
+the family of its mirrors are counted as two, but solved as one.
+
+With three players (`ThreeBoard`) a code has three spaces, and everything else is as in the basic game.
 """
 
 from __future__ import annotations
@@ -30,6 +35,9 @@ SEATS = 3  # of `ThreeBoard`
 PAIRS = ((0, 1), (0, 2), (1, 2))
 """The pairs of three relative seats whose pieces a swap can exchange (R6)."""
 
+PLACES = (range(3), range(3, 4), range(4, 5))
+"""The places of the codes of each kind among five ascending codes, with immunity."""
+
 Codes = NDArray[np.uint64]  # the codes of the five paths, uint64 (5,), ascending
 
 
@@ -37,20 +45,23 @@ class Board(NamedTuple):
     """The positions for a number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
 
     Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0, with both pieces off
-    the board, has the code 0.
+    the board, has the code 0. With immunity the codes of kind k follow in the same order, from k `per_kind` on.
     """
 
     spaces: int
+    immunity: bool
+    per_kind: int  # the number of codes of each kind; C without immunity
     mine: NDArray[np.int8]  # (C,): the space of the piece of the player to move
     theirs: NDArray[np.int8]  # (C,): the space of the other player's piece
     progress: NDArray[np.uint16]  # (C,): the sum of the two spaces
-    code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces, or NONE
+    code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces on a path of kind 0, or NONE
     flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
     jumped: NDArray[np.uint16]  # (C, 6): the code after a jump over the other piece, or NONE (R12)
-    swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6)
+    swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6, R14)
     standing: NDArray[np.int16]  # (C,): the lead of the player to move, by points and numbered pieces (R10)
     numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
+    first: NDArray[np.uint16]  # (H,): the first code of each shape
     shape_progress: NDArray[np.uint16]  # (H,)
     below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] multisets of i + 1 codes below c with progress t
     shapes_below: NDArray[np.uint32]  # (5, T, H + 1): the same for shapes
@@ -64,40 +75,47 @@ class Board(NamedTuple):
 
 
 @functools.cache
-def board_of(spaces: int) -> Board:
+def board_of(spaces: int, immunity: bool = False) -> Board:
     """Return the board with 0 to 10 plain spaces; raise ValueError for another number."""
     Rules(spaces=spaces)  # raises
     top = spaces + NUMBERED
     pairs = [(high, low) for high in range(top + 1) for low in range(high)]
     shapes = sorted(pairs, key=lambda pair: (sum(pair), pair))
-    codes = [(0, 0)] + [pair for high, low in shapes for pair in ((high, low), (low, high))]
-    index = {pair: i for i, pair in enumerate(codes)}
+    pairs = [(0, 0)] + [pair for high, low in shapes for pair in ((high, low), (low, high))]
+    places = PLACES if immunity else (range(PATHS),)
+    codes = [(*pair, kind) for kind in range(len(places)) for pair in pairs]
+    index = {code: i for i, code in enumerate(codes)}
 
-    def code(mine: int, theirs: int, possible: bool = True) -> int:
-        return index.get((mine, theirs), NONE) if possible else NONE
+    def code(mine: int, theirs: int, kind: int = 0, possible: bool = True) -> int:
+        return index.get((mine, theirs, kind), NONE) if possible else NONE
 
     dice = range(DICE + 1)
-    after = [[code(m + d, t, m <= spaces or not d) for d in dice] for m, t in codes]
-    jumped = [[code(t + 1, t, m <= spaces and m < t == m + d) for d in dice] for m, t in codes]
-    progress = np.array([sum(pair) for pair in codes], np.uint16)
+    after = [[code(m + d, t, k, m <= spaces or not d) for d in dice] for m, t, k in codes]
+    jumped = [[code(t + 1, t, k, m <= spaces and m < t == m + d) for d in dice] for m, t, k in codes]
+    mine, theirs, kind = np.array(codes).T
+    progress = (mine + theirs).astype(np.uint16)
+    first = np.array([0, *range(1, len(pairs), 2), *range(len(pairs), len(codes))], np.uint16)
     layers = PATHS * (2 * top - 1) + 1
-    shape_progress = progress[[0, *range(1, len(codes), 2)]]
-    below, shapes_below = multisets(progress, layers), multisets(shape_progress, layers)
+    below = multisets(progress, [places[k] for k in kind], layers)
+    shapes_below = multisets(progress[first], [places[k] for k in kind[first]], layers)
     # A point counts more than all pieces on numbered spaces (R10).
     worth = np.array([(PATHS + 1) * max(s - spaces, 0) + (s > spaces) for s in range(top + 1)])
     return Board(
         spaces=spaces,
-        mine=np.array([m for m, _ in codes], np.int8),
-        theirs=np.array([t for _, t in codes], np.int8),
+        immunity=immunity,
+        per_kind=len(pairs),
+        mine=mine.astype(np.int8),
+        theirs=theirs.astype(np.int8),
         progress=progress,
         code=np.array([[code(m, t) for t in range(top + 1)] for m in range(top + 1)], np.uint16),
-        flip=np.array([code(t, m) for m, t in codes], np.uint16),
+        flip=np.array([code(t, m, -k % len(PLACES)) for m, t, k in codes], np.uint16),
         after=np.array(after, np.uint16),
         jumped=np.array(jumped, np.uint16),
-        swapped=np.array([code(t, m, m > 0 and t > 0) for m, t in codes], np.uint16),
-        standing=np.array([worth[m] - worth[t] for m, t in codes], np.int16),
-        numbered=np.array([(m > spaces) + 2 * (t > spaces) for m, t in codes], np.uint8),
-        shape_progress=shape_progress,
+        swapped=np.array([code(t, m, k, m > 0 and t > 0 and k == 0) for m, t, k in codes], np.uint16),
+        standing=(worth[mine] - worth[theirs]).astype(np.int16),
+        numbered=((mine > spaces) + 2 * (theirs > spaces)).astype(np.uint8),
+        first=first,
+        shape_progress=progress[first],
         below=below,
         shapes_below=shapes_below,
         sizes=below[-1, :, -1].astype(np.int64),
@@ -105,15 +123,18 @@ def board_of(spaces: int) -> Board:
     )
 
 
-def multisets(progress: NDArray[np.uint16], layers: int) -> NDArray[np.uint32]:
-    """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers."""
+def multisets(progress: NDArray[np.uint16], places: list[range], layers: int) -> NDArray[np.uint32]:
+    """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers.
+
+    `places` are the places that each item can have among five ascending ones.
+    """
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # One of `size` items is c; the others are at most c.
-        for size in range(1, PATHS + 1):
-            count[size, p:, c + 1] += count[size - 1, : layers - p, c + 1]
+        # The last item is c; the items before it are at most c.
+        for place in places[c]:
+            count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
     return count[1:]
 
 
@@ -177,7 +198,9 @@ def three_board_of(spaces: int) -> ThreeBoard:
     progress = np.array([sum(pieces) for pieces in codes], np.uint16)
     layers = PATHS * (3 * top - 3) + 1
     shape_progress = np.array([sum(shape) for shape in shapes], np.uint16)
-    below, shapes_below = multisets(progress, layers), multisets(shape_progress, layers)
+    below, shapes_below = (
+        multisets(each, [range(PATHS)] * len(each), layers) for each in (progress, shape_progress)
+    )
     pieces = np.array(codes)
     # A point counts more than all pieces on numbered spaces (R10).
     standing = (PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)

@@ -61,7 +61,7 @@ whose guarantee a value is."""
 
 def board_for(rules: Rules) -> Any:
     """Return the `Board` or `ThreeBoard` of a table."""
-    return three_board_of(rules.spaces) if rules.players == 3 else board_of(rules.spaces)
+    return three_board_of(rules.spaces) if rules.players == 3 else board_of(rules.spaces, rules.immunity)
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
@@ -173,6 +173,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
     powers += "" if rules.powers == "none" else f" --powers {rules.powers}"
     if rules.powers == "own":
         powers += " --colors " + ",".join(ELEMENTS[color] for color in colors_of(rules))
+    powers += " --immunity" if rules.immunity else ""
     return f"wotd solve --spaces {rules.spaces}{powers} --out {whole}"
 
 
@@ -187,15 +188,17 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 
 def in_words(facts: dict[str, Any]) -> str:
     """Return the rules in a header in words."""
-    powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
     players = "" if facts["players"] == 2 else f"{facts['players']} players, "
-    return f"{players}{facts['spaces']} plain spaces{'' if facts['powers'] == 'none' else powers}"
+    powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
+    powers = "" if facts["powers"] == "none" else powers
+    return f"{players}{facts['spaces']} plain spaces{powers}{', immunity' if facts['immunity'] else ''}"
 
 
 def rules_in(header: dict[str, Any]) -> Rules:
     """Return the rules of a table; the first seat has the first of its colors."""
     facts = header["rules"]
-    return Rules(facts["players"], facts["spaces"], facts["powers"], colors=facts.get("colors"))
+    players, spaces, powers, immunity = (facts[name] for name in ("players", "spaces", "powers", "immunity"))
+    return Rules(players, spaces, powers, immunity, colors=facts.get("colors"))
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:

@@ -130,7 +130,8 @@ class Table:
         """Return the values of positions, float32 (N,), for the player to move.
 
         Args:
-            mine: integers (N, 5), the spaces of the pieces of the player to move.
+            mine: integers (N, 5), the spaces of the pieces of the player to move. Paths may have any order, but with
+                immunity the first must have the color of the player to move and the second that of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces.
             powers: one of `sections`; by default nobody has used a power, and the player to move has the first color.
 
@@ -157,6 +158,7 @@ class Table:
             )
         state = np.zeros(pieces.shape[1], STATE)
         state["pieces"][:, :2] = pieces.transpose(1, 0, 2)
+        state["color"] = np.arange(PATHS)
         out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
         sections = np.full(len(state), self.sections.index(powers or last))
         look_up(self._sections, sections, state, out, blocks)
@@ -212,11 +214,12 @@ class Table:
         game.apply(look_up_part, state, out, blocks, validate=False)
         if (blocks < 0).any():
             wrong = int(np.argmax(blocks.reshape(games, -1)[:, 0] < 0))
-            player, pieces = state[wrong]["player"], state[wrong]["pieces"][:n].tolist()
+            player, pieces, colors = (state[wrong][name].tolist() for name in ("player", "pieces", "color"))
             seats = "0 or 1" if n == 2 else "0, 1 or 2"
             raise ValueError(
                 f"game {wrong}: player must be {seats}, and pieces on different spaces from 0 to "
-                f"{len(self.board.code) - 1}, got {player} and {pieces}"
+                f"{len(self.board.code) - 1}, with the colors of the rules; got {player}, {pieces[:n]} and "
+                f"colors {colors[:n]}"
             )
         self._check(blocks)
         return out * self.unit
@@ -251,6 +254,12 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
                 return
             codes[path] = board.code[mine, theirs]
+        if board.immunity:  # the own paths
+            mine, theirs = s.color[s.player], s.color[1 - s.player]
+            if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
+                return
+            codes[mine] += np.uint64(board.per_kind)
+            codes[theirs] += np.uint64(2 * board.per_kind)
         total = sort_codes(board, codes)
         index = index_of(board, table.base, total, codes)
         value = table.values[sections[i], index]
@@ -360,9 +369,10 @@ def cache_file(rules: Rules | int) -> Path:
     with needed_for("the folder of tables", "arena"):
         from platformdirs import user_cache_path
     facts = storage.facts_of(rules)
-    powers = [] if rules.powers == "none" else [rules.powers, *facts.get("colors", [])]
+    variant = [] if rules.powers == "none" else [rules.powers, *facts.get("colors", [])]
+    variant += ["immunity"] if rules.immunity else []
     name = "perfect" if rules.players == 2 else f"guarantees-{rules.players}p"
-    return user_cache_path("wotd-env") / f"{'-'.join([name, str(rules.spaces), *powers])}.wotd"
+    return user_cache_path("wotd-env") / f"{'-'.join([name, str(rules.spaces), *variant])}.wotd"
 
 
 def describe_missing(rules: Rules, file: Path) -> str:
@@ -371,10 +381,15 @@ def describe_missing(rules: Rules, file: Path) -> str:
     return f"there is no table {file} of the game with {rules.spaces} plain spaces; make it once with: {how}"
 
 
+def size_of(rules: Rules) -> int:
+    """Return the number of values in a table."""
+    return int(storage.board_for(rules).positions) * sum(map(len, storage.sections_of(rules)))
+
+
 def describe_needs(rules: Rules) -> str:
     """Return the size of a table in words, and the time and memory to make it."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
-    positions, itemsize = board.positions * sum(map(len, groups)), storage.VALUE.itemsize
+    positions, itemsize = size_of(rules), storage.VALUE.itemsize
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
     longest = int(board.sizes.max()) * REACH
     memory = longest if len(groups) == 1 else board.positions * max(map(len, groups))
@@ -386,11 +401,12 @@ def describe_needs(rules: Rules) -> str:
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
     """Raise ValueError unless games with these rules are solved, on any board, for this number of players, 2 or 3."""
-    what = "games of two players without immunity and dead pieces are solved"
+    what = "games of two players without dead pieces are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:
-        what, needed = "the basic game of three players has guarantees", {"players": 3, "powers": "none"}
-    for field, solved in {**needed, "dead_pieces": 0, "immunity": False}.items():
+        what = "the basic game of three players has guarantees"
+        needed = {"players": 3, "powers": "none", "immunity": False}
+    for field, solved in {**needed, "dead_pieces": 0}.items():
         if (given := getattr(rules, field)) != solved:
             raise ValueError(f"only {what}: {field} must be {solved!r}, got {given!r}")
     storage.sections_of(rules)  # raises for random colors with own powers

@@ -1,0 +1,182 @@
+"""Tables of games with immunity (R14), compared with the rules engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+from unittest import mock
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.helpers.exact import before_roll, one_turn, random_positions
+from tests.helpers.tables import same
+from wotd_env import Game, Phase, Rules, analysis, make_policy, solver
+from wotd_env.analysis import Advisor
+from wotd_env.cli import app
+from wotd_env.solver import positions, storage
+from wotd_env.solver.families import fill_lanes, new_block
+from wotd_env.solver.positions import board_of
+from wotd_env.solver.table import describe_needs
+from wotd_env.symmetry import permute_states
+
+RULES = Rules(spaces=0, immunity=True)
+GAME = Game(replace(RULES, colors="random"), skip_forced=False)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return solver.solve(RULES, solver.cache_file(RULES))
+
+
+@pytest.fixture
+def tiny():
+    """Make paths of two numbered spaces, which are solved at once."""
+    with mock.patch.object(positions, "NUMBERED", 2):
+        board = board_of.__wrapped__(0, True)
+    with mock.patch.object(storage, "board_of", return_value=board):
+        yield board
+
+
+def before_turns(seed: int, count: int, late: bool = False) -> np.ndarray:
+    """Return positions before a turn of either player, with random colors, STATE (N,)."""
+    mine, theirs = random_positions(0, count, seed, late)
+    state = np.concatenate([before_roll(mine, theirs, player) for player in (0, 1)])
+    state["color"] = np.random.default_rng(seed).permuted(state["color"], axis=1)
+    return state
+
+
+def value_of(table: solver.Table, state: np.ndarray) -> np.ndarray:
+    """Return the values for the players to move."""
+    values: np.ndarray = table.for_seats(GAME, state)[np.arange(len(state)), state["player"]]
+    return values
+
+
+def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
+    over = state["phase"] == Phase.OVER
+    return np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat])
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_values_equal_one_turn_of_the_engine(table, late):
+    state = before_turns(3, 60, late)
+    expected = [one_turn(GAME, table, position, value_after) for position in state]
+    assert value_of(table, state) == pytest.approx(expected, abs=1e-6)
+
+
+def test_values_cover_all_positions():
+    board = board_of(0, True)
+    assert board.positions == comb(31 + 2, 3) * 31**2 == 5_243_216
+    assert board_of(10, True).sizes.max() < 2**32, "ranks are uint32"
+
+
+@pytest.mark.parametrize("immunity", [False, True])
+@pytest.mark.parametrize("total", [0, 3, 8, 42])
+def test_every_position_is_in_one_lane_with_its_mirror(immunity, total):
+    board, block = board_of(0, immunity), new_block()
+    base = np.zeros(len(board.sizes), np.int64)
+    found, family, last = [], 0, int(board.families[total])
+    while family < last:
+        family, lanes = fill_lanes(board, block, total, family, last)
+        for lane in range(lanes):
+            codes, mirror = block.codes[:, lane]
+            assert np.array_equal(mirror[block.partner[lane]], board.flip[codes])
+            for half in range(1 if block.twin[lane] else 2):
+                found.append(int(positions.index_of(board, base, np.uint64(total), block.codes[half, lane])))
+    assert sorted(found) == list(range(board.sizes[total]))
+
+
+def test_values_do_not_depend_on_the_paths_of_the_colors(table):
+    state = before_turns(4, 200)
+    paths = np.random.default_rng(5).permuted(np.tile(np.arange(5), (len(state), 1)), axis=1)
+    permuted = permute_states(GAME.rules, state, paths)
+    assert not np.array_equal(permuted["color"], state["color"])
+    assert np.array_equal(value_of(table, permuted), value_of(table, state))
+
+
+def test_the_first_two_columns_are_the_own_paths(table):
+    mine, theirs = random_positions(0, 200, seed=6)
+    state = before_roll(mine, theirs)
+    assert np.array_equal(table.value(mine, theirs), value_of(table, state))
+    state["color"] = [2, 3, 0, 1, 4]
+    assert not np.array_equal(table.value(mine, theirs), value_of(table, state))
+
+
+def test_values_differ_from_the_basic_game(table, folder):
+    basic = solver.solve(0, folder / "0.wotd")
+    assert table.start == pytest.approx(0.2735214, abs=2e-6)
+    assert basic.start - table.start > 2e-5
+    with pytest.raises(ValueError, match=r"0 plain spaces, immunity, the game has 0 plain spaces$"):
+        table.check_rules(Rules(spaces=0))
+
+
+@pytest.mark.parametrize("colors", [[1, 1, 2, 3, 4], [5, 0, 1, 2, 3], [0, -1, 1, 2, 3]])
+def test_impossible_colors_are_rejected(table, colors):
+    state = before_turns(7, 2)
+    state["color"][1] = colors
+    with pytest.raises(
+        ValueError, match=f"game 1: .* with the colors of the rules; .*{colors[0]}, {colors[1]}"
+    ):
+        table.for_seats(GAME, state)
+
+
+def test_the_residual_covers_all_positions(table):
+    assert 0 < solver.verify(table.file) < 1e-6
+
+
+def test_an_interrupted_table_is_continued(tiny, tmp_path):
+    def stop(done: int, total: int) -> None:
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    file, whole = tmp_path / "tiny.wotd", solver.solve(RULES, tmp_path / "whole.wotd", threads=3)
+    assert whole.board.positions == comb(7 + 2, 3) * 7**2
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve(RULES, file, progress=stop)
+    with pytest.raises(solver.TableError, match=r"wotd solve --spaces 0 --immunity --out .*tiny\.wotd"):
+        solver.load(f"{file}.part")
+    solver.solve(RULES, file, threads=1)
+    assert same(file, whole.file)
+
+
+def test_powers_may_be_combined_with_immunity(tiny, tmp_path):
+    none = solver.solve(RULES, tmp_path / "none.wotd")
+    both = solver.solve(replace(RULES, powers="any"), tmp_path / "any.wotd")
+    assert np.array_equal(both.values[0], none.values[0])
+    assert solver.verify(both.file) < 1e-6
+    values = dict(zip(both.sections, both.values, strict=True))
+    for mine, theirs in both.sections:
+        assert (values[mine, theirs] >= values[0, theirs] - 2e-6).all()
+
+
+def test_tables_are_found_by_their_rules(table):
+    assert table.file.name == "perfect-0-immunity.wotd"
+    rules = Rules(spaces=3, powers="own", immunity=True)
+    assert solver.cache_file(rules).name == "perfect-3-own-water-fire-immunity.wotd"
+    game = Game(Rules(spaces=0, immunity=True, colors=("wood", "metal")))
+    assert Advisor(game).exact
+    state, oracle = game.reset(200, seed=3), make_policy("oracle")
+    actions = oracle.act(game, state, np.random.default_rng(0))
+    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
+    assert analysis.grade(oracle, table, 20).all.regret < 1e-6
+    missing = Game(Rules(spaces=1, immunity=True))
+    with pytest.raises(FileNotFoundError, match="wotd solve --spaces 1 --immunity"):
+        oracle.act(missing, missing.reset(1), np.random.default_rng(0))
+
+
+def test_the_commands_know_immunity(table):
+    result = CliRunner().invoke(app, ["solve", "--spaces", "0", "--immunity"])
+    assert (result.exit_code, f"{table.start:.7f}" in result.output) == (0, True), result.output
+    for rules in (["--spaces", "0", "--immunity"], ["--table", str(table.file)]):
+        result = CliRunner().invoke(app, ["analyze", "greedy", *rules, "--games", "20"])
+        assert result.exit_code == 0, result.output
+        assert "greedy" in result.output
+    assert "5,243,216 positions" in describe_needs(RULES)
+
+
+def test_unsolved_games_are_refused(table):
+    with pytest.raises(ValueError, match="immunity must be False, got True"):
+        solver.as_rules(Rules(players=3, immunity=True))
+    with pytest.raises(ValueError, match="basic game only"):
+        solver.evaluate(make_policy("first"), table)
