@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests import reference
 from tests.helpers.exact import before_roll, one_turn, random_positions
+from tests.helpers.iterated import iterate
 from tests.helpers.tables import same
 from wotd_env import Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.analysis import Advisor
@@ -63,6 +65,17 @@ def test_values_equal_one_turn_of_the_engine(table, late):
     state = before_turns(3, 60, late)
     expected = [one_turn(GAME, table, position, value_after) for position in state]
     assert value_of(table, state) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("colors", [(0, 1), (4, 2), (3, 4)])
+def test_late_values_equal_plain_value_iteration(table, colors):
+    color = (*colors, *sorted({*range(5)} - {*colors}))
+    pieces = ((5, 2, 4, 1, 0), (3, 4, 2, 5, 0), *[(0,) * 5] * 3)
+    start = reference.State(pieces=pieces, color=color)
+    values = iterate(reference.Rules(spaces=0, immunity=True), start, seat=0)
+    state = before_roll([each.pieces[0] for each in values], [each.pieces[1] for each in values])
+    state["player"], state["color"] = [each.player for each in values], color
+    assert table.for_seats(GAME, state)[:, 0] == pytest.approx(list(values.values()), abs=1e-6)
 
 
 def test_values_cover_all_positions():
