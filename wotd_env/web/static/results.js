@@ -42,7 +42,7 @@ export function groupsOf(results) {
 
 /** Show the results, again while games are being graded. @type {Page} */
 export function resultsPage(main, signal) {
-  const place = h("div.results", waitLine("…"));
+  const place = h("div.column", waitLine("…"));
   const notes = WORDS.notes.map((note) => h("p.quiet", note));
   const back = h("a.button", { href: "#/" }, WORDS.back);
   main.append(h("div.results", h("h1", WORDS.title), place, h("section.card", ...notes), back));
