@@ -279,8 +279,8 @@ def test_finished_blocks_are_reused_only_by_equal_calls(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, *arguments)
 
-    write = writing._write
-    monkeypatch.setattr(writing, "_write", full)
+    write = writing.write_groups
+    monkeypatch.setattr(writing, "write_groups", full)
     with pytest.raises(
         OSError,
         match=r"games\.parquet cannot be written: .*No space left.*Finished blocks are kept in .*parts",

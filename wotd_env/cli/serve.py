@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import explained, ready_policies
+from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import Trust, option
 from wotd_env.extras import needed_for
 
@@ -28,6 +28,10 @@ def command(
     name: Annotated[
         list[str] | None, option("An allowed host name, besides IP addresses and localhost.")
     ] = None,
+    export: Annotated[
+        Path | None,
+        option("Write the games of people against agents to this .parquet file instead of serving."),
+    ] = None,
     trust: Trust = False,
 ) -> None:
     """Serve tables for people and agents, to play at in the browser.
@@ -43,6 +47,9 @@ def command(
     from wotd_env.web.limits import Limits, ip_of
     from wotd_env.web.store import Store
 
+    file = file or user_data_path("wotd-env", ensure_exists=True) / "tables.sqlite"
+    if export:
+        return _export(file, export)
     named: dict[str, str] = {}
     for text in policy or ():
         agent, _, spec = text.partition("=")
@@ -59,7 +66,6 @@ def command(
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)
-    file = file or user_data_path("wotd-env", ensure_exists=True) / "tables.sqlite"
     store = Store(file)
     app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
     shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
@@ -80,6 +86,18 @@ def command(
     finally:
         store.close()
     typer.echo("Stopped. All games continue when it is started again.")
+
+
+def _export(file: Path, target: Path) -> None:
+    from wotd_env.web.export import export
+    from wotd_env.web.store import Store
+
+    check_writable(target, ".parquet")
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file of tables {file}; --file names another one")
+    with contextlib.closing(Store(file)) as store:
+        games, people, decisions = export(store, target)
+    typer.echo(f"{target}: {games:,} games of {people:,} people, {decisions:,} decisions")
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wotd_env.analysis.equity import analyze, regret_of
+from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.state import ROW, STATE, States
 from wotd_env.policy import Policy, ask, play_out
@@ -53,42 +53,48 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
     asked = _take(np.concatenate(states), order)
     seat = asked["player"].astype(np.int64)
     starts = np.searchsorted(row_game, row_game)  # the first row of each row's game
-    mask = game.legal_actions(asked, validate=False)
-    equity, regret = _equities(recording, asked, mask, action)
-    kinds, unique = schema(game.rules), sorted(set(recording.names))
+    analysis = None if recording.table is None else analyze(game, asked, recording.table)
+    unique = sorted(set(recording.names))
     codes = np.array([unique.index(name) for name in recording.names], np.int8)
     columns = {
         "game": numbers[row_game],
         "decision": np.arange(len(order)) - starts,
         "seed": np.uint64(seed) + numbers[row_game].astype(np.uint64),
-        "turn": asked["turn"],
-        "seat": seat,
-        "phase": asked["phase"],
         "policy": pa.DictionaryArray.from_arrays(pa.array(codes[seats[row_game, seat]]), unique),
+        "reward": final_rewards(game, state)[row_game, seat],
+        **decision_columns(game, asked, action, analysis),
+    }
+    return pa.Table.from_pydict(columns, schema=schema(game.rules))
+
+
+def decision_columns(
+    game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
+) -> dict[str, Any]:
+    """Return the columns of decisions (M,) in states, STATE (M,), that need no other facts of their games.
+
+    Without an analysis of the states, `equity` and `regret` are null.
+    """
+    mask, kinds = game.legal_actions(state, validate=False), schema(game.rules)
+    if analysis is None:
+        equity, regret = pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
+    else:
+        ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
+        equity = pa.ListArray.from_arrays(ends, analysis.actions[mask == 1])
+        regret = pa.array(regret_of(analysis, action))
+    return {
+        "turn": state["turn"],
+        "seat": state["player"],
+        "phase": state["phase"],
         "state": pa.FixedSizeBinaryArray.from_buffers(
-            kinds.field("state").type, len(asked), [None, pa.py_buffer(asked.tobytes())]
+            kinds.field("state").type, len(state), [None, pa.py_buffer(state.tobytes())]
         ),
         "mask": pa.FixedSizeListArray.from_arrays(pa.array(mask.ravel()), type=kinds.field("mask").type),
         "action": action,
-        "reward": final_rewards(game, state)[row_game, seat],
         "equity": equity,
         "regret": regret,
     }
-    return pa.Table.from_pydict(columns, schema=kinds)
 
 
 def _take(state: States, rows: NDArray[np.int64]) -> States:
     """Return some of the games. NumPy is slow with records that have fields."""
     return state.view(ROW)[rows].view(STATE)
-
-
-def _equities(
-    recording: Recording, state: States, mask: NDArray[np.int8], action: NDArray[np.int64]
-) -> tuple[pa.Array, pa.Array]:
-    """Return the columns `equity` and `regret`, without a table all null."""
-    if recording.table is None:
-        return pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
-    analysis = analyze(recording.game, state, recording.table)
-    ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
-    equity = pa.ListArray.from_arrays(ends, analysis.actions[mask == 1])
-    return equity, pa.array(regret_of(analysis, action))

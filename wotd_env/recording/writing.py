@@ -113,11 +113,11 @@ def record(
             rows = _rows_of(written[-1], key)
             if rows is None:
                 played = play_block(recording, first, count)
-                _write(written[-1], played.schema.with_metadata({KEY: key}), [played])
+                write_groups(written[-1], played.schema.with_metadata({KEY: key}), [played])
                 rows = len(played)
             decisions += rows
         metadata = {KEY: json.dumps(about | {"games": games}).encode()}
-        _write(target, schema(rules).with_metadata(metadata), map(parquet.read_table, written))
+        write_groups(target, schema(rules).with_metadata(metadata), map(parquet.read_table, written))
         for part in parts.glob("*.parquet"):
             part.unlink()
         progress(games, games)
@@ -151,7 +151,7 @@ def _parts_folder(file: Path) -> Iterator[Path]:
             shutil.rmtree(parts, ignore_errors=True)
 
 
-def _write(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
+def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Write a file with a row group for each table. After an error an old file is unchanged."""
     with (
         files.replacing(file) as part,

@@ -118,6 +118,13 @@ async def _open_tables(request: Request) -> JSONResponse:
     return JSONResponse({"tables": server_of(request).tables.open()})
 
 
+async def _results(request: Request) -> JSONResponse:
+    server = server_of(request)
+    tables = server.tables
+    server.games.count(address_of(request))
+    return JSONResponse(server.people.results(tables.all()))
+
+
 async def _create(request: Request) -> JSONResponse:
     server, address = server_of(request), address_of(request)
     tables = server.tables
@@ -145,7 +152,7 @@ async def _join(request: Request) -> JSONResponse:
     server, table = _table(request)
     body = await _read(request, requests.Join)
     with server.guesses(request):
-        seat, key = server.tables.join(table, body.name, body.invitation, body.seat)
+        seat, key = server.tables.join(table, body)
     return JSONResponse({"key": key, "seat": seat, "view": table.view(server.tables.viewer(table, key))})
 
 
@@ -223,6 +230,7 @@ ROUTES = [
     Route("/api/setup", _setup),
     Route("/api/agents", _agents, methods=["POST"]),
     Route("/api/choices", _choices, methods=["POST"]),
+    Route("/api/results", _results),
     Route("/api/tables", _open_tables),
     Route("/api/tables", _create, methods=["POST"]),
     Route("/api/tables/{table}", _look),

@@ -95,6 +95,7 @@ class Join(Named):
 
     invitation: _Word | None = None
     seat: _Whole | None = None
+    person: _Word | None = None  # key of the browser
 
 
 class Invitation(Message):
@@ -152,6 +153,7 @@ class NewTable(RulesOrPosition, kw_only=True):
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]
+    person: _Word | None = None  # key of the browser, for all seats at its screen
 
 
 Schema = TypeVar("Schema")

@@ -27,13 +27,15 @@ _STORED = ("help", "pace", "resigned", "host", "watch")
 
 @dataclass
 class Seat:
-    """A seat and its player, with digests of its key and invitation."""
+    """A seat and its player, with digests of all keys."""
 
     kind: str
     name: str
     agent: str | None = None
     key: str | None = None
     invitation: str | None = None
+    person: str | None = None  # digest of the key of the person's browser
+    finished: int | None = None  # games that the person had finished when an agent took the seat over
 
     @property
     def taken(self) -> bool:

@@ -25,7 +25,7 @@ from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
 from wotd_env.web.limits import Limits, Refused
-from wotd_env.web.requests import NewTable, check_pace
+from wotd_env.web.requests import Join, NewTable, check_pace
 from wotd_env.web.review import roll_off_of
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
@@ -61,16 +61,8 @@ class Tables:
 
     def resume(self) -> None:
         """Continue all games. A damaged table is skipped, and stays on disk."""
-        for name, touched in self._store.tables().items():
-            try:
-                table = Table.from_settings(name, self._store.settings(name))
-                number = max(self._store.games(name), default=0)
-                table.show(self._store.game(name, number), number)
-            except _DAMAGE as error:
-                _log.error("table %s is damaged and skipped: %s: %s", name, type(error).__name__, error)
-                continue
-            table.touched = touched
-            self._tables[name] = table
+        for table in stored_tables(self._store):
+            self._tables[table.id] = table
             self._go_on(table)
 
     async def close(self) -> None:
@@ -97,6 +89,10 @@ class Tables:
             raise Refused(403, "this key opens nothing at this table", "key")
         return Viewer(digest, host, seats)
 
+    def all(self) -> list[Table]:
+        """Return all tables."""
+        return list(self._tables.values())
+
     def open(self) -> list[dict[str, Any]]:
         """Return the tables with open seats, newest first, at most a few of each client."""
         by: Counter[str] = Counter()
@@ -121,7 +117,7 @@ class Tables:
         seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
         for number, seat in enumerate(seats):
             if seat.kind == "here":
-                seat.key = host
+                seat.key, seat.person = host, _person(wanted.person)
             elif seat.kind == "invited":
                 keys.invitations[number] = _new_key()
                 seat.invitation = _digest_of(keys.invitations[number])
@@ -137,17 +133,18 @@ class Tables:
         self._go_on(table)
         return table, keys
 
-    def join(self, table: Table, name: str, invitation: str | None, seat: int | None) -> tuple[int, str]:
+    def join(self, table: Table, wanted: Join) -> tuple[int, str]:
         """Take a seat, by invitation or an open one. Return its number and its key."""
-        if invitation is not None:
-            number = self.invited(table, invitation)
+        if wanted.invitation is not None:
+            number = self.invited(table, wanted.invitation)
         else:
             free = table.open
-            if not free or (seat is not None and seat not in free):
+            if not free or (wanted.seat is not None and wanted.seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
-            number = free[0] if seat is None else seat
+            number = free[0] if wanted.seat is None else wanted.seat
         key = _new_key()
-        self._put_seat(table, number, Seat(table.seats[number].kind, name, None, _digest_of(key)))
+        seat = Seat(table.seats[number].kind, wanted.name, key=_digest_of(key), person=_person(wanted.person))
+        self._put_seat(table, number, seat)
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
@@ -168,7 +165,8 @@ class Tables:
             reason = "this seat is not yours to give away; a host can give away those of people who left"
             raise Refused(403, reason, "seat")
         self._check_agent(agent, table.rules, "agent")
-        self._put_seat(table, seat, Seat("agent", agent, agent))
+        finished = table.number - (table.status == "playing") if table.number else None
+        self._put_seat(table, seat, Seat("agent", agent, agent, person=there.person, finished=finished))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
@@ -225,19 +223,7 @@ class Tables:
         """Return a game of a table."""
         if number == table.number and number:
             return table.recorded()
-        try:
-            played = self._store.game(table.id, number)
-            if played is None:
-                raise Refused(404, f"this table has no game {number}", "game")
-            other = copy.copy(table)
-            other.show(played, number)
-            recorded = other.recorded()
-            str(recorded)  # checks every position
-        except _DAMAGE as error:
-            what = type(error).__name__
-            _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
-            raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
-        return recorded
+        return table_at(self._store, table, number).recorded()
 
     @staticmethod
     def random() -> int:
@@ -376,6 +362,41 @@ class Tables:
         if full:
             raise Refused(503, f"this server has {self._limits.tables} tables, which is the most", wait=3600)
         return None
+
+
+def stored_tables(store: Store) -> Iterator[Table]:
+    """Yield all tables of a file, each with its last game. A damaged table is logged and skipped."""
+    for name, touched in store.tables().items():
+        try:
+            table = Table.from_settings(name, store.settings(name))
+            number = max(store.games(name), default=0)
+            table.show(store.game(name, number), number)
+        except _DAMAGE as error:
+            _log.error("table %s is damaged and skipped: %s: %s", name, type(error).__name__, error)
+            continue
+        table.touched = touched
+        yield table
+
+
+def table_at(store: Store, table: Table, number: int) -> Table:
+    """Return a copy of a table with one of its stored games; refuse a missing or damaged game."""
+    try:
+        played = store.game(table.id, number)
+        if played is None:
+            raise Refused(404, f"this table has no game {number}", "game")
+        other = copy.copy(table)
+        other.show(played, number)
+        str(other.recorded())  # checks every position
+    except _DAMAGE as error:
+        what = type(error).__name__
+        _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
+        raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
+    return other
+
+
+def _person(key: str | None) -> str | None:
+    """Return the digest of the key of a browser, if there is one."""
+    return None if key is None else _digest_of(key)
 
 
 def _new_key() -> str:

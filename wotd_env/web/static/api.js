@@ -51,9 +51,20 @@ export const kept = {
   },
 };
 
+/** Return the random key of this browser, by which the server counts the games of one person. @returns {string} */
+export function personKey() {
+  const random = () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0"));
+  const key = kept.get("wotd-person", "") || random().join("");
+  kept.set("wotd-person", key);
+  return key;
+}
+
 /** Set up a table and store its keys; return its name. @param {object} body @returns {Promise<string>} */
 export async function createTable(body) {
-  const { table, key, watch, invitations } = await ask("/api/tables", { body });
+  const { table, key, watch, invitations } = await ask("/api/tables", {
+    body: { ...body, person: personKey() },
+  });
   keys.add(table, { key, watch, invitations });
   return table;
 }

@@ -1,6 +1,6 @@
 /** Join a table, by an invitation or at an open seat. */
 
-import { ask, kept, keys, pathOf } from "./api.js";
+import { ask, kept, keys, pathOf, personKey } from "./api.js";
 import { errorLine, h, say } from "./dom.js";
 import { capital, LETTERS } from "./words.js";
 
@@ -24,7 +24,9 @@ export async function joinPage(main, _signal, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const { key } = await ask(`${pathOf(table)}/join`, { body: { name: called, ...asked } });
+      const { key } = await ask(`${pathOf(table)}/join`, {
+        body: { name: called, ...asked, person: personKey() },
+      });
       keys.add(table, { key });
       say("You have taken the seat.");
       location.replace(`#/table/${table}`);

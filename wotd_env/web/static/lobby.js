@@ -55,7 +55,8 @@ function hero() {
   const learn = h("a.button", { href: "#/learn" }, "Learn the game");
   const puzzle = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
   const analysis = h("a.button", { href: "#/analysis" }, "Analysis board");
-  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle, analysis);
+  const results = h("a.button", { href: "#/results" }, "People against agents");
+  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle, analysis, results);
   return h("header.hero", h("h1", "Way of the Dragon"), words, parade, links);
 }
 

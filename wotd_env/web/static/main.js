@@ -9,6 +9,7 @@ import { joinPage } from "./join.js";
 import { learnPage } from "./learn.js";
 import { lobbyPage } from "./lobby.js";
 import { puzzlePage } from "./puzzle.js";
+import { resultsPage } from "./results.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 
@@ -33,6 +34,7 @@ const pages = {
   analysis: analysisPage,
   review: reviewPage,
   game: gamePage,
+  results: resultsPage,
 };
 
 function route() {

@@ -1,0 +1,178 @@
+"""People against agents: the games that count, and their luck-adjusted scores.
+
+Everything is computed from the stored games. A game is one observation, and the games of one person are dependent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from wotd_env.analysis import review
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.intervals import LEVEL
+from wotd_env.web.agents import advisor_of, in_thread
+from wotd_env.web.limits import Refused
+from wotd_env.web.store import Store
+from wotd_env.web.table import Table
+from wotd_env.web.tables import table_at
+from wotd_env.web.views import Json, rules_in_words
+
+_MOST = 20_000  # games of the latest tables
+
+_log = logging.getLogger("wotd_env.web")
+
+
+class Versus(NamedTuple):
+    """The kind of a game: one person against an agent in all other seats."""
+
+    agent: str
+    rules: Rules
+    help: bool  # whether the person saw win chances and hints
+
+
+class Outcome(NamedTuple):
+    """A finished game of a person, in shares of the win."""
+
+    versus: Versus
+    person: str  # digest of the key of the browser
+    seat: int  # of the person
+    resigned: bool  # by the person
+    share: float  # the result; resigned is 0, a truncated game is shared by all
+    luck: float  # of all rolls for the person, whose expected value is 0
+    source: str  # of the equities that measure the luck
+    exact: bool  # whether they are exact
+
+
+def versus(table: Table, number: int) -> tuple[int, Versus] | None:
+    """Return the seat of the person in a game, and its kind; None if the game does not count by its setting.
+
+    A game counts if it begins at the start, one seat belongs to a person whose browser has a key, and one agent has had
+    all other seats from the start.
+    """
+    if number == 1 and table.begins is not None:
+        return None
+    people, agents = [], set()
+    for place, seat in enumerate(table.seats):
+        if seat.agent is None or number <= (seat.finished or 0):
+            people.append(place)
+        elif seat.finished is None or number > seat.finished + 1:
+            agents.add(seat.agent)
+        else:
+            return None  # the agent took the seat over in this game
+    if len(people) != 1 or len(agents) != 1 or table.seats[people[0]].person is None:
+        return None
+    return people[0], Versus(agents.pop(), table.rules, table.help)
+
+
+def outcome(table: Table) -> Outcome | None:
+    """Return the outcome of the finished game of a table; None if it does not count."""
+    found, played = versus(table, table.number), table.played
+    if found is None or any(step.note for step in played.steps):  # another agent decided instead
+        return None
+    (seat, kind), n = found, table.rules.players
+    reviewed = review(table.recorded(), advisor_of(table.rules))
+    own = reviewed.seats[seat]
+    resigned = bool(table.state["phase"][0] != Phase.OVER)
+    share = 0.0 if resigned else (1 + (n - 1) * own.result) / n
+    person = table.seats[seat].person or ""
+    luck = own.luck * (n - 1) / n
+    return Outcome(kind, person, seat, resigned, share, luck, reviewed.source, reviewed.exact)
+
+
+def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
+    """Yield the finished games that count by their setting: the table and the number of the game."""
+    for table in tables:
+        for number in range(1, table.number + (table.status == "over")):
+            if versus(table, number):
+                yield table, number
+
+
+def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
+    """Return the results of each kind of game as JSON; the running games of tables count as unfinished."""
+    playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
+    unfinished = Counter(found[1] for found in playing if found)
+    kinds: dict[Versus, list[Outcome]] = defaultdict(list)
+    for each in outcomes:
+        kinds[each.versus].append(each)
+    rows = [_row(kind, found, unfinished[kind]) for kind, found in kinds.items()]
+    return sorted(
+        rows, key=lambda row: (row["rules"]["players"], row["rules_words"], row["help"], -row["score"])
+    )
+
+
+def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
+    people = {person: place for place, person in enumerate(dict.fromkeys(each.person for each in found))}
+    groups = np.array([people[each.person] for each in found])
+    adjusted = np.array([each.share - each.luck for each in found])
+    margin = margin_of_people(np.bincount(groups, adjusted), np.bincount(groups))
+    return {
+        "agent": kind.agent,
+        "rules": asdict(kind.rules),
+        "rules_words": rules_in_words(kind.rules),
+        "help": kind.help,
+        "games": len(found),
+        "people": len(people),
+        "wins": round(sum(each.share for each in found), 4),
+        "score": round(float(adjusted.mean()), 4),
+        "margin": round(margin, 4) if math.isfinite(margin) else None,
+        "unfinished": unfinished,
+        "source": "; ".join(dict.fromkeys(each.source for each in found)),
+        "exact": all(each.exact for each in found),
+    }
+
+
+def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
+    """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
+
+    `sums` and `counts`, (N,), are the sum and the number of the values of each person, at least one. People are
+    independent, the values of a person are not. The jackknife leaves out one person at a time. It and Student's t
+    distribution keep the level with few people, or if one plays most games; `intervals.margin_of_ratio` needs many.
+    """
+    people = len(sums)
+    if people < 2:
+        return math.inf
+    without = (sums.sum() - sums) / (counts.sum() - counts)
+    variance = (people - 1) / people * float(((without - sums.sum() / counts.sum()) ** 2).sum())
+    return float(stdtrit(people - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
+
+
+class People:
+    """The results of a server. Each finished game is read and graded once, in the background."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._graded: dict[tuple[str, int], Outcome | None] = {}
+        self._work: asyncio.Task[None] | None = None
+
+    def results(self, tables: Sequence[Table]) -> Json:
+        """Return the results of the graded games as JSON, and start to grade the others."""
+        games = {(table.id, number): table for table, number in list(finished(tables))[-_MOST:]}
+        for gone in self._graded.keys() - games.keys():
+            del self._graded[gone]
+        new = {game: table for game, table in games.items() if game not in self._graded}
+        if new and (self._work is None or self._work.done()):
+            self._work = asyncio.create_task(self._grade(new))
+        outcomes = [each for each in self._graded.values() if each]
+        return {"results": summarize(outcomes, tables), "waiting": len(new)}
+
+    async def _grade(self, games: dict[tuple[str, int], Table]) -> None:
+        for (name, number), table in games.items():
+            try:
+                at = table_at(self._store, table, number)
+                self._graded[name, number] = await in_thread(functools.partial(outcome, at))
+            except Refused:  # damaged or deleted
+                self._graded[name, number] = None
+            except Exception:
+                _log.exception("game %d of table %s cannot be graded", number, name)
+                self._graded[name, number] = None

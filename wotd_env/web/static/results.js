@@ -1,0 +1,82 @@
+/** The page "People against agents": results and luck-adjusted scores. */
+
+import { ask } from "./api.js";
+import { errorLine, h, waitLine } from "./dom.js";
+import { capital, sourceOf } from "./words.js";
+
+/** @import {AgentResult, Page} from "./types.js" */
+
+const WORDS = {
+  title: "People against agents",
+  none: "No game counts yet. Play against one agent from the start.",
+  columns: ["Agent", "Games", "People", "Wins", "Score, %", "Unfinished"],
+  help: ["without help", "with win chances and hints"],
+  waiting: (/** @type {number} */ games) => `Games that still have to be graded: ${games} …`,
+  notes: [
+    "Score: the person's share of the wins, adjusted for the luck of the dice, with its 95 % interval. It can lie outside 0 to 100 %.",
+    "The interval treats the games of one browser as dependent, and needs two people.",
+    "Counted are finished games of one person against one agent in all other seats, from the start. A resigned game is lost; all players share a game that reaches the turn limit. Deleted games are missing.",
+    "Your browser keeps a random key for this page. The server stores its digest, never the key, and shows no names here.",
+  ],
+  back: "To the tables",
+};
+
+const AGAIN = 3000; // milliseconds
+
+/** Return the score in per cent with half the width of its interval. @param {AgentResult} result */
+export function scoreWords({ score, margin }) {
+  const percent = (/** @type {number} */ share) => (100 * share).toFixed(1).replace("-", "−");
+  return margin === null ? percent(score) : `${percent(score)} ± ${percent(margin)}`;
+}
+
+/** Group results by their rules and help, in order. @param {AgentResult[]} results */
+export function groupsOf(results) {
+  /** @type {Map<string, AgentResult[]>} */
+  const groups = new Map();
+  for (const result of results) {
+    const key = JSON.stringify([result.rules, result.help]);
+    groups.set(key, [...(groups.get(key) ?? []), result]);
+  }
+  return [...groups.values()];
+}
+
+/** Show the results, again while games are being graded. @type {Page} */
+export function resultsPage(main, signal) {
+  const place = h("div.column", waitLine("…"));
+  const notes = WORDS.notes.map((note) => h("p.quiet", note));
+  const back = h("a.button", { href: "#/" }, WORDS.back);
+  main.append(h("div.results", h("h1", WORDS.title), place, h("section.card", ...notes), back));
+  document.title = WORDS.title;
+
+  async function show() {
+    if (signal.aborted) return;
+    try {
+      /** @type {{results: AgentResult[], waiting: number}} */
+      const { results, waiting } = await ask("/api/results");
+      const none = !results.length && !waiting && h("p", WORDS.none);
+      const cards = groupsOf(results).map(groupCard);
+      place.replaceChildren(...cards, none || "", waiting ? waitLine(WORDS.waiting(waiting)) : "");
+      if (waiting) setTimeout(show, AGAIN);
+    } catch (reason) {
+      place.replaceChildren(errorLine(reason).element);
+      setTimeout(show, AGAIN);
+    }
+  }
+
+  show();
+}
+
+/** @param {AgentResult[]} group */
+function groupCard(group) {
+  const heads = WORDS.columns.map((head) => h("th", { scope: "col" }, head));
+  const rows = group.map((result) => {
+    const { agent, games, people, wins, unfinished } = result;
+    const cells = [games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished];
+    return h("tr", h("th", { scope: "row" }, agent), ...cells.map((cell) => h("td", String(cell))));
+  });
+  const table = h("div.grades", h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)));
+  const title = `${capital(group[0].rules_words)}, ${WORDS.help[Number(group[0].help)]}`;
+  const exact = group.every((result) => result.exact);
+  const source = [...new Set(group.map((result) => result.source))].join("; ");
+  return h("section.card", h("h2", title), table, h("p.quiet", sourceOf({ source, exact })));
+}
