@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wotd_env import Rules, models
 from wotd_env.planning import learned
+from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 
 WEB = Path(__file__).parents[1] / "wotd_env" / "web"
@@ -33,7 +34,7 @@ def build(folder: Path) -> None:
     for part in ("static", "demo"):  # with all modules of the page of `wotd serve`, also unused ones
         data = shutil.ignore_patterns("*.html", "*.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
-    (folder / "rules").mkdir(exist_ok=True)
+    (folder / "rules" / "pictures").mkdir(parents=True, exist_ok=True)
     for file in (WEB / "rules").glob("*.html"):
         shutil.copy(file, folder / "rules" / file.stem)
     page = (WEB / "static" / "index.html").read_text(encoding="utf-8")
@@ -43,6 +44,7 @@ def build(folder: Path) -> None:
         "drawings.svg": symbols(),
         "demo/td.json": json.dumps(weights()),
     }
+    contents |= {f"rules/pictures/{name}.svg": draw_case(name) for name in CASES}
     for name, content in contents.items():
         (folder / name).write_text(content, encoding="utf-8")
 

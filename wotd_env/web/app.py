@@ -45,7 +45,7 @@ def make_app(
             Route("/drawings.svg", _constant(symbols(), "image/svg+xml")),
             Route("/colors.css", _constant(style(), "text/css")),
             Route("/rules/{language}", _rules),
-            Route("/rules/pictures/{name}", _picture),
+            Route("/rules/pictures/{name}.svg", _picture),
             *handlers.ROUTES,
             WebSocketRoute("/api/tables/{table}/socket", serve_socket),
             Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -45,6 +46,13 @@ def site(folder: Path) -> Iterator[str]:
         threading.Thread(target=host.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{host.server_port}"
         host.shutdown()
+
+
+def test_demo_has_the_pictures_of_its_rules(folder):
+    rules = [file.read_text() for file in (folder / "rules").iterdir() if file.is_file()]
+    pictures = [re.findall(r'src="([^"]+)"', text) for text in rules]
+    assert len(pictures) == 4
+    assert all((folder / picture).is_file() for each in pictures for picture in each)
 
 
 def test_demo_agrees_with_the_package_over_whole_games(folder):
