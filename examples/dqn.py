@@ -3,7 +3,7 @@
 It teaches where masks belong in Q-learning (the greedy action, the exploring action and the target), how to read the
 autoresetting vector environment, and n-step targets for a reward that comes only at the end of the game.
 
-Seed 0 reaches 13 % against `greedy` in 2.3 minutes of processor time, after 5,400 of the 6,000 steps.
+Seed 0 reaches 16 % against `greedy` in 1.8 minutes of processor time.
 
     python examples/dqn.py
     python examples/dqn.py --help         # all settings
