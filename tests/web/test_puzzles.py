@@ -15,7 +15,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from tests.helpers.server import LINE
 from tools import puzzles
-from wotd_env import Game, Rules, notation
+from wotd_env import Game, Rules, make_policy, notation
 from wotd_env.analysis import Advisor
 from wotd_env.solver import solve
 
@@ -55,6 +55,19 @@ def test_values_are_the_chances_to_win_after_each_choice(client: httpx.Client) -
     equities = advisor.analyze(state).actions[0, [choice["action"] for choice in study["choices"]]]
     assert study["chances"] == pytest.approx((1 + equities) / 2, abs=1e-4)
     assert (study["source"], study["exact"]) == (advisor.source, advisor.exact)
+
+
+def test_choices_of_agents_are_named(client: httpx.Client) -> None:
+    body = {"position": LINE, "agents": ["planner", "greedy"]}
+    study = client.post("/api/choices", json=body).raise_for_status().json()
+    rules, state = notation.parse_position(LINE)
+    game, rng = Game(rules, skip_forced=False), np.random.default_rng(0)
+    assert study["agents"] == {
+        name: int(make_policy(name).act(game, state, rng)[0]) for name in body["agents"]
+    }
+    for wrong in (["nobody"], ["greedy"] * 3):
+        refused = client.post("/api/choices", json={"position": LINE, "agents": wrong})
+        assert (refused.status_code, refused.json()["field"].partition("[")[0]) == (400, "agents")
 
 
 def test_position_before_a_roll_has_no_choices(client: httpx.Client) -> None:

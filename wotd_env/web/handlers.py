@@ -94,7 +94,7 @@ async def _agents(request: Request) -> JSONResponse:
 
 async def _choices(request: Request) -> JSONResponse:
     server = server_of(request)
-    _ = server.tables  # refuses while the server warms up
+    tables = server.tables
     wanted = await _read(request, requests.StudiedPosition)
     rules, state = requests.rules_and_position(wanted)
     if state is None:
@@ -102,13 +102,18 @@ async def _choices(request: Request) -> JSONResponse:
     game, player = game_of(rules), int(state["player"][0])
     names = [f"player {letter}" if rules.players > 2 else "the opponent" for letter in SEATS[: rules.players]]
     names[player] = "you"
+    choices = views.choices(game, state, names)
+    for agent in wanted.agents:
+        tables.check_agent(agent, rules, "agents")
+    asked = wanted.agents if choices else []
     return JSONResponse(
         {
             "rules": dataclasses.asdict(rules),
             "rules_words": views.rules_in_words(rules),
             "names": names,
             **views.show(game, state, names),
-            "choices": views.choices(game, state, names),
+            "choices": choices,
+            "agents": {agent: (await tables.agents.choose(agent, rules, state))[0] for agent in asked},
             **(await server.help.values(game, state) if wanted.values else {}),
         }
     )

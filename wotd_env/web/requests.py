@@ -126,9 +126,13 @@ class RulesOrPosition(Message):
 
 
 class StudiedPosition(RulesOrPosition):
-    """A position whose choices are wanted, with `values` also the chance to win after each choice."""
+    """A position whose choices are wanted, with `values` also the chance to win after each choice.
+
+    The answer has the choices of up to two `agents`.
+    """
 
     values: bool = False
+    agents: Annotated[list[_Word], Meta(max_length=2)] = []
 
 
 class NewSeat(Named):

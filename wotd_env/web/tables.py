@@ -109,7 +109,7 @@ class Tables:
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
-                self._check_agent(wish.agent, rules, f"seats[{number}]")
+                self.check_agent(wish.agent, rules, f"seats[{number}]")
         if oldest:
             self._remove(oldest)
         keys = Keys(_new_key(), _new_key(), {})
@@ -164,7 +164,7 @@ class Tables:
         if seat not in viewer.seats and not (viewer.host and absent):
             reason = "this seat is not yours to give away; a host can give away those of people who left"
             raise Refused(403, reason, "seat")
-        self._check_agent(agent, table.rules, "agent")
+        self.check_agent(agent, table.rules, "agent")
         finished = table.number - (table.status == "playing") if table.number else None
         self._put_seat(table, seat, Seat("agent", agent, agent, person=there.person, finished=finished))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
@@ -339,7 +339,8 @@ class Tables:
             _log.error("table %s: %s", table.id, refused.reason)
             self._later(table, _AGAIN)
 
-    def _check_agent(self, agent: str, rules: Rules, field: str) -> None:
+    def check_agent(self, agent: str, rules: Rules, field: str) -> None:
+        """Refuse an unknown agent, or one that does not play these rules."""
         if agent not in self.agents.words:
             names = ", ".join(self.agents.words)
             raise Refused(400, f"agent must be one of {names}, got {json.dumps(agent)}", field)

@@ -56,6 +56,15 @@ def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site)
     expect(again.get_by_label("Position as text")).to_have_value(line.input_value())
 
 
+def test_choices_of_two_agents_are_marked(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+    page.get_by_label("choice of an agent").select_option("planner")
+    page.get_by_label("choice of another agent").select_option("greedy")
+    for name in ("planner", "greedy"):
+        expect(page.locator(".losses .loss", has_text=f"{name} ·")).to_have_count(1)
+
+
 def test_an_invalid_change_keeps_the_position(visit, site):
     page = visit()
     page.goto(f"{site}/#/analysis")

@@ -1,9 +1,10 @@
 /** The analysis board: set up any position, and see the chance to win after every choice. */
 
 import { analysisAddress, continueAddress, linkTo } from "./address.js";
-import { ask } from "./api.js";
+import { agentsFor, ask } from "./api.js";
 import { copyButton, errorLine, h, loadPage, say, select } from "./dom.js";
 import { lineOf, partsOf, placed } from "./editing.js";
+import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
 import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
 
@@ -12,12 +13,19 @@ import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
 
 const START = `${Array(5).fill(".......|.....").join("/")} wf(meo) 1 A keep 2 wwfmd`;
 
+/** @param {string} position @param {string[]} [agents] @returns {Promise<Valued>} */
+const load = (position, agents = []) => ask("/api/choices", { body: { position, values: true, agents } });
+
 /** Show a position as a line of text, or a start. @type {Page} */
 export function analysisPage(main, signal, position = START) {
   const card = { title: "Analysis board", waits: "The position comes …", back: "#/" };
-  /** @returns {Promise<Valued>} */
-  const load = () => ask("/api/choices", { body: { position, values: true } });
-  loadPage(main, signal, card, load, (valued) => new AnalysisPage(main, signal, valued));
+  loadPage(
+    main,
+    signal,
+    card,
+    () => load(position),
+    (valued) => new AnalysisPage(main, signal, valued),
+  );
 }
 
 class AnalysisPage extends StudyPage {
@@ -38,6 +46,16 @@ class AnalysisPage extends StudyPage {
     const { decision } = this;
     const pick = decision.pick.bind(decision);
     decision.pick = (path, space) => (this.tool.value && space ? this.place(path, space) : pick(path, space));
+    this.agents = ["an agent", "another agent"].map((words) =>
+      h(
+        "select",
+        { "aria-label": `choice of ${words}`, onchange: () => this.go(this.view.position) },
+        h("option", { value: "" }, "no agent"),
+      ),
+    );
+    agentsFor({ position: valued.position }).then((found) => {
+      for (const select of this.agents) select.append(...agentOptions(found));
+    }, this.error.show);
     this.words.className = "sub";
     this.values = h("section.card.losses");
     this.card = h("section.card.puzzle-card");
@@ -54,7 +72,9 @@ class AnalysisPage extends StudyPage {
     this.words.textContent = valued.rules_words;
     super.show();
     this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
-    this.values.replaceChildren(h("h2", "Chance to win"), this.valueList(), h("p.quiet", sourceOf(valued)));
+    const compared = h("div.fields", h("label", "Mark the choices of agents", ...this.agents));
+    const source = h("p.quiet", sourceOf(valued));
+    this.values.replaceChildren(h("h2", "Chance to win"), compared, this.valueList(), source);
   }
 
   /** @override @param {number} action */
@@ -83,7 +103,8 @@ class AnalysisPage extends StudyPage {
     const sorted = [...this.view.choices].sort((one, other) => this.chanceOf(other) - this.chanceOf(one));
     const items = sorted.map((choice) => {
       const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
-      return h("li", button, h("span.loss", percent(this.chanceOf(choice))));
+      const by = Object.keys(this.valued.agents).filter((name) => this.valued.agents[name] === choice.action);
+      return h("li", button, h("span.loss", [...by, percent(this.chanceOf(choice))].join(" · ")));
     });
     const look = { tabindex: "0", role: "region", "aria-label": "Chance to win after each choice" };
     return h("div.choice-list", look, h("ol", ...items));
@@ -142,7 +163,8 @@ class AnalysisPage extends StudyPage {
   /** Show another position, if it is valid. @param {string} position */
   async go(position) {
     try {
-      const valued = /** @type {Valued} */ (await ask("/api/choices", { body: { position, values: true } }));
+      const agents = new Set(this.agents.map(({ value }) => value).filter(Boolean));
+      const valued = await load(position, [...agents]);
       this.error.hide();
       this.valued = valued;
       history.replaceState(null, "", analysisAddress(valued.position));

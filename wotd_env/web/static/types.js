@@ -26,7 +26,8 @@
  *
  * @typedef {State & {rules: Rules, rules_words: string, names: string[], choices: Choice[]}} Study a position with its
  *   choices
- * @typedef {Study & Source & {chances: number[]}} Valued with the chance to win after each choice
+ * @typedef {Study & Source & {chances: number[], agents: Record<string, number>}} Valued with the chance to win after
+ *   each choice, and the actions of agents
  * @typedef {{position: string, kind: string, level: number, lost: number[]}} Puzzle the loss of each choice in order, in
  *   thousandths of a game
  * @typedef {{title: string, tasks: {position: string, accept: string[], words: string, done: string, hint: string}[]}} LessonStep a step of the
