@@ -52,7 +52,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick", "standard"] = "quick"
-    """Defaults of the other settings: quick takes 5 to 7 minutes of two cores, standard 35 to 60."""
+    """Defaults of the other settings: quick takes 4 to 7 minutes of two cores, standard 35 to 60."""
 
     updates: Count = 150
     """Updates of the network; each plays games and takes gradient steps."""
