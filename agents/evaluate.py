@@ -161,7 +161,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
         except (ValueError, OSError) as error:  # a damaged table must not fail a finished training
             return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
-        f"It would win {grades.share_against_perfect:.1f} of 100 games against perfect play "
+        f"It would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
         f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "
         f"{GRADED:,} graded games; regret {grades.regret:.5f} per decision)."
     )

@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -283,6 +284,14 @@ def test_an_unusable_table_does_not_fail_a_finished_run(
     assert "No comparison with perfect play: " in shown[-1]
     assert words in shown[-1]
     assert table.name in shown[-1]
+
+
+def test_an_estimate_below_zero_is_no_negative_number_of_wins(solved: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(solver, "cache_file", lambda rules: solved)
+    grade = SimpleNamespace(share_against_perfect=-0.41, share_against_perfect_error=0.8, regret=0.02)
+    monkeypatch.setattr(analysis, "grade", lambda *arguments, **options: SimpleNamespace(all=grade))
+    shown = evaluate.strength("random", Rules(spaces=0), {"planner": Counts(10, 0, 0, 10)})
+    assert shown.startswith("It would win 0.0 of 100 games against perfect play (-0.41 % ± 0.80")
 
 
 @pytest.mark.parametrize("cached", [True, False])
