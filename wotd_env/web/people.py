@@ -78,7 +78,8 @@ def versus(table: Table, number: int) -> tuple[int, Versus] | None:
 def outcome(table: Table) -> Outcome | None:
     """Return the outcome of the finished game of a table; None if it does not count."""
     found, played = versus(table, table.number), table.played
-    if found is None or any(step.note for step in played.steps):  # another agent decided instead
+    replaced = any(step.note for step in played.steps)  # another agent decided for one that failed
+    if found is None or replaced:
         return None
     (seat, kind), n = found, table.rules.players
     reviewed = review(table.recorded(), advisor_of(table.rules))

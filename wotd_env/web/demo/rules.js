@@ -6,7 +6,7 @@
  *   R2   five dice, then up to two re-rolls of any of them                        beginTurn, rolled, legalHolds
  *   R3   one piece moves by the dice of its element; the destination must be free destination
  *   R4   dice never overshoot the end of a path: number 5 is five spaces beyond the last plain one
- *   R5   who can move must move or swap; who cannot may pass                      legalMoves
+ *   R5   a pass is legal only if no move is possible                              legalMoves
  *   R6   four or five dragons: swap two pieces on one path instead of moving      legalMoves, piecesAfter
  *   R7   five different elements: every piece that can advances one space         legalMoves, piecesAfter
  *   R8   a move by five dice of one element earns one extra turn                  move
@@ -98,7 +98,7 @@ export function legalActions(position) {
 /** Return the dice that a hold keeps. @param {number[]} dice @param {number} hold */
 export const keptBy = (dice, hold) => dice.filter((_, die) => (hold >> die) & 1);
 
-/** Return the legal holds: of those that keep the same faces, the lowest one (R2). @param {number[]} dice */
+/** Return the legal holds. The lowest hold stands for all that keep the same faces (R2). @param {number[]} dice */
 function legalHolds(dice) {
   /** @type {Map<string, number>} */
   const lowest = new Map();
