@@ -269,6 +269,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
     parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
     names = parser.parse_args(arguments).name
+    if unknown := set(names) - set(entries()):
+        parser.error(f"{min(unknown)} has no entry.toml in entries/; there are {', '.join(entries())}")
     found = [fault for name in names or entries() for fault in faults(name)]
     print("\n".join(found) or "The entries have no faults.")
     if not names and not found:

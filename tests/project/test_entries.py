@@ -187,3 +187,9 @@ def better(result):
 def rewrite(path, changed):
     result = Result.read(path)
     path.write_text(dataclasses.replace(result, **changed(result)).to_json())
+
+
+def test_an_unknown_entry_is_named_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit):
+        entries.main(["nothing"])
+    assert "nothing has no entry.toml in entries/; there are mcts, planner," in capsys.readouterr().err
