@@ -1,0 +1,125 @@
+"""Train Stable-Baselines3 by self-play, for the entries `sb3_*`: the current model plays both seats.
+
+The results of games are the only rewards. Algorithms without masks lose a game by an illegal action, and learn the
+rules that way. As opponents, and when they are measured, all models choose among the legal actions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+
+from wotd_env import Game, Rules
+from wotd_env.adapters.sb3 import SB3VecEnv
+from wotd_env.core.state import States
+from wotd_env.policy import check_made_for
+
+GAMES = 64  # side by side
+SPARE = 0.99  # share of the budget that the training may reach before its last step
+
+
+class Agent:
+    """Plays the legal action with the highest score of a model, or with `sample` a random one by its probabilities."""
+
+    decisions = 0  # so far
+
+    def __init__(self, encoding: str, sample: bool = False) -> None:
+        self.game, self.sample = Game(encoding=encoding), sample
+        self.policy: Any = None  # of a model
+
+    def check_rules(self, rules: Rules) -> None:
+        """Raise ValueError for other rules than those of the training."""
+        check_made_for("the agent", self.game.rules, rules)
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `Policy.act`."""
+        self.decisions += len(state)
+        with th.no_grad():
+            scores = self.scores(th.from_numpy(self.game.observe(state))).numpy()
+        if self.sample:
+            scores = scores + rng.gumbel(size=scores.shape)
+        return np.asarray(np.where(game.legal_actions(state) == 1, scores, -np.inf).argmax(1))
+
+    def scores(self, observation: th.Tensor) -> th.Tensor:
+        """Return the logits or values of all actions, (N, A), from observations (N, D)."""
+        if hasattr(self.policy, "q_net"):
+            return self.policy.q_net(observation)  # type: ignore[no-any-return]
+        return self.policy.get_distribution(observation).distribution.logits  # type: ignore[no-any-return]
+
+
+class Budget(BaseCallback):
+    """Ends the training when both seats have taken all decisions, and lowers the learning rate to 0 until then."""
+
+    def __init__(self, decisions: int, opponent: Agent) -> None:
+        super().__init__()
+        self.total, self.opponent = decisions, opponent
+
+    def left(self) -> float:
+        """Return the share of the budget that is left."""
+        used = self.num_timesteps + self.opponent.decisions
+        return max(0.0, 1 - used / (SPARE * self.total))
+
+    def _on_step(self) -> bool:
+        return self.left() > 0
+
+
+class Baseline:
+    """An algorithm with its settings, for `train` and `load` of an entry.
+
+    Args:
+        file: `run.py` of the entry.
+        algorithm: a class of Stable-Baselines3 or sb3-contrib.
+        policy: the policy of the algorithm.
+        encoding: of the observations.
+        learning_rate: at the start; it falls linearly to 0.
+        **options: other arguments of the algorithm.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        algorithm: Any,
+        policy: Any = "MlpPolicy",
+        *,
+        encoding: str = "features",
+        learning_rate: float = 1e-3,
+        **options: Any,
+    ) -> None:
+        self.results = Path(file).parent / "results"
+        self.algorithm, self.policy, self.encoding = algorithm, policy, encoding
+        self.learning_rate, self.options = learning_rate, options
+
+    def train(self, budget: int, seed: int) -> None:
+        """Train with a budget of decisions, and write the weights."""
+        opponent = Agent(self.encoding, sample=True)
+        callback = Budget(budget, opponent)
+        model = self._model(GAMES, opponent, seed, lambda _: self.learning_rate * callback.left())
+        model.learn(budget, callback)
+        weights = {name: tensor.numpy() for name, tensor in model.policy.state_dict().items()}
+        np.savez_compressed(self.results / f"{budget}-{seed}.npz", **weights)
+
+    def load(self, budget: int = 1_000_000, seed: int = 0) -> Agent | None:
+        """Return the trained agent, or None if there are no weights."""
+        file = self.results / f"{budget}-{seed}.npz"
+        if not file.is_file():
+            return None
+        agent = Agent(self.encoding)
+        model = self._model(1, agent, seed, self.learning_rate)
+        with np.load(file) as arrays:
+            model.policy.load_state_dict({name: th.from_numpy(array) for name, array in arrays.items()})
+        return agent
+
+    def _model(self, games: int, opponent: Agent, seed: int, learning_rate: Any) -> Any:
+        th.set_num_threads(1)  # sums then round equally on every number of cores
+        envs = SB3VecEnv(games, opponents=opponent, encoding=self.encoding)
+        model = self.algorithm(
+            self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
+        )
+        envs.seed(seed << 32)  # SB3 seeds the games with the seed itself, so that seeds would share games
+        opponent.policy = model.policy
+        return model

@@ -1,0 +1,17 @@
+"""Enter MaskablePPO of sb3-contrib with the network of `train.py sb3`."""
+
+from sb3_contrib import MaskablePPO
+
+from agents.sb3 import PathPolicy
+from entries.sb3 import Baseline
+from tools import entries
+from wotd_env import Rules
+
+baseline = Baseline(
+    __file__, MaskablePPO, PathPolicy, encoding="one_hot", n_steps=64, batch_size=1024, n_epochs=3,
+    gae_lambda=0.9, ent_coef=0.003, policy_kwargs={"rules": Rules(), "width": 64},
+)  # fmt: skip
+train, load = baseline.train, baseline.load
+
+if __name__ == "__main__":
+    entries.run(__file__)
