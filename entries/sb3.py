@@ -6,7 +6,6 @@ rules that way. As opponents, and when they are measured, all models choose amon
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
+from tools.entries import WEIGHTS
 from wotd_env import Game, Rules
 from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.core.state import States
@@ -72,7 +72,7 @@ class Baseline:
     """An algorithm with its settings, for `train` and `load` of an entry.
 
     Args:
-        file: `run.py` of the entry.
+        name: of the entry.
         algorithm: a class of Stable-Baselines3 or sb3-contrib.
         policy: the policy of the algorithm.
         encoding: of the observations.
@@ -82,7 +82,7 @@ class Baseline:
 
     def __init__(
         self,
-        file: str,
+        name: str,
         algorithm: Any,
         policy: Any = "MlpPolicy",
         *,
@@ -90,7 +90,7 @@ class Baseline:
         learning_rate: float = 1e-3,
         **options: Any,
     ) -> None:
-        self.results = Path(file).parent / "results"
+        self.weights = WEIGHTS / name
         self.algorithm, self.policy, self.encoding = algorithm, policy, encoding
         self.learning_rate, self.options = learning_rate, options
 
@@ -100,18 +100,17 @@ class Baseline:
         callback = Budget(budget, opponent)
         model = self._model(GAMES, opponent, seed, lambda _: self.learning_rate * callback.left())
         model.learn(budget, callback)
-        weights = {name: tensor.numpy() for name, tensor in model.policy.state_dict().items()}
-        np.savez_compressed(self.results / f"{budget}-{seed}.npz", **weights)
+        self.weights.mkdir(parents=True, exist_ok=True)
+        th.save(model.policy.state_dict(), self.weights / f"{budget}-{seed}.pt")
 
     def load(self, budget: int = 1_000_000, seed: int = 0) -> Agent | None:
         """Return the trained agent, or None if there are no weights."""
-        file = self.results / f"{budget}-{seed}.npz"
+        file = self.weights / f"{budget}-{seed}.pt"
         if not file.is_file():
             return None
         agent = Agent(self.encoding)
         model = self._model(1, agent, seed, self.learning_rate)
-        with np.load(file) as arrays:
-            model.policy.load_state_dict({name: th.from_numpy(array) for name, array in arrays.items()})
+        model.policy.load_state_dict(th.load(file, weights_only=True))
         return agent
 
     def _model(self, games: int, opponent: Agent, seed: int, learning_rate: Any) -> Any:

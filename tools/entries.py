@@ -31,6 +31,7 @@ from wotd_env.files import replacing
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"
+WEIGHTS = pages.ROOT / "runs" / "entries"  # of entries whose weights are too large for the repository
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 SEEDS = 5  # at least, of an agent with training
 CORES = 2  # of the tracks that limit the time

@@ -8,7 +8,7 @@ from tools import entries
 from wotd_env import Rules
 
 baseline = Baseline(
-    __file__, MaskablePPO, PathPolicy, encoding="one_hot", n_steps=64, batch_size=1024, n_epochs=3,
+    "sb3_path_network", MaskablePPO, PathPolicy, encoding="one_hot", n_steps=64, batch_size=1024, n_epochs=3,
     gae_lambda=0.9, ent_coef=0.003, policy_kwargs={"rules": Rules(), "width": 64},
 )  # fmt: skip
 train, load = baseline.train, baseline.load

@@ -1,0 +1,52 @@
+"""Train the learners of `train.py` for the entries `td` and `ppo`."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agents.runs import LEARNERS, opened
+from tools.entries import WEIGHTS
+from wotd_env import make_policy
+from wotd_env.policy import Policy
+
+
+class Learner:
+    """A learner with the preset `quick`, for `train` and `load` of an entry.
+
+    Args:
+        name: of the entry and of the learner, a key of `LEARNERS`.
+        updates: by the budget in minutes; the other settings are those of the preset.
+    """
+
+    def __init__(self, name: str, updates: dict[int, int]) -> None:
+        self.name, self.updates = name, updates
+
+    def train(self, budget: int, seed: int) -> None:
+        """Train, and write the run folder anew."""
+        shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
+        module: Any = importlib.import_module(LEARNERS[self.name])
+        settings = replace(
+            module.PRESETS["quick"],
+            updates=self.updates[budget],
+            seed=seed,
+            folder=self._folder(budget, seed),
+            threads=1,
+            milestones=1,  # the benchmark measures the strength
+            milestone_games=2,
+            final_games=2,
+        )
+        with opened(module.Run, settings) as run:
+            run.train(lambda _: None)
+            run.export()
+
+    def load(self, budget: int = 5, seed: int = 0) -> Policy | None:
+        """Return the trained agent, or None if there is no run folder."""
+        folder = self._folder(budget, seed)
+        return make_policy(str(folder)) if folder.is_dir() else None
+
+    def _folder(self, budget: int, seed: int) -> Path:
+        return WEIGHTS / self.name / f"{budget}-{seed}"

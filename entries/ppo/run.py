@@ -1,0 +1,10 @@
+"""Enter `train.py`, PPO in self-play."""
+
+from entries.learners import Learner
+from tools import entries
+
+learner = Learner("ppo", updates={5: 150})
+train, load = learner.train, learner.load
+
+if __name__ == "__main__":
+    entries.run(__file__)
