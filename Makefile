@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder comparison docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder docs-tables
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -72,9 +72,6 @@ docs: .venv/.dev ## build the documentation site in docs/_build/html, with the d
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	$(BIN)/python -m tools.demo docs/_build/html/demo
 	@echo "open docs/_build/html/index.html"
-
-comparison: .venv/.dev ## train by seven methods and write the comparison into docs/results/training.md (hours; trial: ARGS="--quick")
-	$(BIN)/python -m tools.comparison $(ARGS)
 
 docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/
 	$(BIN)/python -m tools

@@ -6,6 +6,7 @@ rules that way. As opponents, and when they are measured, all models choose amon
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,10 @@ class Baseline:
         """Train with a budget of decisions, and write the weights."""
         opponent = Agent(self.encoding, sample=True)
         callback = Budget(budget, opponent)
-        model = self._model(GAMES, opponent, seed, lambda _: self.learning_rate * callback.left())
-        model.learn(budget, callback)
+        model = self._model(opponent, seed, lambda _: self.learning_rate * callback.left())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*a game is lost by an illegal action")
+            model.learn(budget, callback)
         self.weights.mkdir(parents=True, exist_ok=True)
         th.save(model.policy.state_dict(), self.weights / f"{budget}-{seed}.pt")
 
@@ -109,13 +112,13 @@ class Baseline:
         if not file.is_file():
             return None
         agent = Agent(self.encoding)
-        model = self._model(1, agent, seed, self.learning_rate)
+        model = self._model(agent, seed, self.learning_rate)
         model.policy.load_state_dict(th.load(file, weights_only=True))
         return agent
 
-    def _model(self, games: int, opponent: Agent, seed: int, learning_rate: Any) -> Any:
+    def _model(self, opponent: Agent, seed: int, learning_rate: Any) -> Any:
         th.set_num_threads(1)  # sums then round equally on every number of cores
-        envs = SB3VecEnv(games, opponents=opponent, encoding=self.encoding)
+        envs = SB3VecEnv(GAMES, opponents=opponent, encoding=self.encoding)
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )

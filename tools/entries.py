@@ -14,10 +14,14 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import bootstrap, trim_mean
 
 from tools import pages
 from wotd_env import Rules, benchmark
@@ -27,12 +31,13 @@ from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark import Result, measuring
 from wotd_env.benchmark.results import ALL, mean_regret
 from wotd_env.cli.progress import progress_bar
-from wotd_env.files import replacing
+from wotd_env.files import replacing, save_figure
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"
 WEIGHTS = pages.ROOT / "runs" / "entries"  # of entries whose weights are too large for the repository
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
+PICTURE = PAGE.with_name("entries.svg")
 SEEDS = 5  # at least, of an agent with training
 CORES = 2  # of the tracks that limit the time
 ROUNDING = 0.01  # share of decisions and games that may differ: sums round differently with other processors or threads
@@ -239,25 +244,115 @@ def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     return found
 
 
-def tables(names: list[str]) -> str:
-    """Return a table of entries for each track that has any."""
-    parts: dict[str, tuple[list[str], list[list[str]]]] = {}
+class Row(NamedTuple):
+    """The results of an entry with one budget."""
+
+    name: str
+    entry: Entry
+    budget: int
+    measured: list[dict[str, tuple[float, float]]]  # of each seed, see `measures`
+
+    def of_seeds(self, column: str) -> list[float]:
+        """Return a measurement of each seed."""
+        return [values[column][0] for values in self.measured]
+
+    def mean(self, column: str) -> tuple[float, float]:
+        """Return the mean over seeds with half the width of its interval, or that of the games of the only seed."""
+        if len(self.measured) == 1:
+            return self.measured[0][column]
+        mean = mean_of(np.array(self.of_seeds(column)), -math.inf, math.inf)
+        return mean.value, mean.estimate().error
+
+    def middle(self, column: str) -> str:
+        """Return the interquartile mean over seeds with its bootstrap interval, as text; nothing for one seed.
+
+        Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
+        """
+        if len(self.measured) == 1:
+            return ""
+        values = np.array(self.of_seeds(column))
+        found = bootstrap(
+            (values,), _interquartile_mean, method="percentile", rng=np.random.default_rng(0)
+        ).confidence_interval
+        return f"{_interquartile_mean(values):.2f} ({found.low:.2f}-{found.high:.2f})"
+
+
+def _interquartile_mean(values: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = trim_mean(values, 0.25, axis=axis)
+    return mean
+
+
+def rows(names: list[str]) -> list[Row]:
+    """Return the results of entries, by track."""
+    found = []
     for name in names:
         entry = read(name)
-        track = TRACKS[entry.track]
-        for budget, minutes in entry.minutes.items():
-            paths = [path for each, _, path in results(name, entry) if each == int(budget)]
-            found = [measures(Result.read(path), track) for path in paths]
-            cells = [f"[{entry.title}](../../entries/{name})", f"{int(budget):,}", str(len(found))]
-            for column, (mean, error) in found[0].items():
-                if len(found) > 1:
-                    seeds = mean_of(np.array([each[column][0] for each in found]), -math.inf, math.inf)
-                    mean, error = seeds.value, seeds.estimate().error
-                cells.append(f"{mean:.2f} ±{error:.2f}")
-            head = ["entry", f"budget, {track.unit}", "seeds", *found[0], "minutes", "hardware"]
-            parts.setdefault(entry.track, (head, []))[1].append([*cells, f"{minutes:g}", entry.hardware])
-    shown = {track: pages.table(*part, right=range(1, len(part[0]) - 1)) for track, part in parts.items()}
-    return "\n\n".join(f"Track `{track}`:\n\n{shown[track]}" for track in TRACKS if track in shown)
+        for budget in map(int, entry.minutes):
+            paths = (path for each, _, path in results(name, entry) if each == budget)
+            track = TRACKS[entry.track]
+            found.append(Row(name, entry, budget, [measures(Result.read(path), track) for path in paths]))
+    order = list(TRACKS)
+    return sorted(found, key=lambda row: (order.index(row.entry.track), row.entry.title, row.budget))
+
+
+def tables(rows: list[Row]) -> str:
+    """Return a table of entries for each track that has any."""
+    shown = []
+    for track, of_track in groupby(rows, lambda row: row.entry.track):
+        found = list(of_track)
+        columns = list(found[0].measured[0])
+        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, "interquartile mean", "minutes"]
+        lines = [
+            [
+                f"[{row.entry.title}](../../entries/{row.name})",
+                f"{row.budget:,}",
+                len(row.measured),
+                *("{:.2f} ±{:.2f}".format(*row.mean(column)) for column in columns),
+                row.middle("mean regret"),
+                f"{row.entry.minutes[str(row.budget)]:g}",
+            ]
+            for row in found
+        ]
+        shown.append(f"Track `{track}`:\n\n{pages.table(head, lines, right=range(1, len(head)))}")
+    return "\n\n".join(shown)
+
+
+def draw(rows: list[Row], file: Path) -> None:
+    """Draw the learning curves of `samples`, and the win share of each entry against `td` with its largest budget."""
+    figure = Figure((10, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
+    curves: dict[str, list[Row]] = {}
+    largest: dict[str, Row] = {}
+    for row in rows:
+        if row.entry.track == "samples":
+            curves.setdefault(row.entry.title, []).append(row)
+        if 2 in TRACKS[row.entry.track].players:
+            largest[row.name] = row
+    for number, (title, curve) in enumerate(curves.items()):
+        budgets = [row.budget for row in curve]
+        middle, errors = np.array([row.mean("`greedy`") for row in curve]).T
+        low, high = (middle - errors).clip(0), middle + errors
+        left.plot(budgets, middle, "o-", color=f"C{number}", markersize=4, label=title)
+        left.fill_between(budgets, low, high, color=f"C{number}", alpha=0.15, linewidth=0)
+    left.set(
+        xscale="log", xlabel="decisions of training", ylabel="win share against greedy, %", ylim=(0, None)
+    )
+    left.set_title("Track samples: mean and 95 % interval of the seeds", fontsize=10)
+    left.legend(fontsize=8)
+    ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
+    for height, row in enumerate(ranked):
+        share, error = row.mean("`td`")
+        color = f"C{list(TRACKS).index(row.entry.track)}"
+        right.errorbar(share, height, xerr=error, fmt="o", color=color, capsize=3, markersize=4)
+    names = [f"{row.entry.title}, {row.budget:,} {TRACKS[row.entry.track].unit}" for row in ranked]
+    right.set_yticks(range(len(ranked)), names)
+    right.tick_params("y", labelsize=8)
+    right.axvline(50, color="grey", linewidth=0.8, linestyle=":")
+    right.set(xlabel="win share against td, %", xlim=(-1, 55))
+    right.set_title("Every entry with its largest budget", fontsize=10)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    save_figure(figure, file)
 
 
 def entries() -> list[str]:
@@ -275,7 +370,9 @@ def main(arguments: list[str] | None = None) -> int:
     found = [fault for name in names or entries() for fault in faults(name)]
     print("\n".join(found) or "The entries have no faults.")
     if not names and not found:
-        PAGE.write_text(pages.renew(PAGE.read_text(), {"entries": tables(entries())}))
+        found_rows = rows(entries())
+        PAGE.write_text(pages.renew(PAGE.read_text(), {"entries": tables(found_rows)}))
+        draw(found_rows, PICTURE)
     return int(bool(found))
 
 

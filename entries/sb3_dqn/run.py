@@ -2,12 +2,12 @@
 
 from stable_baselines3 import DQN
 
-from entries.sb3 import GAMES, Baseline
+from entries.sb3 import Baseline
 from tools import entries
 
 baseline = Baseline(
     "sb3_dqn", DQN, batch_size=256, buffer_size=200_000, learning_starts=5_000, train_freq=1, gradient_steps=2,
-    target_update_interval=1_000 // GAMES, exploration_fraction=0.25,
+    exploration_fraction=0.25,
 )  # fmt: skip
 train, load = baseline.train, baseline.load
 
