@@ -115,13 +115,22 @@ def table(cards: list[dict[str, Any]], box: Path) -> str:
         size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
         time = f"{card['curve'][-1][1] / 60:.0f} min"
         rows.append(
-            (card["policy"], rules.players, rules.powers, size, time, *shares, f"`{card['command']}`")
+            (
+                card["policy"],
+                rules.players,
+                rules.powers,
+                rules.spaces,
+                size,
+                time,
+                *shares,
+                f"`{card['command']}`",
+            )
         )
     against = (f"against `{name}`, %" for name in opponents)
-    head = ("policy", "players", "powers", "file", "time", *against, "command")
+    head = ("policy", "players", "powers", "plain spaces", "file", "time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     picture = f"![Win rates during training]({PICTURE})\n\nTrained with {', '.join(versions)}."
-    return f"{pages.table(head, rows, right=(1, 3, 4))}\n\n{picture}"
+    return f"{pages.table(head, rows, right=(1, 3, 4, 5))}\n\n{picture}"
 
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:
@@ -138,7 +147,8 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
             points = [(row[0] / 1e6, row[4] / row[3]) for row in card["curve"] if row[2] == opponent]
             axes.plot(*zip(*points, strict=True), label=opponent)
         axes.axhline(1 / rules.players, color="grey", linewidth=0.8, linestyle=":")
-        axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}", fontsize=9)
+        board = "" if rules.spaces == Rules.spaces else f", {rules.spaces} plain spaces"
+        axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}{board}", fontsize=9)
         axes.set_xlabel(f"million {card['columns'][0]}", fontsize=8)
         axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

@@ -1,7 +1,8 @@
 """Bundled trained networks: a file for each policy and rules, such as `td-3-any.npz`.
 
-The name gives the policy, the number of players and the powers; all other rules are those of `Rules()`. Training and
-strength are documented in docs/results/models.md, which `tools.models` writes.
+The name gives the policy, the number of players and the powers, and on a short board its plain spaces: `td-2-none-3`.
+All other rules are those of `Rules()`. Training and strength are documented in docs/results/models.md, which
+`tools.models` writes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ FOLDER = Path(__file__).parent
 
 def name_of(policy: str, rules: Rules) -> str:
     """Return the name of the file with the model of a policy for some rules, without its suffix."""
-    return f"{policy}-{rules.players}-{rules.powers}"
+    board = "" if rules.spaces == Rules.spaces else f"-{rules.spaces}"
+    return f"{policy}-{rules.players}-{rules.powers}{board}"
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return the rules of the model for the players and the powers of some rules: `own` powers in all colors."""
+    """Return the rules of the model for the players, powers and spaces of some rules: `own` powers in all colors."""
     colors = "random" if rules.powers == "own" else None
-    return Rules(players=rules.players, powers=rules.powers, colors=colors)
+    return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)
 
 
 def find(policy: str, rules: Rules) -> Path:
@@ -43,5 +45,6 @@ def _find(folder: Path, policy: str, rules: Rules) -> Path:
     except (KeyError, ValueError):
         raise ValueError(
             f"no trained model of {policy} comes with the package for {rules}. There are "
-            f"{', '.join(available) or 'none'} (players and powers, other rules as in Rules()); train.py trains others"
+            f"{', '.join(available) or 'none'} (players, powers, plain spaces if not 7; other rules as in Rules()); "
+            "train.py trains others"
         ) from None
