@@ -36,9 +36,13 @@ def table(results: list[benchmark.Result]) -> str:
         regrets = (result.regret[kind]["all"] for kind in KINDS)
         cells = [f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}" for mean in regrets]
         shares = (result.against_perfect, *map(result.win_shares[2].get, references))
-        rows.append((result.rules.spaces, f"`{result.agent}`", *cells, *map(_percent, shares)))
-    head = ("spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
+        rows.append((_board(result.rules), f"`{result.agent}`", *cells, *map(_percent, shares)))
+    head = ("plain spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
     return pages.table(head, rows, right=range(2, len(head)))
+
+
+def _board(rules: wotd_env.Rules) -> str:
+    return str(rules.spaces) if rules.powers == "none" else f"{rules.spaces}, {rules.powers} powers"
 
 
 def _percent(share: Estimate | None) -> str:

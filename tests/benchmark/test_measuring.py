@@ -270,4 +270,4 @@ def test_the_results_page_has_every_bundled_board_and_policy(measured):
     assert page.table([measured["greedy"]]).count("\n") == 2
     published = page.PAGE.read_text()
     for rules, name in page.wanted():
-        assert f"| {rules.spaces} | `{name}` | " in published, "run `python -m tools.benchmark`"
+        assert f"| {page._board(rules)} | `{name}` | " in published, "run `python -m tools.benchmark`"

@@ -11,6 +11,7 @@ import pytest
 
 from wotd_env import STATE, Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import SPLITS, STAGES, drawing
+from wotd_env.core.rules import Power
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import play_out
 from wotd_env.solver import evaluate
@@ -142,7 +143,7 @@ def test_games_reach_all_stages():
     assert seen == {0, 1, 2}
 
 
-@pytest.mark.parametrize("rules", benchmark.bundled(), ids=lambda rules: f"{rules.spaces} spaces")
+@pytest.mark.parametrize("rules", benchmark.bundled(), ids=benchmark.positions.describe_board)
 def test_bundled_positions_are_legal_and_complete(rules):
     positions = benchmark.load(rules=rules)
     assert np.array_equal(positions.mask, Game(rules).legal_actions(positions.state))
@@ -151,9 +152,40 @@ def test_bundled_positions_are_legal_and_complete(rules):
 
 
 def test_bundled_positions_are_small_and_belong_to_solved_boards():
-    assert {rules.spaces for rules in benchmark.bundled()} >= {0, 1, 2, 3}
+    bundled = benchmark.bundled()
+    assert {rules.spaces for rules in bundled} >= {0, 1, 2, 3}
+    assert Rules(spaces=3, powers="any") in bundled
+    assert bundled[-1] == Rules()  # what agents are graded on by default
     size = sum(file.stat().st_size for file in benchmark.positions.FOLDER.glob("*.parquet"))
-    assert size < 3_000_000
+    assert size < 4_000_000
+
+
+def test_positions_with_powers_have_every_kind_and_exact_equities(tmp_path):
+    table = solver.solve(Rules(spaces=0, powers="any"), tmp_path / "any.wotd")
+    positions = benchmark.draw(table, tmp_path / "any.parquet", size=4)
+    assert same(benchmark.load(file=tmp_path / "any.parquet"), positions)
+    assert set(positions.kind.tolist()) == set(range(len(analysis.KINDS)))
+    used = positions.state["used"]
+    assert (used == 0).any()
+    assert (used != 0).any()
+    oracle = make_policy(f"oracle:{table.file}")
+    best = oracle.act(Game(table.rules), positions.state, np.random.default_rng(0))
+    assert positions.regret(best).max() == 0
+    # An action that ends the turn leaves the value of the table to the other player, who then moves.
+    game, checked = Game(table.rules, skip_forced=False), 0
+    everything = (1 << len(Power)) - 1
+    for row in np.flatnonzero(positions.stage == 2):
+        for action in np.flatnonzero(positions.mask[row]):
+            state, mover = positions.state[[row]].copy(), positions.state["player"][row]
+            game.decide(state, [action])
+            if game.is_over(state)[0] or state["player"][0] == mover:
+                continue
+            mine, theirs = state["pieces"][:, 1 - mover].astype(int), state["pieces"][:, mover].astype(int)
+            held = (everything * (~state["used"][0] >> seat & 1) for seat in (1 - mover, mover))
+            expected = -table.value(mine, theirs, tuple(map(int, held)))[0]
+            assert positions.equity[row, action] == pytest.approx(expected, abs=1e-6)
+            checked += 1
+    assert checked > 10
 
 
 def test_bundled_positions_start_with_those_of_the_command(drawn):
@@ -165,7 +197,7 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
     ("arguments", "message"),
     [
         ({"split": "dev"}, "split must be one of"),
-        ({"split": "train", "rules": Rules(spaces=0)}, "wotd positions --spaces 0 --split train"),
+        ({"split": "train", "rules": Rules(spaces=0)}, "wotd positions --spaces 0 --powers none --split train"),
         ({"rules": Rules(players=3)}, "no test positions for Rules"),
     ],
 )

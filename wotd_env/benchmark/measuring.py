@@ -19,7 +19,7 @@ from wotd_env.arena import Row, Tournament, run
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.fingerprints import policy_digest
-from wotd_env.benchmark.positions import Positions, bundled, load
+from wotd_env.benchmark.positions import Positions, bundled, describe_board, load
 from wotd_env.benchmark.results import Result, mean_regret
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
@@ -139,8 +139,8 @@ def _longest_board(name: str, policy: Policy) -> Rules:
     for rules in reversed(boards):
         if _plays(policy, rules, rules.players):
             return rules
-    spaces = ", ".join(str(rules.spaces) for rules in boards)
-    raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {spaces} spaces")
+    have = ", ".join(map(describe_board, boards))
+    raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {have}")
 
 
 def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:

@@ -91,6 +91,12 @@ def bundled() -> tuple[Rules, ...]:
     return tuple(sorted(found, key=lambda rules: (rules.players, rules.powers, rules.spaces)))
 
 
+def describe_board(rules: Rules) -> str:
+    """Return the board and the powers of positions in words."""
+    powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
+    return f"{rules.spaces} plain spaces{powers}"
+
+
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
     """Read positions into arrays.
 
@@ -108,11 +114,11 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     if file is None:
         file = FOLDER / file_name(wanted, split)
         if not file.exists():
-            boards = ", ".join(str(each.spaces) for each in bundled())
+            boards = ", ".join(map(describe_board, bundled()))
             raise ValueError(
                 f"no {split} positions for {wanted} are bundled; there are test positions of two players on boards "
-                f"of {boards} spaces. `wotd positions --spaces {wanted.spaces} --split {split} --out FILE` draws "
-                "others for load(file=FILE)"
+                f"of {boards}. `wotd positions --spaces {wanted.spaces} --powers {wanted.powers} --split {split} "
+                "--out FILE` draws others for load(file=FILE)"
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):

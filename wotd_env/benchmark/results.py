@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wotd_env.analysis import KINDS
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.show import Shown
-from wotd_env.benchmark.positions import STAGES, Positions, load
+from wotd_env.benchmark.positions import STAGES, Positions, describe_board, load
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.intervals import margin_of_ratio
@@ -131,7 +131,9 @@ def tables(result: Result) -> list[Shown]:
     for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
         shares.append([name, *(_percent(each.get(name)) for each in result.win_shares.values())])
     players = [f"{players} players" for players in result.win_shares] or ["2 players"]
-    title = f"{result.agent} on {result.rules.spaces} plain spaces, {result.decisions_per_second:,.0f} decisions/s"
+    title = (
+        f"{result.agent} on {describe_board(result.rules)}, {result.decisions_per_second:,.0f} decisions/s"
+    )
     return [
         Shown(f"{title}\n{REGRET}", ["decision", ALL, *STAGES], regrets),
         Shown("Win share by opponent", ["opponent", *players], shares),
@@ -148,8 +150,8 @@ def compare(one: Result, other: Result) -> Shown:
     """
     if one.positions_digest != other.positions_digest:
         raise ValueError(
-            f"results must be for the same positions, got {len(one.actions)} on a board of {one.rules.spaces} spaces "
-            f"and {len(other.actions)} on a board of {other.rules.spaces}: measure both with equal options"
+            f"results must be for the same positions, got {len(one.actions)} on {describe_board(one.rules)} "
+            f"and {len(other.actions)} on {describe_board(other.rules)}: measure both with equal options"
         )
     positions = one.positions()
     regrets = [positions.regret(np.array(each.actions)) for each in (one, other)]
@@ -166,7 +168,7 @@ def compare(one: Result, other: Result) -> Shown:
             rows.append([name, _percent(share), _percent(theirs[name]), f"{difference} %"])
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
-    title = f"{one.agent} and {other.agent} on {one.rules.spaces} plain spaces\n{REGRET}"
+    title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
     return Shown(title, ["measure", one.agent, other.agent, "difference"], rows)
 
 

@@ -18,7 +18,7 @@ _FORMATS = ("table", "markdown", "latex", "json")
 
 
 @explained()
-@rules_options("spaces", spaces="the longest bundled board that the agent plays")
+@rules_options("spaces", "powers", spaces="the longest bundled board that the agent plays", powers="none")
 def command(
     context: typer.Context,
     rules: dict[str, Any],

@@ -14,7 +14,7 @@ from wotd_env.core.rules import Rules
 
 
 @explained()
-@rules_options("spaces")
+@rules_options("spaces", "powers", "colors")
 def command(
     rules: dict[str, Any],
     split: Annotated[str, option("The games to draw from: train, validation or test.")] = "test",
