@@ -140,7 +140,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
 def main() -> None:
     """Solve the boards and write the tables of the page."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--boards", type=int, nargs="+", default=[0, 1, 2], help="numbers of plain spaces")
+    parser.add_argument("--boards", type=int, nargs="+", default=[0, 1, 2, 3], help="numbers of plain spaces")
     parser.add_argument("--tables", type=Path, help="folder of the tables; by default the cache folder")
     options = parser.parse_args()
     findings = Findings(options.boards, options.tables, GAMES)
