@@ -32,7 +32,7 @@ def main() -> None:
 def build(folder: Path) -> None:
     """Write the demo into a folder."""
     for part in ("static", "demo"):  # with all modules of the page of `wotd serve`, also unused ones
-        data = shutil.ignore_patterns("*.html", "*.json")
+        data = shutil.ignore_patterns("*.html", "lesson.json", "puzzles.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
     (folder / "rules" / "pictures").mkdir(parents=True, exist_ok=True)
     for file in (WEB / "rules").glob("*.html"):

@@ -131,11 +131,11 @@ def test_resignation_ends_the_game_for_the_other_player(tmp_path: Path) -> None:
         assert (over["status"], over["choices"]) == ("over", [])
         assert over["result"]["winners"] == [1]
         assert over["result"]["rewards"] == [-1, 1]
-        assert over["words"] == over["result"]["words"] == "Ann resigns, greedy wins."
+        assert over["result"]["resigned"] == 0
         assert at.post("/resign", game=1, seat=0).status_code == 409
         assert at.post("/act", ply=over["ply"], action=31).status_code == 409
         assert at.get("/help").json()["hints"] == []
-        assert at.get("/review").status_code == 200
+        assert at.get("/review").json()["result"]["resigned"] == 0
     with running(tmp_path / "tables.sqlite") as client:
         at = At(client, at.table, at.key)
         assert at.view["result"] == over["result"]

@@ -22,7 +22,6 @@ from wotd_env.core.state import States
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.solver import TableError, cache_file, load
-from wotd_env.web import views
 from wotd_env.web.strengths import STRENGTHS
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
@@ -198,7 +197,7 @@ class Agents:
             with contextlib.suppress(ValueError, ImportError, OSError):
                 usual: dict[str, Any] = {field.name: field.default}
                 check_plays(self._policies[name], replace(rules, **usual))
-                return views.rule_in_words(rules, field.name)
+                return _in_words(rules, field.name)
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
@@ -221,3 +220,17 @@ class Agents:
         substitute = make_policy(_SUBSTITUTE)
         action = int(ask(substitute, game, state, np.random.default_rng())[0])
         return action, f"{name} {what}; {_SUBSTITUTE} chose"
+
+
+def _in_words(rules: Rules, name: str) -> str:
+    """Return one field of rules in words."""
+    return {
+        "players": f"{rules.players} players",
+        "spaces": f"{rules.spaces} plain spaces",
+        "powers": {"none": "no powers", "own": "own powers", "any": "any one power"}[rules.powers],
+        "immunity": "immunity" if rules.immunity else "no immunity",
+        "dead_pieces": f"{rules.dead_pieces} dead piece{'s' * (rules.dead_pieces != 1)}",
+        "colors": "random colors" if rules.colors == "random" else "these colors",
+        "start": "the loser starts the next game" if rules.start == "loser" else "this start",
+        "max_turns": f"at most {rules.max_turns} turns",
+    }[name]

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wotd_env.core.position import SEATS
 from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
 from wotd_env.web import requests, views
 from wotd_env.web.agents import game_of, in_thread
@@ -99,19 +98,15 @@ async def _choices(request: Request) -> JSONResponse:
     rules, state = requests.rules_and_position(wanted)
     if state is None:
         raise Refused(400, "position is missing", "position")
-    game, player = game_of(rules), int(state["player"][0])
-    names = [f"player {letter}" if rules.players > 2 else "the opponent" for letter in SEATS[: rules.players]]
-    names[player] = "you"
-    choices = views.choices(game, state, names)
+    game = game_of(rules)
+    choices = views.choices(game, state)
     for agent in wanted.agents:
         tables.check_agent(agent, rules, "agents")
     asked = wanted.agents if choices else []
     return JSONResponse(
         {
             "rules": dataclasses.asdict(rules),
-            "rules_words": views.rules_in_words(rules),
-            "names": names,
-            **views.show(game, state, names),
+            **views.show(game, state),
             "choices": choices,
             "agents": {agent: (await tables.agents.choose(agent, rules, state))[0] for agent in asked},
             **(await server.help.values(game, state) if wanted.values else {}),
@@ -213,11 +208,12 @@ async def _review(request: Request) -> Response:
     if number == table.number and table.status != "over":
         raise Refused(409, "a game is reviewed when it is over", "game")
     which = table.id, number, tuple(table.names)
+    loser = table.loser if number == table.number else None
     content = server.reviewed.get(which)
     if content is None:
         server.games.count(address_of(request))
         recorded = server.tables.played(table, number)
-        content = await server.reviews(lambda: replay(recorded, graded=True))
+        content = await server.reviews(lambda: replay(recorded, True, loser))
         server.keep_review(which, content)
     return Response(content, media_type="application/json")
 

@@ -26,7 +26,7 @@ from wotd_env.web.limits import Refused
 from wotd_env.web.store import Store
 from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
-from wotd_env.web.views import Json, rules_in_words
+from wotd_env.web.views import Json
 
 _MOST = 20_000  # games of the latest tables
 
@@ -107,9 +107,7 @@ def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json
     for each in outcomes:
         kinds[each.versus].append(each)
     rows = [_row(kind, found, unfinished[kind]) for kind, found in kinds.items()]
-    return sorted(
-        rows, key=lambda row: (row["rules"]["players"], row["rules_words"], row["help"], -row["score"])
-    )
+    return sorted(rows, key=lambda row: (*map(str, row["rules"].values()), row["help"], -row["score"]))
 
 
 def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
@@ -120,7 +118,6 @@ def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
     return {
         "agent": kind.agent,
         "rules": asdict(kind.rules),
-        "rules_words": rules_in_words(kind.rules),
         "help": kind.help,
         "games": len(found),
         "people": len(people),

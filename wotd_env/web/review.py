@@ -17,7 +17,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
-from wotd_env.notation import RecordedGame, action_text
+from wotd_env.notation import RecordedGame
 from wotd_env.web import views
 from wotd_env.web.agents import Asked, advisor_of, game_of, guarantees, in_thread
 from wotd_env.web.limits import RETRY, Refused
@@ -112,14 +112,13 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
 
 
-def hints(game: Game, state: States, advised: Advised, names: Sequence[str]) -> list[Json]:
+def hints(game: Game, advised: Advised) -> list[Json]:
     """Return the best choices, best first, with the loss of each in win chances."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
     return [
         {
             "action": int(action),
-            "words": views.action_in_words(game, state, int(action), names),
             "loss": round(float(advised.actions[best[0]] - advised.actions[action]) * scale, 4),
         }
         for action in best
@@ -168,7 +167,7 @@ class Helper:
             "ply": ply,
             "chances": [round(chance, 4) for chance in stood],
             **source(game, advised),
-            "hints": hints(game, state, advised, table.names) if mine else [],
+            "hints": hints(game, advised) if mine else [],
         }
 
 
@@ -187,8 +186,11 @@ def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
     return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
 
 
-def replay(recorded: RecordedGame, graded: bool) -> Json:
-    """Return a recorded game step by step, with grades of its decisions if `graded`."""
+def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Json:
+    """Return a recorded game step by step, with grades of its decisions if `graded`.
+
+    `loser` is the seat that has resigned, if any.
+    """
     game = game_of(recorded.rules)
     names = [
         name if name.isprintable() and name.strip("? ") else f"Player {letter}"
@@ -197,19 +199,18 @@ def replay(recorded: RecordedGame, graded: bool) -> Json:
     steps = []
     for ply, action in enumerate(recorded.actions.tolist()):
         state, after = recorded.states[ply : ply + 1], recorded.states[ply + 1 : ply + 2]
-        shown_step = views.step(game, state, action, after, names)
-        steps.append({"ply": ply, **shown_step, "state": views.show(game, state, names)})
+        shown_step = views.step(game, state, action, after)
+        steps.append({"ply": ply, **shown_step, "state": views.show(game, state)})
     last = recorded.states[-1:]
     shown = {
         "rules": asdict(recorded.rules),
-        "rules_words": views.rules_in_words(recorded.rules),
         "players": names,
         "text": str(recorded),
         "roll_off": None if recorded.seed is None else roll_off_of(game, recorded.seed),
         "graded": graded,
         "steps": steps,
-        "last": views.show(game, last, names),
-        "result": views.result(game, last, names),
+        "last": views.show(game, last),
+        "result": views.result(game, last, loser),
     }
     return shown | _grades(game, recorded, names, steps) if graded else shown
 
@@ -225,13 +226,11 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
         luck = float(reviewed.luck[ply])
         step["luck"] = round(luck, 4) if luck else None
         if note is None:
-            step |= {"best": None, "best_words": None, "best_notation": None, "regret": None, "class": ""}
+            step |= {"best": None, "regret": None, "class": ""}
         else:
             stood = chances(game, state, note.equity, stood)
             step |= {
-                "best": note.best,
-                "best_words": views.action_in_words(game, state, note.best, names),
-                "best_notation": action_text(game, state, note.best),
+                "best": views.deed(game, state, note.best),
                 "regret": round(note.regret, 4),
                 "class": classify(note.regret),
             }

@@ -15,7 +15,6 @@ from wotd_env.core.position import SEATS, parse_position, position
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
-from wotd_env.rendering.text import listed
 from wotd_env.web import views
 from wotd_env.web.agents import game_of
 from wotd_env.web.store import Played
@@ -130,7 +129,7 @@ class Table:
         """Return the decisions of this game from number `since` on, as JSON."""
         states = self.played.states
         for ply, step in enumerate(self.played.steps[len(self._log) :], len(self._log)):
-            shown = views.step(self.game, states[ply], step.action, step.state, self.names, step.note)
+            shown = views.step(self.game, states[ply], step.action, step.state, step.note)
             self._log.append({"ply": ply, **shown})
         return self._log[since:]
 
@@ -191,13 +190,6 @@ class Table:
         # The server takes forced decisions.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
-        result = views.result(game, self.state, names, self.loser)
-        shown = views.show(game, self.state, names)
-        if result:
-            shown["words"] = result["words"]
-        if self.status == "waiting":
-            free = [f"seat {SEATS[seat]}" for seat in self.waiting_for]
-            shown["words"] = f"Waiting for {listed(free)}." if free else "The game is about to begin."
         return {
             "table": self.id,
             "game": self.number,
@@ -207,10 +199,9 @@ class Table:
             "mine": viewer.seats,
             "waiting_for": self.waiting_for,
             "rules": asdict(self.rules),
-            "rules_words": views.rules_in_words(self.rules),
             "help": self.help,
             "pace": self.pace,
-            **shown,
+            **views.show(game, self.state),
             "seats": [
                 {
                     "seat": number,
@@ -226,10 +217,10 @@ class Table:
             "moved": last["moves"] if last else [],
             "spectators": self.connected[self.watch],
             "roll_off": self.played.roll_off,
-            "choices": views.choices(game, self.state, names) if mine else [],
+            "choices": views.choices(game, self.state) if mine else [],
             "log_from": min(log_from, self.ply),
             "log": self.log(log_from),
-            "result": result,
+            "result": views.result(game, self.state, self.loser),
         }
 
     @property
@@ -248,8 +239,7 @@ class Table:
             }
             for number, seat in enumerate(self.seats)
         ]
-        words = views.rules_in_words(self.rules)
-        settings = {"rules": asdict(self.rules), "rules_words": words, "help": self.help}
+        settings = {"rules": asdict(self.rules), "help": self.help}
         return {"table": self.id, **settings, "seats": seats, "open": self.open}
 
     @property

@@ -42,10 +42,12 @@ test("statistics count first answers and days in a row", () => {
 });
 
 test("a choice moves its pieces without changing the first position", () => {
-  const choice = { action: 33, scores: [0, 2], moves: [{ seat: 1, path: 2, from: 0, to: 3 }] };
+  const moves = [{ seat: 1, path: 2, from: 0, to: 3 }];
+  const choice = { action: 33, kind: "move", path: 2, power: null, scores: [0, 2], moves };
   const view = viewOf(
     /** @type {any} */ ({
-      names: ["the opponent", "you"],
+      rules: { players: 2, powers: "none" },
+      dice: [],
       player: 1,
       pieces: [
         [0, 0, 0, 0, 0],

@@ -110,9 +110,9 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
     decisions = [
         {
             "state": show(game, before),
-            "choices": views.choices(game, before, NAMES),
+            "choices": views.choices(game, before),
             "values": {int(each): float(values[each]) for each in np.flatnonzero(np.isfinite(values))},
-            "step": views.step(game, before, action, after, NAMES) | {"ply": ply},
+            "step": views.step(game, before, action, after) | {"ply": ply},
         }
         for ply, (before, action, after, values) in enumerate(
             zip(states, actions, states[1:], equity, strict=False)
@@ -120,10 +120,10 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
     ]
     return {
         "decisions": decisions,
-        "end": {"state": show(game, state), "result": views.result(game, state, NAMES)},
+        "end": {"state": show(game, state), "result": views.result(game, state)},
     }
 
 
 def show(game: Game, state: np.ndarray) -> dict[str, Any]:
     """Return a position as the demo shows it, without its line of text."""
-    return views.show(game, state, NAMES) | {"position": ""}
+    return views.show(game, state) | {"position": ""}

@@ -4,6 +4,8 @@ import { connectDialogs } from "../static/dialogs.js";
 import { otherActs } from "../static/dock.js";
 import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
+import { t } from "../static/text.js";
+import { worded } from "../static/wording.js";
 import { readValue } from "./network.js";
 import { plan } from "./planner.js";
 import { decide, newGame, rolled, rollOff, SPACES } from "./rules.js";
@@ -13,7 +15,7 @@ import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 /** @import {Value} from "./planner.js" */
 
 const PERSON = 0;
-const NAMES = ["Player", "td"];
+const NAMES = [t("Player"), "td"];
 const PACE = 800; // milliseconds before a decision that the person does not take
 const SOURCE = { source: "the plan of td", exact: false, guarantee: null }; // of the win chances
 
@@ -24,7 +26,7 @@ const TABLE = {
   mine: [PERSON],
   waiting_for: [],
   seats: [
-    { seat: 0, kind: "here", agent: null, name: "Player", taken: true, connected: true, mine: true },
+    { seat: 0, kind: "here", agent: null, name: NAMES[PERSON], taken: true, connected: true, mine: true },
     { seat: 1, kind: "agent", agent: "td", name: "td", taken: true, connected: true, mine: false },
   ],
   rules: {
@@ -36,7 +38,8 @@ const TABLE = {
     colors: null,
     start: "dragons",
   },
-  rules_words: "2 players, no powers",
+  rules_words: "", // until `worded`
+  words: "",
   help: true,
   pace: PACE / 1000,
   spectators: 0,
@@ -53,7 +56,7 @@ class DemoPage extends PlayPage {
 
   /** @param {HTMLElement} main @param {Value} value */
   constructor(main, value) {
-    super(main, new AbortController().signal, "The game begins …");
+    super(main, new AbortController().signal, t("The game begins …"));
     this.value = value;
     this.start();
   }
@@ -70,19 +73,16 @@ class DemoPage extends PlayPage {
   /** Show the position, and take the next decision unless the person has a choice. */
   proceed() {
     const { game, position, steps } = this;
-    const result = resultOf(position, NAMES);
+    const result = resultOf(position);
     const ranked = [...plan(position, this.value)].sort(([, one], [, other]) => other - one);
-    const choices = position.player === PERSON && ranked.length > 1 ? choicesOf(position, NAMES) : [];
+    const choices = position.player === PERSON && ranked.length > 1 ? choicesOf(position) : [];
     const equity = result ? result.rewards[position.player] : ranked[0][1];
     const chances = NAMES.map((_, seat) => (1 + (seat === position.player ? equity : -equity)) / 2);
-    const hints = ranked.slice(0, 2).map(([action, value]) => {
-      const words = choices.find((choice) => choice.action === action)?.words ?? "";
-      return { action, words, loss: (equity - value) / 2 };
-    });
+    const hints = ranked.slice(0, 2).map(([action, value]) => ({ action, loss: (equity - value) / 2 }));
     this.help = { ...SOURCE, ply: steps.length, game, chances, hints };
-    this.showView({
+    const view = {
       ...TABLE,
-      ...stateOf(position, NAMES),
+      ...stateOf(position),
       game,
       ply: steps.length,
       status: result ? "over" : "playing",
@@ -91,7 +91,8 @@ class DemoPage extends PlayPage {
       choices,
       log: [...steps],
       result,
-    });
+    };
+    this.showView(worded(view));
     if (!result && !choices.length) setTimeout(() => this.take(steps.length, ranked[0][0]), PACE);
   }
 
@@ -100,7 +101,7 @@ class DemoPage extends PlayPage {
     const before = this.position;
     const decided = decide(before, action);
     this.position = decided.phase === "chance" ? rolled(decided) : decided;
-    this.steps.push(stepOf(ply, before, action, this.position, NAMES));
+    this.steps.push(stepOf(ply, before, action, this.position));
     this.proceed();
     return true;
   }
@@ -108,7 +109,7 @@ class DemoPage extends PlayPage {
   /** @override @param {View} view */
   dockParts(view) {
     if (view.status !== "over") return otherActs(view);
-    const again = h("button.primary", { onclick: () => this.start() }, "Play again");
+    const again = h("button.primary", { onclick: () => this.start() }, t("Play again"));
     return [h("p.result", view.result?.words), again];
   }
 }

@@ -6,6 +6,7 @@ import { copyButton, errorLine, h, loadPage, say, select } from "./dom.js";
 import { lineOf, partsOf, placed } from "./editing.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
+import { t } from "./text.js";
 import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
@@ -18,7 +19,7 @@ const load = (position, agents = []) => ask("/api/choices", { body: { position, 
 
 /** Show a position as a line of text, or a start. @type {Page} */
 export function analysisPage(main, signal, position = START) {
-  const card = { title: "Analysis board", waits: "The position comes …", back: "#/" };
+  const card = { title: t("Analysis board"), waits: t("The position comes …"), back: "#/" };
   loadPage(
     main,
     signal,
@@ -36,21 +37,21 @@ class AnalysisPage extends StudyPage {
     this.error = errorLine();
     /** @type {[string, string][]} */
     const tools = [
-      ["", "makes a choice"],
-      ["#", "places a dead piece"],
-      ["-", "clears the space"],
+      ["", t("makes a choice")],
+      ["#", t("places a dead piece")],
+      ["-", t("clears the space")],
     ];
-    for (const letter of LETTERS.slice(0, valued.names.length))
-      tools.push([letter, `places a piece of ${letter}`]);
+    for (const letter of LETTERS.slice(0, valued.rules.players))
+      tools.push([letter, t("places a piece of {letter}", { letter })]);
     this.tool = select({}, tools);
     const { decision } = this;
     const pick = decision.pick.bind(decision);
     decision.pick = (path, space) => (this.tool.value && space ? this.place(path, space) : pick(path, space));
-    this.agents = ["an agent", "another agent"].map((words) =>
+    this.agents = [t("choice of an agent"), t("choice of another agent")].map((label) =>
       h(
         "select",
-        { "aria-label": `choice of ${words}`, onchange: () => this.go(this.view.position) },
-        h("option", { value: "" }, "no agent"),
+        { "aria-label": label, onchange: () => this.go(this.view.position) },
+        h("option", { value: "" }, t("no agent")),
       ),
     );
     agentsFor({ position: valued.position }).then((found) => {
@@ -60,27 +61,30 @@ class AnalysisPage extends StudyPage {
     this.values = h("section.card.losses");
     this.card = h("section.card.puzzle-card");
     main.append(this.layout(this.values, this.card));
-    document.title = "Analysis board · Way of the Dragon";
+    document.title = `${t("Analysis board")} · ${t("Way of the Dragon")}`;
     this.show();
   }
 
   /** @override */
   show() {
     const { answer, valued, view } = this;
-    const words = answer ? `After: ${answer.words}` : capital(questionOf(view));
-    this.title.textContent = view.choices.length ? words : "No decision in this position";
-    this.words.textContent = valued.rules_words;
+    const words = answer ? t("After: {choice}", { choice: answer.words }) : capital(questionOf(view));
+    this.title.textContent = view.choices.length ? words : t("No decision in this position");
+    this.words.textContent = view.rules_words;
     super.show();
     this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
-    const compared = h("div.fields", h("label", "Mark the choices of agents", ...this.agents));
+    const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
     const source = h("p.quiet", sourceOf(valued));
-    this.values.replaceChildren(h("h2", "Chance to win"), compared, this.valueList(), source);
+    this.values.replaceChildren(h("h2", t("Chance to win")), compared, this.valueList(), source);
   }
 
   /** @override @param {number} action */
   act(action) {
     super.act(action);
-    if (this.answer) say(`${this.title.textContent}. ${percent(this.chanceOf(this.answer))} to win.`);
+    if (this.answer) {
+      const chance = percent(this.chanceOf(this.answer));
+      say(`${this.title.textContent}. ${t("{chance} to win.", { chance })}`);
+    }
   }
 
   /** @param {Choice} choice */
@@ -91,11 +95,11 @@ class AnalysisPage extends StudyPage {
   /** @override @returns {Child[]} */
   dockParts() {
     const { answer, view } = this;
-    if (!answer) return [h("p.tip", "There is nothing to decide here. Change the phase or the dice.")];
+    if (!answer) return [h("p.tip", t("There is nothing to decide here. Change the phase or the dice."))];
     return [
-      h("p.tip", `${percent(this.chanceOf(answer))} to win after this choice.`),
-      h("button.primary", { onclick: () => this.ask(this.view) }, "Back to the position"),
-      h("a.button", { href: continueAddress(view.position, []) }, "Play on"),
+      h("p.tip", t("{chance} to win after this choice.", { chance: percent(this.chanceOf(answer)) })),
+      h("button.primary", { onclick: () => this.ask(this.view) }, t("Back to the position")),
+      h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];
   }
 
@@ -104,9 +108,13 @@ class AnalysisPage extends StudyPage {
     const items = sorted.map((choice) => {
       const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
       const by = Object.keys(this.valued.agents).filter((name) => this.valued.agents[name] === choice.action);
-      return h("li", button, h("span.loss", [...by, percent(this.chanceOf(choice))].join(" · ")));
+      return h(
+        "li",
+        button,
+        h("span.loss", [...by.map((name) => t(name)), percent(this.chanceOf(choice))].join(" · ")),
+      );
     });
-    const look = { tabindex: "0", role: "region", "aria-label": "Chance to win after each choice" };
+    const look = { tabindex: "0", role: "region", "aria-label": t("Chance to win after each choice") };
     return h("div.choice-list", look, h("ol", ...items));
   }
 
@@ -114,14 +122,14 @@ class AnalysisPage extends StudyPage {
   editParts() {
     const { position } = this.view;
     const parts = partsOf(position);
-    const letters = [...LETTERS.slice(0, this.valued.names.length)];
+    const letters = [...LETTERS.slice(0, this.valued.rules.players)];
     /** @type {[string, string][]} */
     const seats = letters.map((letter) => [letter, letter]);
     const seat = select({ value: parts.seat, onchange: () => change({ seat: seat.value }) }, seats);
     /** @type {[string, string][]} */
     const phases = [
-      ["keep", "hold dice"],
-      ["move", "move"],
+      ["keep", t("hold dice")],
+      ["move", t("move")],
     ];
     const phase = select({ value: parts.phase, onchange: () => change({ phase: phase.value }) }, phases);
     const rolls = select({ value: parts.rolls, onchange: () => change({ rolls: rolls.value }) }, [
@@ -140,19 +148,19 @@ class AnalysisPage extends StudyPage {
     const show = h(
       "button",
       { onclick: () => this.go(/** @type {HTMLTextAreaElement} */ (line).value.trim()) },
-      "Show this line",
+      t("Show this line"),
     );
-    const share = copyButton("Copy a link", () => linkTo(analysisAddress(position).slice(2)));
+    const share = copyButton(t("Copy a link"), () => linkTo(analysisAddress(position).slice(2)));
     const fields = h(
       "div.fields",
-      h("label", "A tap on a space", this.tool),
-      h("label", "Seat to act", seat),
-      h("label", "Phase", phase),
-      h("label", "Re-rolls left", rolls),
-      h("label", "Dice: w f m e o, d for a dragon", dice),
-      h("label", "Position as text", line),
+      h("label", t("A tap on a space"), this.tool),
+      h("label", t("Seat to act"), seat),
+      h("label", t("Phase"), phase),
+      h("label", t("Re-rolls left"), rolls),
+      h("label", t("Dice: w f m e o, d for a dragon"), dice),
+      h("label", t("Position as text"), line),
     );
-    return [h("h2", "Position"), fields, this.error.element, h("div.buttons", show, share)];
+    return [h("h2", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
   }
 
   /** @param {number} path @param {number} space */

@@ -1,5 +1,8 @@
 /** Requests to the server, its socket, and what this browser stores. */
 
+import { kept } from "./kept.js";
+import { heard, t } from "./text.js";
+
 /** @import {Agent, Help, View} from "./types.js" */
 
 /** Make the error for a refused request, in the words of the server. @param {string} words @param {number} status */
@@ -16,10 +19,12 @@ export async function ask(path, { key, body, method } = {}) {
   if (body) headers["Content-Type"] = "application/json";
   const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : { method, headers };
   const response = await fetch(path, request).catch(() => {
-    throw refusal("The server does not answer. Is it running?", 0);
+    throw refusal(t("The server does not answer. Is it running?"), 0);
   });
-  const answer = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
-  if (!response.ok) throw refusal(answer.error, response.status);
+  const answer = await response
+    .json()
+    .catch(() => ({ error: t("The server answered {status}.", { status: response.status }) }));
+  if (!response.ok) throw refusal(heard(answer.error), response.status);
   return answer;
 }
 
@@ -28,28 +33,6 @@ export const pathOf = (table) => `/api/tables/${encodeURIComponent(table)}`;
 
 /** @param {{rules?: object, position?: string}} body @returns {Promise<Agent[]>} all, and whether each plays the rules */
 export const agentsFor = async (body) => (await ask("/api/agents", { body })).agents;
-
-const memory = new Map(); // used until the next reload if the browser refuses to store anything
-
-/** Stored JSON values by their names. */
-export const kept = {
-  /** @param {string} name @param {any} otherwise */
-  get(name, otherwise) {
-    let stored = null;
-    try {
-      stored = JSON.parse(localStorage.getItem(name) ?? "null");
-    } catch {} // unreadable or refused
-    return stored ?? memory.get(name) ?? otherwise;
-  },
-  /** @param {string} name @param {any} value */
-  set(name, value) {
-    try {
-      localStorage.setItem(name, JSON.stringify(value));
-    } catch {
-      memory.set(name, value);
-    }
-  },
-};
 
 /** Return the random key of this browser, by which the server counts the games of one person. @returns {string} */
 export function personKey() {
@@ -71,7 +54,7 @@ export async function createTable(body) {
 
 /** Delete a table of this browser's user, after a question. @param {string} table @param {string} key */
 export async function deleteTable(table, key) {
-  if (!window.confirm("Delete this table and all its games?")) return false;
+  if (!window.confirm(t("Delete this table and all its games?"))) return false;
   await ask(pathOf(table), { key, method: "DELETE" });
   keys.drop(table);
   return true;
@@ -134,9 +117,9 @@ export function follow(table, key, signal, hear) {
     };
     socket.onclose = ({ code, reason }) => {
       if (signal.aborted) return;
-      if (code === 4403) return hear.gone("Your key does not open this table.");
-      if (code === 4404) return hear.gone("This table is no longer there.");
-      setConnection((code === 1013 && reason) || "connection lost");
+      if (code === 4403) return hear.gone(t("Your key does not open this table."));
+      if (code === 4404) return hear.gone(t("This table is no longer there."));
+      setConnection((code === 1013 && heard(reason)) || t("connection lost"));
       timer = setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };

@@ -2,6 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { attribute, glyph, h, hasModifier } from "./dom.js";
+import { t } from "./text.js";
 import { ANIMALS, ELEMENTS, spaceName } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
@@ -29,7 +30,7 @@ export function makeBoard(spaces, pick) {
     const sign = h("div", look, glyph(`element-${path}`), h("span.unseen", element));
     return h("div", { role: "row", class: `path color-${path}` }, sign, ...cells[path]);
   });
-  const grid = h("div.board", { role: "grid", "aria-label": "Board" }, ...rows);
+  const grid = h("div.board", { role: "grid", "aria-label": t("Board") }, ...rows);
   const element = h("div.board-box", grid);
   element.style.setProperty("--spaces", String(spaces));
   walkWithArrows(grid, cells, pick);
@@ -124,9 +125,9 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   const words = [
     `${ELEMENTS[path]} ${spaceName(space, spaces)}`,
     here.map((seat) => `${names[seat]}, ${ANIMALS[state.color[seat]]}`).join("; ") ||
-      (dead ? "dead piece" : "empty"),
-    fresh && "has just moved here",
-    locked && "cannot be swapped",
+      (dead ? t("dead piece") : t("empty")),
+    fresh && t("has just moved here"),
+    locked && t("cannot be swapped"),
     mark?.words,
   ];
   attribute(cell, "data-mark", mark ? mark.kind : null);

@@ -1,5 +1,6 @@
 /** Choices on the board: the marked cells, and the effect of a tap. */
 
+import { t } from "./text.js";
 import { POWERS } from "./words.js";
 
 /** @import {CellMark, Choice, View} from "./types.js" */
@@ -31,8 +32,8 @@ function markSwap(marks, choice, { picked, path: pickedPath }) {
   const fits = none || (picked.length < 2 && choice.path === pickedPath && choice.seats?.includes(picked[0]));
   for (const { seat, path, from } of choice.moves) {
     if (path === pickedPath && picked.includes(seat))
-      marks.set(cellOf(path, from), { kind: "picked", words: "chosen for the swap" });
-    else if (fits) marks.set(cellOf(path, from), { kind: "swap", words: "can be swapped" });
+      marks.set(cellOf(path, from), { kind: "picked", words: t("chosen for the swap") });
+    else if (fits) marks.set(cellOf(path, from), { kind: "swap", words: t("can be swapped") });
   }
 }
 
@@ -41,11 +42,16 @@ function markMoves(marks, choice, { offered }, colors) {
   for (const { seat, path, to } of choice.moves) {
     const name = cellOf(path, to);
     const color = colors[seat];
-    if (offered.includes(choice)) marks.set(name, { kind: "picked", color, words: "chosen" });
+    if (offered.includes(choice)) marks.set(name, { kind: "picked", color, words: t("chosen") });
     else if (marks.has(name) && marks.get(name)?.kind !== "power")
       continue; // a move without a power comes first
-    else if (choice.power === null) marks.set(name, { kind: "move", color, words: "move here" });
-    else marks.set(name, { kind: "power", color, words: `${POWERS[choice.power]} leads here` });
+    else if (choice.power === null) marks.set(name, { kind: "move", color, words: t("move here") });
+    else
+      marks.set(name, {
+        kind: "power",
+        color,
+        words: t("{power} leads here", { power: POWERS[choice.power] }),
+      });
   }
 }
 
@@ -96,7 +102,7 @@ export function choicesBeside(view) {
 export function tipOf(choices) {
   const moves = choices.some(({ kind }) => ["move", "wood", "jump"].includes(kind));
   const swaps = choices.some(({ kind }) => kind === "swap");
-  if (moves && swaps) return "Tap a marked space, or two pieces to swap.";
-  if (moves) return "Tap a marked space to move.";
-  return swaps ? "Tap two pieces to swap them." : "";
+  if (moves && swaps) return t("Tap a marked space, or two pieces to swap.");
+  if (moves) return t("Tap a marked space to move.");
+  return swaps ? t("Tap two pieces to swap them.") : "";
 }

@@ -6,6 +6,7 @@ import { makeDice } from "./dice.js";
 import { choiceButton, holdButtons, moveButtons } from "./dock.js";
 import { h, isElsewhere, say } from "./dom.js";
 import { facesOf, heldFaces, sortedPlaces } from "./places.js";
+import { t } from "./text.js";
 import { colorsOpen, ELEMENTS, FACES } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
@@ -41,8 +42,8 @@ export class Decision {
     this.dice = makeDice((place) => this.pressDie(place));
     this.actions = h("div.actions");
     this.dock = h("div.dock", this.dice.element, this.actions);
-    this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": "Choices" });
-    this.choices = h("section.card.choices", h("h2", "Choices"), this.choiceList);
+    this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": t("Choices") });
+    this.choices = h("section.card.choices", h("h2", t("Choices")), this.choiceList);
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
   }
 
@@ -135,7 +136,9 @@ export class Decision {
     this.choices.hidden = this.view.status !== "playing" || !this.view.mine.length;
     const focused = this.choiceList.querySelector(":focus") !== null;
     const buttons = this.view.choices.map((choice) => choiceButton(choice, () => this.act(choice.action)));
-    this.choiceList.replaceChildren(...(buttons.length ? buttons : [h("p.quiet", "It is not your turn.")]));
+    this.choiceList.replaceChildren(
+      ...(buttons.length ? buttons : [h("p.quiet", t("It is not your turn."))]),
+    );
     if (focused) this.focus();
   }
 
@@ -154,10 +157,12 @@ export class Decision {
     this.showBoard();
     this.showActions();
     const { offered, picked } = chosen;
-    if (offered.length) say(`Chosen: ${offered.map(({ words }) => words).join(", or ")}. Enter confirms.`);
-    else if (picked.length) {
-      const name = this.view.seats[picked[0]].name;
-      say(`${name} on ${ELEMENTS[path]} chosen. Choose the piece to swap it with.`);
+    if (offered.length) {
+      const choices = offered.map(({ words }) => words).join("; ");
+      say(t("Chosen: {choices}. Enter confirms.", { choices }));
+    } else if (picked.length) {
+      const values = { name: this.view.seats[picked[0]].name, element: ELEMENTS[path] };
+      say(t("{name} on {element} chosen. Choose the piece to swap it with.", values));
     }
   }
 
@@ -166,7 +171,7 @@ export class Decision {
     this.showDice();
     this.showBoard();
     this.showActions();
-    say("Undone.");
+    say(t("Undone."));
   }
 
   /** @param {KeyboardEvent} event */
@@ -195,6 +200,7 @@ export class Decision {
     this.held = this.held.map((kept, other) => (other === place ? !kept : kept));
     this.showDice();
     this.showActions();
-    if (aloud) say(`${FACES[this.faces[place]]} ${this.held[place] ? "kept" : "not kept"}`);
+    const face = { face: FACES[this.faces[place]] };
+    if (aloud) say(this.held[place] ? t("{face} kept", face) : t("{face} not kept", face));
   }
 }

@@ -1,26 +1,31 @@
 /** Dice: five buttons to choose the kept ones, and small rows to read. */
 
 import { attribute, glyph, h } from "./dom.js";
+import { t } from "./text.js";
 import { FACES } from "./words.js";
 
 /** Make five dice as toggle buttons. @param {(place: number) => void} press */
 export function makeDice(press) {
   const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => press(place) }));
-  const element = h("div.dice", { role: "group", "aria-label": "Dice" }, ...buttons);
+  const element = h("div.dice", { role: "group", "aria-label": t("Dice") }, ...buttons);
 
   /**
    * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.
    * @param {number[]} faces @param {boolean[]} held @param {boolean} choosing @param {boolean[]} rolled just now
    */
   function show(faces, held, choosing, rolled) {
-    element.setAttribute("aria-label", choosing ? "Dice: press those that you keep" : "Dice");
+    element.setAttribute("aria-label", choosing ? t("Dice: press those that you keep") : t("Dice"));
     buttons.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
-      attribute(button, "aria-label", `die ${place + 1}, ${face < 0 ? "not rolled yet" : FACES[face]}`);
+      attribute(
+        button,
+        "aria-label",
+        `${t("die {number}", { number: place + 1 })}, ${face < 0 ? t("not rolled yet") : FACES[face]}`,
+      );
       attribute(button, "aria-disabled", choosing ? null : "true");
       attribute(button, "aria-pressed", choosing ? String(held[place]) : null);
-      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, "keep"));
+      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, t("keep")));
       button.classList.toggle("kept", held[place]);
       button.classList.remove("rolled");
       if (rolled[place]) {

@@ -3,7 +3,8 @@
 import { linkTo } from "./address.js";
 import { choicesBeside, tipOf } from "./choosing.js";
 import { copyButton, glyph, h, waitLine } from "./dom.js";
-import { asksForTiger, capital, LETTERS } from "./words.js";
+import { t } from "./text.js";
+import { asksForTiger, capital, LETTERS, POWERS } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Chosen} from "./choosing.js" */
@@ -13,7 +14,7 @@ import { asksForTiger, capital, LETTERS } from "./words.js";
 
 /** @param {() => void} undo @param {string} [label] */
 const undoButton = (undo, label) =>
-  h("button.undo", { "data-name": "undo", onclick: undo, "aria-label": label }, "Undo");
+  h("button.undo", { "data-name": "undo", onclick: undo, "aria-label": label }, t("Undo"));
 
 /** Make the button of a choice. @param {Choice} choice @param {Acts["act"]} act @param {string} [look] */
 export function choiceButton(choice, act, look = "") {
@@ -29,8 +30,11 @@ export function choiceButton(choice, act, look = "") {
 /** Return the content of the dock while another player is to act. @param {View} view */
 export function otherActs(view) {
   const seat = view.seats[view.player];
-  const does = seat.kind === "agent" ? "is thinking" : seat.connected ? "is to play" : "is away";
-  return [waitLine(`${seat.name} ${does} …`, null)];
+  const { name } = seat;
+  if (seat.kind === "agent") return [waitLine(t("{name} is thinking …", { name }), null)];
+  return [
+    waitLine(seat.connected ? t("{name} is to play …", { name }) : t("{name} is away …", { name }), null),
+  ];
 }
 
 /**
@@ -42,23 +46,27 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
   const stop = view.choices.find(({ kind }) => kind === "stop");
   const rest = held.filter((kept) => !kept).length;
   const tiger = asksForTiger(view);
-  const words = `Re-roll ${rest === 5 ? "all" : rest}${tiger ? " (eye of the tiger)" : ""}`;
+  const roll = rest === 5 ? t("Re-roll all") : t("Re-roll {count}", { count: rest });
+  const words = tiger ? `${roll} (${POWERS[2]})` : roll;
   const rolling = { "data-name": "roll", onclick: () => hold && act(hold) };
   const stopping = { class: rest ? "" : "primary", "data-name": "stop", onclick: () => stop && act(stop) };
   return [
     rest > 0 && h("button.primary", rolling, glyph(tiger ? "power-2" : "again"), h("span", words)),
-    stop && h("button", stopping, h("span", tiger ? "Do without it" : "Stop rolling")),
-    changed && undoButton(undo, "Undo the choice of dice"),
+    stop && h("button", stopping, h("span", tiger ? t("Do without it") : t("Stop rolling"))),
+    changed && undoButton(undo, t("Undo the choice of dice")),
   ];
 }
+
+/** Return the words of a choice without the destinations. @param {string} words */
+const shortWords = (words) => words.split(",")[0];
 
 /** Return the buttons of a move decision. @param {View} view @param {Chosen} chosen @param {Acts} acts */
 export function moveButtons(view, { offered, picked }, { act, undo }) {
   if (offered.length)
     return [...offered.map((choice) => choiceButton(choice, act, "primary")), undoButton(undo)];
-  if (picked.length) return [h("p.tip", "Tap the piece to swap it with."), undoButton(undo)];
+  if (picked.length) return [h("p.tip", t("Tap the piece to swap it with.")), undoButton(undo)];
   const tip = tipOf(view.choices);
-  const beside = choicesBeside(view).map((choice) => ({ ...choice, words: choice.words.split(",")[0] }));
+  const beside = choicesBeside(view).map((choice) => ({ ...choice, words: shortWords(choice.words) }));
   const buttons = beside.map((choice, i) =>
     choiceButton(choice, act, i === 0 && !tip && choice.power === null ? "primary" : ""),
   );
@@ -68,24 +76,25 @@ export function moveButtons(view, { offered, picked }, { act, undo }) {
 /** Return the content of the dock after the game. @param {View} view @param {() => void} next starts the next game */
 export function endButtons({ table, game, result, mine, host }, next) {
   return [
-    h("p.result", result?.words ?? "The game is over."),
-    h("a.button.primary", { href: `#/review/${table}/${game}` }, "Review the game"),
-    (mine.length > 0 || host) && h("button", { onclick: next }, "Rematch"),
+    h("p.result", result?.words ?? t("The game is over.")),
+    h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
+    (mine.length > 0 || host) && h("button", { onclick: next }, t("Rematch")),
   ];
 }
 
 /** Return the content of the dock before the game. @param {View} view @param {Keys} own */
 export function waitingParts({ table, waiting_for: waiting, seats }, { invitations = [] }) {
-  const names = waiting.map((seat) => `seat ${LETTERS[seat]}`).join(", ");
+  const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
   const links = invitations.filter(({ seat }) => waiting.includes(seat));
   return [
-    waitLine(`Waiting for ${names} …`, null),
+    waitLine(t("Waiting for {names} …", { names }), null),
     ...links.map(({ seat, invitation }) => {
       const link = linkTo(`join/${table}/${invitation}`);
-      const label = h("label", `Link for seat ${LETTERS[seat]}`, h("input", { readonly: true, value: link }));
-      return h("div.invitation", label, copyButton("Copy", link));
+      const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
+      const label = h("label", words, h("input", { readonly: true, value: link }));
+      return h("div.invitation", label, copyButton(t("Copy"), link));
     }),
     waiting.some((seat) => seats[seat].kind === "open") &&
-      h("p.tip", "Open seats are in the list of open tables, for anyone on this server."),
+      h("p.tip", t("Open seats are in the list of open tables, for anyone on this server.")),
   ];
 }

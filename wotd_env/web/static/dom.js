@@ -1,5 +1,7 @@
 /** Elements and drawings of the page. */
 
+import { t } from "./text.js";
+
 /** @typedef {Node|string|null|false|undefined} Child empty children are left out */
 /**
  * @template {string} Tag
@@ -105,17 +107,17 @@ export function copyButton(label, text) {
     const copied = typeof text === "string" ? text : await text();
     try {
       await navigator.clipboard.writeText(copied);
-      button.textContent = "Copied";
-      say("Copied.");
+      button.textContent = t("Copied");
+      say(t("Copied."));
     } catch {
-      window.prompt("Copy this:", copied); // browsers forbid pages without https to write to the clipboard
+      window.prompt(t("Copy this:"), copied); // browsers forbid pages without https to write to the clipboard
     }
   });
 }
 
 /** Make a card with a message and a link to the lobby. @param {string} title @param {string} words */
 export function noticeCard(title, words) {
-  const link = h("a.button", { href: "#/" }, "To the tables");
+  const link = h("a.button", { href: "#/" }, t("To the tables"));
   return h("section.card.narrow", h("h1", title), words && h("p", words), link);
 }
 
@@ -134,7 +136,7 @@ export async function loadPage(main, signal, { title, waits, back }, load, show)
     card.remove();
     show(data);
   } catch (reason) {
-    card.replaceChildren(h("h1", title), errorLine(reason).element, h("a.button", { href: back }, "Back"));
+    card.replaceChildren(h("h1", title), errorLine(reason).element, h("a.button", { href: back }, t("Back")));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { facesOf, keptPlaces, placesAfter } from "./places.js";
-import { capital } from "./words.js";
+import { decimal, t } from "./text.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
 
@@ -18,7 +18,7 @@ export const costOf = (equity, players) => signedCost(equity, players).replace(/
 export function signedCost(equity, players) {
   const points = (100 * equity * (players - 1)) / players;
   const sign = points >= 0.05 ? "+" : points <= -0.05 ? "−" : "";
-  return `${sign}${Math.abs(points).toFixed(1)} %`;
+  return `${sign}${decimal(Math.abs(points), 1)} %`;
 }
 
 /** Return a result as a share of the win, 0 to 100 %. @param {number} equity @param {number} players */
@@ -42,8 +42,8 @@ export function marksOfStep({ moves }, colors) {
   /** @type {Map<string, CellMark>} */
   const marks = new Map();
   for (const { seat, path, from, to } of moves) {
-    if (swap) marks.set(cellOf(path, from), { kind: "picked", words: "is swapped" });
-    else marks.set(cellOf(path, to), { kind: "move", color: colors[seat], words: "moves here next" });
+    if (swap) marks.set(cellOf(path, from), { kind: "picked", words: t("is swapped") });
+    else marks.set(cellOf(path, to), { kind: "move", color: colors[seat], words: t("moves here next") });
   }
   return marks;
 }
@@ -52,16 +52,22 @@ export function marksOfStep({ moves }, colors) {
 export function verdictOf(step, players) {
   let decision = "";
   if (step.regret !== null && !step.forced) {
-    const grade = step.class ? `${capital(step.class)}: ` : "";
-    decision = `${grade}this costs ${costOf(step.regret, players)}. Best: ${step.best_words}.`;
-    if (!grade && step.regret <= 0.0005) decision = "The best choice.";
+    const values = { cost: costOf(step.regret, players), best: step.best_words };
+    if (step.class === "blunder") decision = t("Blunder: this costs {cost}. Best: {best}.", values);
+    else if (step.class) decision = t("Error: this costs {cost}. Best: {best}.", values);
+    else if (step.regret > 0.0005) decision = t("This costs {cost}. Best: {best}.", values);
+    else decision = t("The best choice.");
   }
   const luck =
     step.luck && Math.abs(step.luck) >= LEAST_LUCK
-      ? `These dice were ${step.luck > 0 ? "lucky" : "unlucky"}: ${signedCost(step.luck, players)}.`
+      ? luckWords(step.luck, signedCost(step.luck, players))
       : "";
   return { grade: step.class, decision, luck };
 }
+
+/** @param {number} luck @param {string} gain */
+const luckWords = (luck, gain) =>
+  luck > 0 ? t("These dice were lucky: {gain}.", { gain }) : t("These dice were unlucky: {gain}.", { gain });
 
 /** Return the most expensive errors and their numbers, the worst first. @param {GradedStep[]} steps */
 export const worstOf = (steps) =>

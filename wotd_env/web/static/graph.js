@@ -1,6 +1,7 @@
 /** The graph of a review: every seat's chance to win, step by step. */
 
 import { h, svg } from "./dom.js";
+import { t } from "./text.js";
 import { percent } from "./words.js";
 
 /** @import {Review} from "./types.js" */
@@ -27,7 +28,7 @@ export function makeGraph({ steps, last_chances: lastChances, last }, names, go)
   );
   const cursor = svg("path", { class: "cursor" });
   const middle = svg("path", { d: `M0 ${y(0.5)}H${WIDTH}`, class: "middle" });
-  const words = "Every player's chance to win, step by step. The slider goes through the steps.";
+  const words = t("Every player's chance to win, step by step. The slider goes through the steps.");
   const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" };
   const graph = svg("svg", { ...view, role: "img", "aria-label": words }, middle, ...lines, ...dots, cursor);
   graph.addEventListener("click", (event) => {

@@ -1,7 +1,10 @@
 /** Join a table, by an invitation or at an open seat. */
 
-import { ask, kept, keys, pathOf, personKey } from "./api.js";
+import { ask, keys, pathOf, personKey } from "./api.js";
 import { errorLine, h, say } from "./dom.js";
+import { kept } from "./kept.js";
+import { t } from "./text.js";
+import { rulesWords } from "./wording.js";
 import { capital, LETTERS } from "./words.js";
 
 /** @import {Entry, Page} from "./types.js" */
@@ -14,9 +17,9 @@ export async function joinPage(main, _signal, table, invitation) {
   const error = errorLine();
   const stored = kept.get("wotd-name", "");
   const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: stored });
-  const buttons = h("div.buttons", h("button.primary", "Take the seat"));
-  const form = h("form", { onsubmit: join }, h("label", "Your name", name), buttons);
-  main.append(h("section.card.narrow", h("h1", "Join a game"), what, form, error.element));
+  const buttons = h("div.buttons", h("button.primary", t("Take the seat")));
+  const form = h("form", { onsubmit: join }, h("label", t("Your name"), name), buttons);
+  main.append(h("section.card.narrow", h("h1", t("Join a game")), what, form, error.element));
 
   /** @param {Event} event */
   async function join(event) {
@@ -28,7 +31,7 @@ export async function joinPage(main, _signal, table, invitation) {
         body: { name: called, ...asked, person: personKey() },
       });
       keys.add(table, { key });
-      say("You have taken the seat.");
+      say(t("You have taken the seat."));
       location.replace(`#/table/${table}`);
     } catch (reason) {
       error.show(reason);
@@ -45,9 +48,16 @@ export async function joinPage(main, _signal, table, invitation) {
 
 /** @param {{seat: number|null, table: Entry}} found the seat is null for any open one */
 function invitationWords({ seat, table: entry }) {
-  const place = seat === null ? "an open seat" : `seat ${LETTERS[seat]}`;
-  const others = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
-  const company = others.length ? `, with ${others.join(", ")}` : "";
-  const help = entry.help ? " Win chances and hints are on." : "";
-  return `There is ${place} for you${company}. ${capital(entry.rules_words)}.${help}`;
+  const place = seat === null ? t("an open seat") : t("seat {letter}", { letter: LETTERS[seat] });
+  const names = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
+  const values = { place, names: names.join(", ") };
+  return [
+    names.length
+      ? t("There is {place} for you, with {names}.", values)
+      : t("There is {place} for you.", values),
+    `${capital(rulesWords(entry.rules))}.`,
+    entry.help && t("Win chances and hints are on."),
+  ]
+    .filter(Boolean)
+    .join(" ");
 }

@@ -4,18 +4,19 @@ import { ask, createTable } from "./api.js";
 import { openRules } from "./dialogs.js";
 import { glyph, h, loadPage, say, workButton } from "./dom.js";
 import { StudyPage, studyAt } from "./study.js";
+import { t } from "./text.js";
 import { ANIMALS, ANY_POWER, ELEMENTS } from "./words.js";
 
 /** @import {Choice, LessonStep, Page, View} from "./types.js" */
 
 /** Show a step of the tutorial, by its number from 1. @type {Page} */
 export function learnPage(main, signal, number = "1") {
-  const card = { title: "Learn the game", waits: "The step comes …", back: "#/" };
+  const card = { title: t("Learn the game"), waits: t("The step comes …"), back: "#/" };
   async function load() {
     /** @type {LessonStep[]} */
     const steps = await ask("/static/lesson.json");
     const index = Number(number) - 1;
-    if (!steps[index]) throw new Error(`The tutorial has the steps 1 to ${steps.length}.`);
+    if (!steps[index]) throw new Error(t("The tutorial has the steps 1 to {last}.", { last: steps.length }));
     const views = await Promise.all(steps[index].tasks.map(({ position }) => studyAt(position)));
     return { steps, index, views };
   }
@@ -36,18 +37,19 @@ class LearnPage extends StudyPage {
     this.index = index;
     this.views = views;
     this.step = steps[index];
-    this.title.textContent = `${index + 1} of ${steps.length}: ${this.step.title}`;
+    const title = t(this.step.title);
+    this.title.textContent = t("{step} of {last}: {title}", { step: index + 1, last: steps.length, title });
     this.words.className = "task";
     this.words.setAttribute("aria-live", "polite");
     main.append(this.layout(this.decision.choices, this.stepsCard(), animalsCard()));
-    document.title = `${this.step.title} · Way of the Dragon`;
+    document.title = `${title} · ${t("Way of the Dragon")}`;
     this.show();
   }
 
   /** @override */
   show() {
     const { words, done, hint } = this.step.tasks[this.task];
-    this.words.replaceChildren(this.answer ? done : words, this.hinted ? h("span.hint", hint) : "");
+    this.words.replaceChildren(t(this.answer ? done : words), this.hinted ? h("span.hint", t(hint)) : "");
     super.show();
   }
 
@@ -61,10 +63,10 @@ class LearnPage extends StudyPage {
   dockParts() {
     const next = this.index + 2;
     if (this.task + 1 < this.step.tasks.length)
-      return [h("button.primary", { "data-name": "next", onclick: () => this.nextTask() }, "Continue")];
+      return [h("button.primary", { "data-name": "next", onclick: () => this.nextTask() }, t("Continue"))];
     if (next <= this.steps.length)
-      return [h("a.button.primary", { href: `#/learn/${next}`, "data-name": "next" }, "Next step")];
-    return [workButton("Play your first game", firstGame, { class: "primary" })];
+      return [h("a.button.primary", { href: `#/learn/${next}`, "data-name": "next" }, t("Next step"))];
+    return [workButton(t("Play your first game"), firstGame, { class: "primary" })];
   }
 
   nextTask() {
@@ -75,10 +77,13 @@ class LearnPage extends StudyPage {
 
   stepsCard() {
     const items = this.steps.map(({ title }, i) =>
-      h("li", h("a", { href: `#/learn/${i + 1}`, "aria-current": i === this.index ? "step" : null }, title)),
+      h(
+        "li",
+        h("a", { href: `#/learn/${i + 1}`, "aria-current": i === this.index ? "step" : null }, t(title)),
+      ),
     );
-    const powers = h("button", { onclick: () => openRules(ANY_POWER) }, "Powers of the animals");
-    return h("section.card", h("h2", "Steps"), h("ol.steps", ...items), h("div.buttons", powers));
+    const powers = h("button", { onclick: () => openRules(ANY_POWER) }, t("Powers of the animals"));
+    return h("section.card", h("h2", t("Steps")), h("ol.steps", ...items), h("div.buttons", powers));
   }
 }
 
@@ -88,7 +93,7 @@ function animalsCard() {
     const sign = h("span", { class: `sign color-${color}` }, glyph(`element-${color}`));
     return h("li", sign, glyph(`piece-${color}`, "piece"), h("span", `${ELEMENTS[color]}: ${animal}`));
   });
-  return h("section.card", h("h2", "Elements and animals"), h("ul.animals", ...items));
+  return h("section.card", h("h2", t("Elements and animals")), h("ul.animals", ...items));
 }
 
 async function firstGame() {

@@ -3,7 +3,9 @@
 import { ask, deleteTable, keys, pathOf } from "./api.js";
 import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
-import { ANIMALS, counted } from "./words.js";
+import { plural, t } from "./text.js";
+import { namesOf, rulesWords } from "./wording.js";
+import { ANIMALS } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 
@@ -27,7 +29,7 @@ export function lobbyPage(main, signal, position = "", ...players) {
         showOwnTables(ownTables);
         showOpen();
       } else {
-        setUp.replaceChildren(waitLine("The server is warming up …"));
+        setUp.replaceChildren(waitLine(t("The server is warming up …")));
         setTimeout(begin, 1000);
       }
     } catch (reason) {
@@ -39,9 +41,9 @@ export function lobbyPage(main, signal, position = "", ...players) {
   async function showOpen() {
     if (signal.aborted) return;
     const { tables } = await ask("/api/tables").catch(() => ({ tables: [] }));
-    const none = "No table has an open seat. Set one up with a seat for anyone on this server.";
+    const none = t("No table has an open seat. Set one up with a seat for anyone on this server.");
     const list = tables.length ? h("ul.tables", ...tables.map(openTable)) : h("p.quiet", none);
-    openTables.replaceChildren(h("h2", { id: "open-title" }, "Open tables"), list);
+    openTables.replaceChildren(h("h2", { id: "open-title" }, t("Open tables")), list);
     setTimeout(showOpen, 4000);
   }
 
@@ -51,20 +53,25 @@ export function lobbyPage(main, signal, position = "", ...players) {
 function hero() {
   const animals = ANIMALS.map((_, color) => glyph(`piece-${color}`));
   const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
-  const words = h("p", "Five paths, five dice, five animals. Roll, keep, move: the most points win.");
-  const learn = h("a.button", { href: "#/learn" }, "Learn the game");
-  const puzzle = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
-  const analysis = h("a.button", { href: "#/analysis" }, "Analysis board");
-  const results = h("a.button", { href: "#/results" }, "People against agents");
-  const links = h("nav.buttons", { "aria-label": "Start" }, learn, puzzle, analysis, results);
-  return h("header.hero", h("h1", "Way of the Dragon"), words, parade, links);
+  const words = h("p", t("Five paths, five dice, five animals. Roll, keep, move: the most points win."));
+  const learn = h("a.button", { href: "#/learn" }, t("Learn the game"));
+  const puzzle = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+  const analysis = h("a.button", { href: "#/analysis" }, t("Analysis board"));
+  const results = h("a.button", { href: "#/results" }, t("People against agents"));
+  const links = h("nav.buttons", { "aria-label": t("Start") }, learn, puzzle, analysis, results);
+  return h("header.hero", h("h1", t("Way of the Dragon")), words, parade, links);
 }
 
 /** @param {Entry} entry */
-function openTable({ table, rules_words: words, seats, open }) {
+function openTable({ table, rules, seats, open }) {
   const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
-  const link = h("a", { href: `#/open/${table}` }, `Join ${who.join(", ") || "an empty table"}`);
-  return h("li", link, h("span.quiet", `${counted(open.length, "open seat")} · ${words}`));
+  const free = plural(open.length, "{count} open seat", "{count} open seats");
+  const link = h(
+    "a",
+    { href: `#/open/${table}` },
+    who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join an empty table"),
+  );
+  return h("li", link, h("span.quiet", `${free} · ${rulesWords(rules)}`));
 }
 
 /** @param {HTMLElement} section */
@@ -72,7 +79,7 @@ async function showOwnTables(section) {
   const latest = Object.keys(keys.all()).reverse().slice(0, OWN_TABLES);
   const items = (await Promise.all(latest.map(ownTable))).filter((item) => item !== null);
   section.hidden = items.length === 0;
-  section.replaceChildren(h("h2", { id: "own-title" }, "Your tables"), h("ul.tables", ...items));
+  section.replaceChildren(h("h2", { id: "own-title" }, t("Your tables")), h("ul.tables", ...items));
 }
 
 /** Make the entry of a table of this browser; forget a deleted table. @param {string} table */
@@ -81,16 +88,22 @@ async function ownTable(table) {
   try {
     /** @type {View} */
     const { host, seats, status, turn } = await ask(pathOf(table), { key });
-    const names = seats.map(({ name }) => name).join(", ");
+    const names = namesOf(seats).join(", ");
     const state =
-      status === "playing" ? `turn ${turn + 1}` : status === "over" ? "over" : "waits for players";
-    const label = host ? "Delete" : "Forget";
+      status === "playing"
+        ? t("turn {turn}", { turn: turn + 1 })
+        : status === "over"
+          ? t("over")
+          : t("waits for players");
+    const label = host ? t("Delete") : t("Forget");
+    const of = { names };
+    const spoken = host ? t("Delete the table of {names}", of) : t("Forget the table of {names}", of);
     const remove = async () => {
       if (!host) keys.drop(table);
       else if (!(await deleteTable(table, key))) return;
       item.remove();
     };
-    const removal = workButton(label, remove, { "aria-label": `${label} the table of ${names}` });
+    const removal = workButton(label, remove, { "aria-label": spoken });
     const item = h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state), removal);
     return item;
   } catch (refusal) {
@@ -100,8 +113,8 @@ async function ownTable(table) {
 }
 
 function recordedGame() {
-  const label = "text of a game or a position";
-  const placeholder = "Paste a text from “Copy the game” here";
+  const label = t("text of a game or a position");
+  const placeholder = t("Paste a text from “Copy the game” here");
   const text = h("textarea", { rows: "5", spellcheck: "false", "aria-label": label, placeholder });
   const graded = h("input", { type: "checkbox", checked: true });
   const error = errorLine();
@@ -109,14 +122,14 @@ function recordedGame() {
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    if (!text.value.trim()) return error.show("Paste the text of a game first.");
+    if (!text.value.trim()) return error.show(t("Paste the text of a game first."));
     sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: graded.checked }));
     location.hash = "#/game";
   }
 
-  const tick = h("label.tick", graded, "Find errors and luck");
-  const buttons = h("div.buttons", h("button", "Step through"));
-  const title = h("h2", { id: "recorded-title" }, "Recorded game");
+  const tick = h("label.tick", graded, t("Find errors and luck"));
+  const buttons = h("div.buttons", h("button", t("Step through")));
+  const title = h("h2", { id: "recorded-title" }, t("Recorded game"));
   const form = h("form", { onsubmit: open }, text, tick, error.element, buttons);
   return h("section.card", { "aria-labelledby": "recorded-title" }, title, form);
 }

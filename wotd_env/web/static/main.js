@@ -12,6 +12,7 @@ import { puzzlePage } from "./puzzle.js";
 import { resultsPage } from "./results.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
+import { t } from "./text.js";
 
 /** @import {Page} from "./types.js" */
 
@@ -41,11 +42,14 @@ function route() {
   closing.abort();
   closing = new AbortController();
   main.replaceChildren();
-  document.title = "Way of the Dragon";
+  document.title = t("Way of the Dragon");
   const address = readAddress(location.hash);
   if (address && Object.hasOwn(pages, address.page))
     pages[address.page](main, closing.signal, ...address.parts);
-  else main.append(noticeCard("There is no such page", "The address is incomplete or has a typing error."));
+  else
+    main.append(
+      noticeCard(t("There is no such page"), t("The address is incomplete or has a typing error.")),
+    );
 }
 
 connectDialogs();

@@ -4,6 +4,7 @@ import { linkTo } from "./address.js";
 import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
 import { controlsAgents } from "./pace.js";
+import { heard, t } from "./text.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {makePace} from "./pace.js" */
@@ -18,14 +19,14 @@ export function makeMenu(table, own, pace, viewNow) {
   const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
   const share = h(
     "div.share",
-    h("h3", "Share"),
-    copyButton("Copy the position", () => viewNow()?.position ?? ""),
-    copyButton("Copy the game", gameText),
-    workButton("Save the game", save),
-    own.watch && copyButton("Copy a link to watch", linkTo(`watch/${table}/${own.watch}`)),
+    h("h3", t("Share")),
+    copyButton(t("Copy the position"), () => viewNow()?.position ?? ""),
+    copyButton(t("Copy the game"), gameText),
+    workButton(t("Save the game"), save),
+    own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`)),
   );
   const rest = h("div");
-  const element = h("details.card.menu", h("summary", "Share, seats, resign"), share, rest);
+  const element = h("details.card.menu", h("summary", t("Share, seats, resign")), share, rest);
   let shown = "";
 
   async function save() {
@@ -36,7 +37,7 @@ export function makeMenu(table, own, pace, viewNow) {
 
   async function resign() {
     const view = viewNow();
-    if (!view || !window.confirm("Resign this game?")) return;
+    if (!view || !window.confirm(t("Resign this game?"))) return;
     const seat = view.mine.includes(view.player) ? view.player : view.mine[0];
     await ask(`${path}/resign`, { key: own.key, body: { game: view.game, seat } });
   }
@@ -56,13 +57,13 @@ export function makeMenu(table, own, pace, viewNow) {
     if (now === shown) return;
     shown = now;
     const parts = [
-      slows && h("h3", "Speed of agents"),
+      slows && h("h3", t("Speed of agents")),
       slows && pace.speedSelect(view),
-      seats.length > 0 && h("h3", "Give a seat to an agent"),
+      seats.length > 0 && h("h3", t("Give a seat to an agent")),
       ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
-      (resigns || view.host) && h("h3", "End"),
-      resigns && workButton("Resign", resign),
-      view.host && workButton("Delete the table", remove),
+      (resigns || view.host) && h("h3", t("End")),
+      resigns && workButton(t("Resign"), resign),
+      view.host && workButton(t("Delete the table"), remove),
     ];
     rest.replaceChildren(h("div.share", ...parts));
   }
@@ -72,11 +73,11 @@ export function makeMenu(table, own, pace, viewNow) {
 
 /** @param {Seat} seat @param {View} view @param {string} path @param {string} key */
 function handOverRow(seat, view, path, key) {
-  const select = h("select", { "aria-label": `agent for ${seat.name}` });
+  const select = h("select", { "aria-label": t("agent for {name}", { name: seat.name }) });
   const error = errorLine();
   agentsFor({ rules: view.rules }).then((found) => select.append(...agentOptions(found)), error.show);
   const handOver = () => ask(path, { key, body: { seat: seat.seat, agent: select.value } });
-  const button = workButton("Hand over", handOver);
+  const button = workButton(t("Hand over"), handOver);
   return h("div.hand-over", h("span.name", seat.name), select, button, error.element);
 }
 
@@ -85,13 +86,13 @@ export function agentOptions(agents) {
   const strengths = agents.filter(({ level }) => level !== null);
   const others = agents.filter(({ level }) => level === null);
   return [
-    h("optgroup", { label: "By strength" }, ...strengths.map(agentOption)),
-    h("optgroup", { label: "By policy" }, ...others.map(agentOption)),
+    h("optgroup", { label: t("By strength") }, ...strengths.map(agentOption)),
+    h("optgroup", { label: t("By policy") }, ...others.map(agentOption)),
   ];
 }
 
 /** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */
 function agentOption({ name, words, level, plays, why }) {
-  const label = level === null ? name : `${level} · ${name}`;
-  return h("option", { value: name, title: words, disabled: !plays }, why || label);
+  const label = level === null ? name : `${level} · ${t(name)}`;
+  return h("option", { value: name, title: t(words), disabled: !plays }, heard(why) || label);
 }

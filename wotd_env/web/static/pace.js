@@ -2,6 +2,7 @@
 
 import { ask, pathOf } from "./api.js";
 import { h, select } from "./dom.js";
+import { t } from "./text.js";
 import { PACES } from "./words.js";
 
 /** @import {View} from "./types.js" */
@@ -33,8 +34,12 @@ export function makePace(table, key, failed) {
   function speedSelect({ pace }) {
     const options = Object.entries(PACES);
     const named = pace !== null && String(pace) in PACES;
-    if (!named) options.unshift(["", pace === null ? "paused" : `${pace} s`]);
-    const look = { "aria-label": "Speed of agents", "data-name": "speed", value: named ? String(pace) : "" };
+    if (!named) options.unshift(["", pace === null ? t("paused") : `${pace} s`]);
+    const look = {
+      "aria-label": t("Speed of agents"),
+      "data-name": "speed",
+      value: named ? String(pace) : "",
+    };
     const element = select({ ...look, onchange: () => set(Number(element.value)) }, options);
     return element;
   }
@@ -46,8 +51,8 @@ export function makePace(table, key, failed) {
     const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
     const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
     return [
-      h("button", pausing, paused ? "Continue" : "Pause"),
-      h("button", stepping, "Step"),
+      h("button", pausing, paused ? t("Continue") : t("Pause")),
+      h("button", stepping, t("Step")),
       speedSelect(view),
     ];
   }

@@ -6,6 +6,7 @@ import { makeHints } from "./help.js";
 import { makeLog } from "./log.js";
 import { placesAfter } from "./places.js";
 import { makeSeats } from "./seats.js";
+import { t } from "./text.js";
 import { factsOf, newsOf, titleOf } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
@@ -90,7 +91,7 @@ export class PlayPage {
     this.facts.textContent = factsOf(view);
     this.news.textContent = newsOf(view);
     this.news.title = this.news.textContent;
-    document.title = `${words} · Way of the Dragon`;
+    document.title = `${words} · ${t("Way of the Dragon")}`;
     this.play.dataset.status = view.status;
   }
 

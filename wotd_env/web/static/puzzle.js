@@ -1,11 +1,13 @@
 /** The page of puzzles: find the best choice of a position that is solved exactly. */
 
 import { continueAddress } from "./address.js";
-import { ask, kept } from "./api.js";
+import { ask } from "./api.js";
 import { h, loadPage, say, select } from "./dom.js";
+import { kept } from "./kept.js";
 import { dayOf, KINDS, LEVELS, nextPuzzle, statisticsOf } from "./puzzling.js";
 import { StudyPage, studyAt } from "./study.js";
-import { capital, counted, percent, questionOf } from "./words.js";
+import { plural, t } from "./text.js";
+import { capital, lossWords, percent, questionOf } from "./words.js";
 
 /** @import {Results, Wanted} from "./puzzling.js" */
 /** @import {Choice, Page, Puzzle, View} from "./types.js" */
@@ -15,13 +17,14 @@ const WANTED = "wotd-puzzles-wanted";
 
 /** Show a puzzle by its number from 1, or the puzzle of the day. @type {Page} */
 export function puzzlePage(main, signal, number) {
-  const card = { title: "Find the best move", waits: "The puzzle comes …", back: "#/" };
+  const card = { title: t("Find the best move"), waits: t("The puzzle comes …"), back: "#/" };
   async function load() {
     /** @type {Puzzle[]} */
     const puzzles = await ask("/static/puzzles.json");
     const today = dayOf(new Date()) % puzzles.length;
     const index = number === undefined ? today : Number(number) - 1;
-    if (!puzzles[index]) throw new Error(`Puzzles have the numbers 1 to ${puzzles.length}.`);
+    if (!puzzles[index])
+      throw new Error(t("Puzzles have the numbers 1 to {last}.", { last: puzzles.length }));
     return { puzzles, index, today, view: await studyAt(puzzles[index].position) };
   }
   loadPage(main, signal, card, load, (shown) => new PuzzlePage(main, signal, shown));
@@ -43,7 +46,7 @@ class PuzzlePage extends StudyPage {
     this.losses = h("section.card.losses", { hidden: true });
     this.statistics = h("dl.statistics");
     main.append(this.layout(this.puzzleCard(), this.decision.choices, this.losses));
-    document.title = "Find the best move · Way of the Dragon";
+    document.title = `${t("Find the best move")} · ${t("Way of the Dragon")}`;
     this.show();
   }
 
@@ -55,13 +58,13 @@ class PuzzlePage extends StudyPage {
   /** @override */
   show() {
     const { puzzle, view, answer } = this;
-    const verdict = answer && (this.lostBy(answer) ? "There is a better choice" : "The best choice!");
-    this.title.textContent = verdict ?? `Puzzle: ${questionOf(view)}`;
-    const day = this.daily ? ["puzzle of the day"] : [];
+    const verdict = answer && (this.lostBy(answer) ? t("There is a better choice") : t("The best choice!"));
+    this.title.textContent = verdict ?? t("Puzzle: {question}", { question: questionOf(view) });
+    const day = this.daily ? [t("puzzle of the day")] : [];
     this.words.textContent = [...day, KINDS[puzzle.kind], LEVELS[puzzle.level], view.rules_words].join(" · ");
     super.show();
     this.losses.hidden = answer === null;
-    if (answer) this.losses.replaceChildren(h("h2", "Win chances lost"), this.lossList(answer));
+    if (answer) this.losses.replaceChildren(h("h2", t("Win chances lost")), this.lossList(answer));
     this.showStatistics();
   }
 
@@ -89,19 +92,20 @@ class PuzzlePage extends StudyPage {
     const best = this.view.choices[this.puzzle.lost.indexOf(0)];
     const lost = this.lostBy(choice);
     if (lost === 0) return `${capital(best.words)}.`;
-    return `Best: ${best.words}. Your choice loses ${percent(lost / 1000)} of games.`;
+    const values = { best: best.words, lost: percent(lost / 1000) };
+    return t("Best: {best}. Your choice loses {lost} of games.", values);
   }
 
   /** @override */
   dockParts() {
     const { answer, view } = this;
     if (!answer) return [];
-    const again = h("button", { onclick: () => this.ask(this.view) }, "Try again");
+    const again = h("button", { onclick: () => this.ask(this.view) }, t("Try again"));
     return [
       h("p.tip", this.verdictWords(answer)),
-      h("button.primary", { onclick: () => this.next(), "data-name": "next" }, "Next puzzle"),
+      h("button.primary", { onclick: () => this.next(), "data-name": "next" }, t("Next puzzle")),
       this.lostBy(answer) > 0 && again,
-      h("a.button", { href: continueAddress(view.position, []) }, "Play on"),
+      h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];
   }
 
@@ -122,31 +126,38 @@ class PuzzlePage extends StudyPage {
     const sorted = [...choices].sort((one, other) => this.lostBy(one) - this.lostBy(other));
     const items = sorted.map((choice) => {
       const lost = this.lostBy(choice);
-      const words = h("span", capital(choice.words), choice === answer && h("strong", " (your choice)"));
-      return h("li", words, h("span.loss", lost === 0 ? "best" : `${percent(lost / 1000)} less`));
+      const words = h(
+        "span",
+        capital(choice.words),
+        choice === answer && h("strong", ` (${t("your choice")})`),
+      );
+      return h("li", words, h("span.loss", lossWords(lost / 1000)));
     });
-    const look = { tabindex: "0", role: "region", "aria-label": "Win chances lost" };
+    const look = { tabindex: "0", role: "region", "aria-label": t("Win chances lost") };
     return h("div.choice-list", look, h("ol", ...items));
   }
 
   puzzleCard() {
     const { wanted } = this;
     const change = () => kept.set(WANTED, { kind: kind.value, level: Number(level.value) });
-    const kind = select({ value: wanted.kind, onchange: change }, [["", "all"], ...Object.entries(KINDS)]);
+    const kind = select({ value: wanted.kind, onchange: change }, [
+      ["", LEVELS[0]],
+      ...Object.entries(KINDS),
+    ]);
     const level = select({ value: String(wanted.level), onchange: change }, Object.entries(LEVELS));
-    const next = h("button", { onclick: () => this.next() }, "Another puzzle");
-    const daily = h("a.button", { href: "#/puzzle" }, "Puzzle of the day");
-    const fields = h("div.fields", h("label", "Kind", kind), h("label", "Difficulty", level));
+    const next = h("button", { onclick: () => this.next() }, t("Another puzzle"));
+    const daily = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+    const fields = h("div.fields", h("label", t("Kind"), kind), h("label", t("Difficulty"), level));
     const buttons = h("div.buttons", next, !this.daily && daily);
-    return h("section.card.puzzle-card", h("h2", "Puzzles"), fields, buttons, this.statistics);
+    return h("section.card.puzzle-card", h("h2", t("Puzzles")), fields, buttons, this.statistics);
   }
 
   showStatistics() {
     const { tried, best, lost, streak } = statisticsOf(this.results, dayOf(new Date()));
     const rows = [
-      ["solved", `${best} of ${tried}`],
-      ["mean loss", tried ? percent(lost) : "–"],
-      ["daily puzzles in a row", counted(streak, "day")],
+      [t("solved"), t("{best} of {tried}", { best, tried })],
+      [t("mean loss"), tried ? percent(lost) : "–"],
+      [t("daily puzzles in a row"), plural(streak, "{count} day", "{count} days")],
     ];
     this.statistics.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", name), h("dd", value)]));
   }

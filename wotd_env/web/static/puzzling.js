@@ -1,5 +1,7 @@
 /** Puzzles: the one of a day, the next one, and statistics. */
 
+import { t } from "./text.js";
+
 /** @import {Puzzle} from "./types.js" */
 
 /**
@@ -9,9 +11,14 @@
  * @typedef {{kind: string, level: number}} Wanted an empty kind and level 0 stand for all
  */
 
-export const LEVELS = ["all", "easy", "medium", "hard"];
+export const LEVELS = [t("all"), t("easy"), t("medium"), t("hard")];
 /** @type {Record<string, string>} */
-export const KINDS = { dice: "keep dice", move: "move", swap: "call the dragon", power: "powers" };
+export const KINDS = {
+  dice: t("keep dice"),
+  move: t("move"),
+  swap: t("call the dragon"),
+  power: t("powers"),
+};
 const DAY = 86_400_000; // milliseconds
 
 /** Return the number of a day, the same in all time zones. @param {Date} date */

@@ -2,30 +2,38 @@
 
 import { ask } from "./api.js";
 import { errorLine, h, waitLine } from "./dom.js";
+import { decimal, t } from "./text.js";
+import { rulesWords } from "./wording.js";
 import { capital, sourceOf } from "./words.js";
 
 /** @import {AgentResult, Page} from "./types.js" */
 
 const WORDS = {
-  title: "People against agents",
-  none: "No game counts yet. Play against one agent from the start.",
-  columns: ["Agent", "Games", "People", "Wins", "Score, %", "Unfinished"],
-  help: ["without help", "with win chances and hints"],
-  waiting: (/** @type {number} */ games) => `Games that still have to be graded: ${games} …`,
+  title: t("People against agents"),
+  none: t("No game counts yet. Play against one agent from the start."),
+  columns: [t("Agent"), t("Games"), t("People"), t("Wins"), t("Score, %"), t("Unfinished")],
+  help: [t("without help"), t("with win chances and hints")],
+  waiting: (/** @type {number} */ count) => t("Games that still have to be graded: {count} …", { count }),
   notes: [
-    "Score: the person's share of the wins, adjusted for the luck of the dice, with its 95 % interval. It can lie outside 0 to 100 %.",
-    "The interval treats the games of one browser as dependent, and needs two people.",
-    "Counted are finished games of one person against one agent in all other seats, from the start. A resigned game is lost; all players share a game that reaches the turn limit. Deleted games are missing.",
-    "Your browser keeps a random key for this page. The server stores its digest, never the key, and shows no names here.",
+    t(
+      "Score: the person's share of the wins, adjusted for the luck of the dice, with its 95 % interval. It can lie outside 0 to 100 %.",
+    ),
+    t("The interval treats the games of one browser as dependent, and needs two people."),
+    t(
+      "Counted are finished games of one person against one agent in all other seats, from the start. A resigned game is lost; all players share a game that reaches the turn limit. Deleted games are missing.",
+    ),
+    t(
+      "Your browser keeps a random key for this page. The server stores its digest, never the key, and shows no names here.",
+    ),
   ],
-  back: "To the tables",
+  back: t("To the tables"),
 };
 
 const AGAIN = 3000; // milliseconds
 
 /** Return the score in per cent with half the width of its interval. @param {AgentResult} result */
 export function scoreWords({ score, margin }) {
-  const percent = (/** @type {number} */ share) => (100 * share).toFixed(1).replace("-", "−");
+  const percent = (/** @type {number} */ share) => decimal(100 * share, 1).replace("-", "−");
   return margin === null ? percent(score) : `${percent(score)} ± ${percent(margin)}`;
 }
 
@@ -72,10 +80,10 @@ function groupCard(group) {
   const rows = group.map((result) => {
     const { agent, games, people, wins, unfinished } = result;
     const cells = [games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished];
-    return h("tr", h("th", { scope: "row" }, agent), ...cells.map((cell) => h("td", String(cell))));
+    return h("tr", h("th", { scope: "row" }, t(agent)), ...cells.map((cell) => h("td", String(cell))));
   });
   const table = h("div.grades", h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)));
-  const title = `${capital(group[0].rules_words)}, ${WORDS.help[Number(group[0].help)]}`;
+  const title = `${capital(rulesWords(group[0].rules))}, ${WORDS.help[Number(group[0].help)]}`;
   const exact = group.every((result) => result.exact);
   const source = [...new Set(group.map((result) => result.source))].join("; ");
   return h("section.card", h("h2", title), table, h("p.quiet", sourceOf({ source, exact })));

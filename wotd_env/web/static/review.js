@@ -8,6 +8,8 @@ import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from ".
 import { diceAt, marksOfStep, verdictOf } from "./grades.js";
 import { makeGraph } from "./graph.js";
 import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
+import { t } from "./text.js";
+import { wordedReview } from "./wording.js";
 import { playerNames } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
@@ -22,14 +24,14 @@ export function reviewPage(main, signal, table, game) {
 /** Step through the game whose text was pasted. @type {Page} */
 export function gamePage(main, signal) {
   const body = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
-  const none = () => Promise.reject(new Error("No game has been pasted."));
+  const none = () => Promise.reject(new Error(t("No game has been pasted.")));
   show(main, signal, body ? () => ask("/api/games", { body }) : none, "#/");
 }
 
 /** @param {HTMLElement} main @param {AbortSignal} signal @param {() => Promise<Review>} load @param {string} back */
 function show(main, signal, load, back) {
-  const card = { title: "Review", waits: "The game is being reviewed …", back };
-  loadPage(main, signal, card, load, (review) => new Viewer(main, signal, review, back));
+  const card = { title: t("Review"), waits: t("The game is being reviewed …"), back };
+  loadPage(main, signal, card, load, (review) => new Viewer(main, signal, wordedReview(review), back));
 }
 
 class Viewer {
@@ -45,10 +47,10 @@ class Viewer {
     this.dicePlace = h("div.review-dice");
     this.caption = h("p.caption", { "aria-live": "polite" });
     this.verdict = h("div.verdict");
-    const range = { type: "range", min: "0", max: String(this.last), "aria-label": "step" };
+    const range = { type: "range", min: "0", max: String(this.last), "aria-label": t("step") };
     this.slider = h("input", { ...range, oninput: () => this.go(Number(this.slider.value)) });
-    this.again = h("a.button", "Play on from here");
-    this.analyze = h("a.button", "Analyze");
+    this.again = h("a.button", t("Play on from here"));
+    this.analyze = h("a.button", t("Analyze"));
     main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     const firstError = review.steps.findIndex((step) => step.class);
@@ -56,14 +58,14 @@ class Viewer {
   }
 
   playPart() {
-    const title = this.review.result?.words ?? "This game is not finished";
+    const title = this.review.result?.words ?? t("This game is not finished");
     const controls = h(
       "div.controls",
-      stepButton("«", "to the start", "Home", () => this.go(0)),
-      stepButton("‹", "a step back", "left arrow", () => this.go(this.at - 1)),
+      stepButton("«", t("to the start"), t("Home key"), () => this.go(0)),
+      stepButton("‹", t("a step back"), t("left arrow"), () => this.go(this.at - 1)),
       this.slider,
-      stepButton("›", "a step forward", "right arrow", () => this.go(this.at + 1)),
-      stepButton("»", "to the end", "End", () => this.go(this.last)),
+      stepButton("›", t("a step forward"), t("right arrow"), () => this.go(this.at + 1)),
+      stepButton("»", t("to the end"), t("End key"), () => this.go(this.last)),
     );
     const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
     const board = h("div.board-place", this.board.element);
@@ -76,24 +78,24 @@ class Viewer {
   /** @param {string} back */
   sidePart(back) {
     const { review, names } = this;
-    const position = copyButton("Copy the position", () => this.state.position);
-    const game = copyButton("Copy the game", () => review.text);
+    const position = copyButton(t("Copy the position"), () => this.state.position);
+    const game = copyButton(t("Copy the game"), () => review.text);
     const buttons = h(
       "div.buttons",
       this.again,
       this.analyze,
       position,
       game,
-      h("a.button", { href: back }, "Back"),
+      h("a.button", { href: back }, t("Back")),
     );
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");
     };
-    const points = h("section.card", h("h2", "Points"), pointsList(review, names));
+    const points = h("section.card", h("h2", t("Points")), pointsList(review, names));
     if (!review.graded) return h("div.side", points, h("section.card", buttons));
-    const grades = h("section.card", h("h2", "Skill and luck"), gradeTable(review, names));
-    const worst = h("section.card", h("h2", "Greatest errors"), worstList(review, goTo));
+    const grades = h("section.card", h("h2", t("Skill and luck")), gradeTable(review, names));
+    const worst = h("section.card", h("h2", t("Greatest errors")), worstList(review, goTo));
     return h("div.side", grades, worst, h("section.card", buttons));
   }
 
@@ -119,8 +121,8 @@ class Viewer {
     this.board.slide(came, colors);
     const { faces, kept } = diceAt(review, at);
     this.turn.textContent = step
-      ? `turn ${step.turn + 1}, step ${at + 1} of ${last}`
-      : `the end, after ${last} decisions`;
+      ? t("turn {turn}, step {step} of {last}", { turn: step.turn + 1, step: at + 1, last })
+      : t("the end, after {count} decisions", { count: last });
     this.dicePlace.replaceChildren(
       step ? glyph(`piece-${colors[step.seat]}`, "piece") : "",
       state.phase === "over" ? "" : diceRow(faces, kept),

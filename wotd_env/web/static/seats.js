@@ -2,14 +2,15 @@
 
 import { powerButton } from "./dialogs.js";
 import { glyph, h } from "./dom.js";
+import { t } from "./text.js";
 import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, stateOf } from "./words.js";
 
 /** @import {Help, Seat, View} from "./types.js" */
 
 /** Make the list of seats. */
 export function makeSeats() {
-  const list = h("ul.seats", { "aria-label": "Seats" });
-  const bar = h("div.bar", { role: "img", "aria-label": "Chances to win", hidden: true });
+  const list = h("ul.seats", { "aria-label": t("Seats") });
+  const bar = h("div.bar", { role: "img", "aria-label": t("Chances to win"), hidden: true });
   const element = h("div.seats-box", list, bar);
 
   /** @param {View} view @param {Help|null} help */
@@ -19,7 +20,11 @@ export function makeSeats() {
     list.replaceChildren(...view.seats.map((seat) => seatItem(seat, view, chances?.[seat.seat] ?? null)));
     bar.hidden = !view.help; // its room is kept before the first chances come
     const words = view.seats.map((seat) => `${seat.name} ${percent(chances?.[seat.seat] ?? 0)}`);
-    bar.setAttribute("aria-label", `Chances to win: ${chances ? words.join(", ") : "not known yet"}`);
+    const known = { chances: words.join(", ") };
+    bar.setAttribute(
+      "aria-label",
+      chances ? t("Chances to win: {chances}", known) : t("Chances to win: not known yet"),
+    );
     const parts = (chances ?? []).map((chance, seat) => {
       const part = h("span", { class: `color-${view.color[seat]}` });
       part.style.flexGrow = String(Math.max(chance, 0.004));
@@ -38,16 +43,20 @@ function seatItem(seat, view, chance) {
   const open = colorsOpen(view);
   const color = view.color[seat.seat];
   const power = powerOf(seat.seat, view);
-  const look = `seat${acts ? " acts" : ""}${state === "won" ? " won" : ""}`;
+  const won = view.result && !view.result.truncated && view.result.winners.includes(seat.seat);
+  const look = `seat${acts ? " acts" : ""}${won ? " won" : ""}`;
   return h(
     "li",
     { class: look, "aria-current": acts ? "true" : null },
     open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${color}`, "piece"),
-    h("span.unseen", `seat ${LETTERS[seat.seat]}, ${open ? "color to be drawn" : ANIMALS[color]}: `),
+    h(
+      "span.unseen",
+      `${t("seat {letter}", { letter: LETTERS[seat.seat] })}, ${open ? t("color to be drawn") : ANIMALS[color]}: `,
+    ),
     h("span.name", { title: seat.name }, seat.name),
-    h("span.score", String(view.scores[seat.seat]), h("span.unseen", " points")),
+    h("span.score", String(view.scores[seat.seat]), h("span.unseen", ` ${t("points")}`)),
     power === null || open ? null : powerButton(power, view.used[seat.seat]),
     h("span.state", state),
-    chance === null ? null : h("span.chance", { title: "chance to win" }, percent(chance)),
+    chance === null ? null : h("span.chance", { title: t("chance to win") }, percent(chance)),
   );
 }

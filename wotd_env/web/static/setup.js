@@ -1,8 +1,10 @@
 /** The form that sets up a table. */
 
-import { agentsFor, createTable, kept } from "./api.js";
+import { agentsFor, createTable } from "./api.js";
 import { errorLine, h, select } from "./dom.js";
+import { kept } from "./kept.js";
 import { agentOptions } from "./menu.js";
+import { heard, t } from "./text.js";
 import { LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
@@ -15,20 +17,20 @@ import { LETTERS, PACES } from "./words.js";
 
 const USUAL_AGENT = "easy";
 const KINDS = {
-  here: "a person at this screen",
-  invited: "a person by invitation link",
-  open: "anyone on this server",
-  agent: "an agent",
+  here: t("a person at this screen"),
+  invited: t("a person by invitation link"),
+  open: t("anyone on this server"),
+  agent: t("an agent"),
 };
 /** @type {Record<string, string>} */
 const RULE_WORDS = {
-  none: "none (basic game)",
-  own: "each animal its own",
-  any: "any one, once per game",
-  dragons: "most dragons rolled",
-  loser: "the loser of the previous game",
-  null: "in order",
-  random: "random",
+  none: t("none (basic game)"),
+  own: t("each animal its own"),
+  any: t("any one, once per game"),
+  dragons: t("most dragons rolled"),
+  loser: t("the loser of the previous game"),
+  null: t("in order"),
+  random: t("random"),
 };
 
 /**
@@ -40,12 +42,12 @@ export function setUpForm(setup, position, players) {
   const { least, most, default: usual } = setup.rules.players;
   const counts = Array.from({ length: most - least + 1 }, (_, i) => String(least + i));
   const options = { values: counts, default: String(players.length || usual) };
-  const count = selectField(options, "players", "Players");
+  const count = selectField(options, "players", t("Players"));
   const seats = makeSeatRows(setup, players);
   const moreRules = rulesFields(setup, position);
-  const powers = selectField(setup.rules.powers, "powers", "Powers of the animals");
-  const watch = h("button", { type: "button" }, "Watch agents play");
-  const buttons = h("div.buttons", h("button.primary", "Start the game"), watch);
+  const powers = selectField(setup.rules.powers, "powers", t("Powers of the animals"));
+  const watch = h("button", { type: "button" }, t("Watch agents play"));
+  const buttons = h("div.buttons", h("button.primary", t("Start the game")), watch);
   const form = h("form", count, seats.element, powers, moreRules, error.element, buttons);
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   let asked = 0;
@@ -87,7 +89,7 @@ export function setUpForm(setup, position, players) {
   });
   watch.addEventListener("click", () => open(seats.wanted().map((seat) => ({ ...seat, kind: "agent" }))));
   fit();
-  return [h("h2", { id: "set-up-title" }, "Set up a table"), form];
+  return [h("h2", { id: "set-up-title" }, t("Set up a table")), form];
 }
 
 /** @param {FormData} fields @param {string} name */
@@ -126,7 +128,7 @@ function makeSeatRows(setup, players) {
   /** @param {Agent[]} agents */
   function offer(agents) {
     for (const row of rows) row.offer(agents);
-    const reasons = agents.map(({ why }) => why).filter(Boolean);
+    const reasons = agents.map(({ why }) => heard(why)).filter(Boolean);
     note.hidden = reasons.length === 0;
     note.textContent = `${reasons.join("; ")}.`;
   }
@@ -139,13 +141,18 @@ function makeSeatRows(setup, players) {
 function seatRow(seat, first, setup) {
   const letter = LETTERS[seat];
   const kind = select(
-    { "aria-label": `who plays seat ${letter}`, value: first.kind, onchange: fit },
+    { "aria-label": t("who plays seat {letter}", { letter }), value: first.kind, onchange: fit },
     Object.entries(KINDS),
   );
-  const typed = { placeholder: "name", maxlength: setup.name_length, autocomplete: "off", value: first.name };
-  const name = h("input", { "aria-label": `name of seat ${letter}`, ...typed });
-  const agent = h("select", { "aria-label": `agent of seat ${letter}` });
-  const number = h("span.number", `Seat ${letter}`);
+  const typed = {
+    placeholder: t("name"),
+    maxlength: setup.name_length,
+    autocomplete: "off",
+    value: first.name,
+  };
+  const name = h("input", { "aria-label": t("name of seat {letter}", { letter }), ...typed });
+  const agent = h("select", { "aria-label": t("agent of seat {letter}", { letter }) });
+  const number = h("span.number", t("Seat {letter}", { letter }));
 
   function fit() {
     name.hidden = kind.value !== "here";
@@ -182,25 +189,25 @@ function numberField({ least, most, default: usual }, name, label) {
 /** @param {Setup} setup @param {string} position */
 function rulesFields({ rules, pace }, position) {
   const tick = h("input", { type: "checkbox", name: "immunity" });
-  const immunity = h("label.tick", tick, "Animals on the path of their own color cannot be swapped");
+  const immunity = h("label.tick", tick, t("Animals on the path of their own color cannot be swapped"));
   const field = { name: "position", value: position, spellcheck: "false", autocomplete: "off" };
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
-  const helps = { "": "on if all seats are at this screen or agents", yes: "on", no: "off" };
+  const helps = { "": t("on if all seats are at this screen or agents"), yes: t("on"), no: t("off") };
   const help = select({ name: "help", value: "" }, Object.entries(helps));
   const speed = select({ name: "pace", value: String(pace.default) }, Object.entries(PACES));
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",
-    numberField(rules.spaces, "spaces", "Plain spaces of a path"),
-    numberField(rules.dead_pieces, "dead_pieces", "Dead pieces"),
-    selectField(rules.colors, "colors", "Colors"),
-    selectField(rules.start, "start", "Starting player"),
+    numberField(rules.spaces, "spaces", t("Plain spaces of a path")),
+    numberField(rules.dead_pieces, "dead_pieces", t("Dead pieces")),
+    selectField(rules.colors, "colors", t("Colors")),
+    selectField(rules.start, "start", t("Starting player")),
     immunity,
-    h("label.wide", "Win chances and hints", help),
-    h("label", "Speed of agents", speed),
-    h("label.wide", "Start from a position (with its own rules)", line),
+    h("label.wide", t("Win chances and hints"), help),
+    h("label", t("Speed of agents"), speed),
+    h("label.wide", t("Start from a position (with its own rules)"), line),
   );
-  return h("details", { open: Boolean(position) || roomy }, h("summary", "More rules"), fields);
+  return h("details", { open: Boolean(position) || roomy }, h("summary", t("More rules")), fields);
 }
 
 /** Return an agent that can play, preferably `wanted`. @param {Agent[]} agents @param {string} wanted */

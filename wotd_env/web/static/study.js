@@ -5,6 +5,9 @@ import { Decision } from "./decision.js";
 import { h } from "./dom.js";
 import { sortedPlaces } from "./places.js";
 import { makeSeats } from "./seats.js";
+import { t } from "./text.js";
+import { worded } from "./wording.js";
+import { LETTERS } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
 /** @import {Choice, Study, View} from "./types.js" */
@@ -14,12 +17,25 @@ export const studyAt = async (position) => viewOf(await ask("/api/choices", { bo
 
 const PERSON = { kind: "here", agent: null, taken: true, connected: true };
 const NO_TABLE = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
+const NO_WORDS = { words: "", rules_words: "" }; // before `worded`
 const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from: 0, result: null };
 
 /** @param {Study} study @returns {View} */
-export function viewOf({ names, ...study }) {
-  const seats = names.map((name, seat) => ({ ...PERSON, seat, name, mine: seat === study.player }));
-  return { ...NO_TABLE, ...NO_GAME, ...study, status: "playing", seats, mine: [study.player] };
+export function viewOf(study) {
+  const { players } = study.rules;
+  const seats = Array.from({ length: players }, (_, seat) => {
+    const other = players > 2 ? t("player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
+    return { ...PERSON, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
+  });
+  return worded({
+    ...NO_TABLE,
+    ...NO_GAME,
+    ...NO_WORDS,
+    ...study,
+    status: "playing",
+    seats,
+    mine: [study.player],
+  });
 }
 
 /** Return the view after a choice, before any roll. @param {View} view @param {Choice} choice */

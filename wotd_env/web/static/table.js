@@ -6,6 +6,8 @@ import { byId, noticeCard } from "./dom.js";
 import { makeMenu } from "./menu.js";
 import { controlsAgents, makePace } from "./pace.js";
 import { PlayPage } from "./play.js";
+import { heard, t } from "./text.js";
+import { worded } from "./wording.js";
 import { capital } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
@@ -14,15 +16,15 @@ import { capital } from "./words.js";
 /** Show a table. @type {Page} */
 export function tablePage(main, signal, id) {
   const own = keys.of(id);
-  const how = "You take a seat at a table by an invitation link, or from the list of open tables.";
+  const how = t("You take a seat at a table by an invitation link, or from the list of open tables.");
   if (own) new TablePage(main, signal, id, own);
-  else main.append(noticeCard("This table is not yours", how));
+  else main.append(noticeCard(t("This table is not yours"), how));
 }
 
 class TablePage extends PlayPage {
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} id @param {Keys} own */
   constructor(main, signal, id, own) {
-    super(main, signal, "The table opens …");
+    super(main, signal, t("The table opens …"));
     this.own = own;
     this.pace = makePace(id, own.key, this.error.show);
     this.menu = makeMenu(id, own, this.pace, () => this.view);
@@ -34,18 +36,18 @@ class TablePage extends PlayPage {
   /** @param {string} id @param {AbortSignal} signal */
   connect(id, signal) {
     return follow(id, this.own.key, signal, {
-      view: (view) => this.showView(view),
+      view: (view) => this.showView(worded(view)),
       help: (help) => {
         this.help = help;
         this.showHelp();
       },
       error: (message, status) => {
         this.acted = -1;
-        if (status !== 409) this.error.show(message); // 409: the decision is too late; a fresh view comes
+        if (status !== 409) this.error.show(heard(message)); // 409: the decision is too late; a fresh view comes
       },
       connection: (lost) => {
         this.acted = -1; // the next view shows whether the decision has arrived
-        this.showBanner(lost && `${capital(lost)}. Trying again …`);
+        this.showBanner(lost && t("{reason}. Trying again …", { reason: capital(lost) }));
       },
       gone: (reason) => {
         keys.drop(id);

@@ -2,29 +2,31 @@
 
 /**
  * @typedef {{seat: number, path: number, from: number, to: number}} Move
- * @typedef {{action: number, kind: string, words: string, notation: string, keep: boolean[]|null, path: number|null,
- *   seats: number[]|null, moves: Move[], scores: number[], power: number|null}} Choice with the scores after it
- * @typedef {{ply: number, turn: number, seat: number, dice: number[], words: string, notation: string, action: number,
- *   forced: boolean, roll: number[]|null, moves: Move[], note: string|null}} Step
+ * @typedef {{action: number, kind: string, notation: string, keep: boolean[]|null, path: number|null,
+ *   seats: number[]|null, moves: Move[], power: number|null}} Deed the parts of a decision
+ * @typedef {Deed & {words: string, scores: number[]}} Choice with the scores after it
+ * @typedef {Deed & {ply: number, turn: number, seat: number, dice: number[], words: string, forced: boolean,
+ *   roll: number[]|null, note: string|null}} Step
  * @typedef {{seat: number, kind: string, agent: string|null, name: string, taken: boolean, connected: boolean,
  *   mine: boolean}} Seat
  * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
- *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[], position: string,
- *   words: string}} State
+ *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[],
+ *   position: string}} State
  * @typedef {{players: number, spaces: number, powers: string, immunity: boolean, dead_pieces: number,
  *   colors: string|number[]|null, start: string|number}} Rules
- * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], words: string}} Result
+ * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], resigned: number|null,
+ *   words: string}} Result `resigned` is the seat that has resigned, if any
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
- * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
+ * @typedef {State & {words: string, table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
  *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
  *   result: Result|null}} View
  * @typedef {{source: string, exact: boolean, guarantee: number|null}} Source of win chances; `guarantee` is the chance
  *   to win that the seat to act can force, if it is known
  * @typedef {Source & {ply: number, game: number, chances: number[],
- *   hints: {action: number, words: string, loss: number}[]}} Help
+ *   hints: {action: number, loss: number}[]}} Help
  *
- * @typedef {State & {rules: Rules, rules_words: string, names: string[], choices: Choice[]}} Study a position with its
+ * @typedef {State & {rules: Rules, choices: Choice[]}} Study a position with its
  *   choices
  * @typedef {Study & Source & {chances: number[], agents: Record<string, number>}} Valued with the chance to win after
  *   each choice, and the actions of agents
@@ -33,8 +35,8 @@
  * @typedef {{title: string, tasks: {position: string, accept: string[], words: string, done: string, hint: string}[]}} LessonStep a step of the
  *   tutorial: `accept` are the notations of the wanted choices, `hint` the answer to others
  *
- * @typedef {{table: string, rules_words: string, help: boolean, open: number[],
- *   seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
+ * @typedef {{table: string, help: boolean, open: number[],
+ *   rules: Rules, seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
  * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent of a strength, if it
  *   has a level from 1, and whether it plays the given rules,
  *   or why not; the rules of `/api/setup` are those of the basic game
@@ -44,15 +46,15 @@
  *   rules: {players: Range, spaces: Range, dead_pieces: Range, powers: Options, immunity: Options, colors: Options,
  *   start: Options}}} Setup
  *
- * @typedef {{agent: string, rules: Rules, rules_words: string, help: boolean, games: number, people: number,
+ * @typedef {{agent: string, rules: Rules, help: boolean, games: number, people: number,
  *   wins: number, score: number, margin: number|null, unfinished: number, source: string,
  *   exact: boolean}} AgentResult of people against an agent
  *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
- * @typedef {Step & {state: State, class: string, regret: number|null, best_words: string|null, luck: number|null,
+ * @typedef {Step & {state: State, class: string, regret: number|null, best: Deed|null, best_words: string, luck: number|null,
  *   chances: number[]}} GradedStep the fields after `state` exist only if the game is graded
- * @typedef {{rules: Rules, rules_words: string, players: string[], text: string, graded: boolean, steps: GradedStep[],
+ * @typedef {{rules: Rules, players: string[], text: string, graded: boolean, steps: GradedStep[],
  *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],
  *   seats: SeatGrade[]}} Review `seats`, `source`, `definition` and `last_chances` exist only if the game is graded
  *

@@ -1,0 +1,74 @@
+"""The words of the page agree with those of the package, in games with all kinds of decisions."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the fixtures of tests/web need the extra web")
+
+from wotd_env import Game, Rules
+from wotd_env.core.actions import Action
+from wotd_env.core.words import describe_decision
+from wotd_env.rendering.text import describe_due, describe_result
+from wotd_env.web import views
+
+COMPARISON = Path(__file__).with_name("wording.js")
+RULES = (
+    Rules(),
+    Rules(spaces=1, powers="any"),
+    Rules(players=3, spaces=2, powers="own"),
+    Rules(spaces=1, powers="own", colors=("earth", "metal")),
+    Rules(spaces=0, max_turns=3),
+)
+
+
+def test_words_agree_with_the_package(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node")
+    played = [play(Game(rules, skip_forced=False), seed) for rules in RULES for seed in range(12)]
+    decisions = [decision for each, _ in played for decision in each]
+    kinds = {(decision["deed"]["kind"], decision["deed"]["power"]) for decision in decisions}
+    assert {("keep", None), ("keep", 2), ("move", None), ("jump", 3), ("wood", 4), ("fear", 0)} <= kinds
+    assert {("pass", None), ("equilibrium", None), ("stop", None), ("end", None), ("rebirth", 1)} <= kinds
+    file = tmp_path / "decisions.json"
+    file.write_text(json.dumps({"decisions": decisions, "results": [result for _, result in played]}))
+    command = [node, "--test", "--test-reporter=spec", str(COMPARISON)]
+    environment = os.environ | {"WOTD_DECISIONS": str(file)}
+    compared = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert compared.returncode == 0, compared.stdout
+
+
+def play(game: Game, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the decisions and the result of a game of random actions, with their words."""
+    rng, state = np.random.default_rng(seed), game.reset(1, seed=seed)
+    names = ["Ann", "Bob", "Cem", "Dora", "Eve"][: game.rules.players]
+    decisions = []
+    while not game.is_over(state)[0]:
+        action = int(rng.choice(np.flatnonzero(game.legal_actions(state)[0])))
+        deed, after = views.deed(game, state, action), state.copy()
+        game.decide(after, [action])
+        words = describe_decision(game.rules, state[0], after[0], action)
+        if action == Action.PASS:
+            words = "pass: no piece can move by the dice"
+        elif deed["kind"] == "swap":
+            one, other = (names[seat] for seat in deed["seats"])
+            words = f"swap the pieces of {one} and {other} on {words.split()[2]}"
+        shown = {"rules": asdict(game.rules), "names": names, "dice": state["dice"][0].tolist()}
+        facts = {"state": views.show(game, state), "due": describe_due(state)}
+        decisions.append({**shown, **facts, "deed": deed, "words": words})
+        game.step(state, [action])
+    return decisions, {
+        "result": views.result(game, state),
+        "names": names,
+        "words": describe_result(game, state, names),
+    }

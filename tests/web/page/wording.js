@@ -1,0 +1,26 @@
+/**
+ * The words of decisions, results and rules on the page, in English, are those of the package.
+ * tests/web/page/test_wording.py runs this file, and names the file with the decisions in WOTD_DECISIONS.
+ */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { deedWords, dueWords, resultWords } from "../../../wotd_env/web/static/wording.js";
+
+const { decisions, results } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
+
+test("decisions have the same words", () => {
+  for (const { rules, names, dice, deed, words } of decisions)
+    assert.equal(deedWords(deed, names, rules, dice), words);
+});
+
+test("what is due has the same words", () => {
+  for (const { state, names, due } of decisions)
+    assert.equal(dueWords(state, names), `Turn ${state.turn + 1}: ${names[state.player]} ${due}.`);
+});
+
+test("results have the same words", () => {
+  for (const { result, names, words } of results)
+    assert.equal(resultWords(result, names).toLowerCase(), `${words}.`.toLowerCase());
+});
