@@ -4,6 +4,7 @@ import { linkTo } from "./address.js";
 import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
 import { copyButton, errorLine, h, workButton } from "./dom.js";
 import { controlsAgents } from "./pace.js";
+import { soundTick } from "./sound.js";
 import { heard, t } from "./text.js";
 
 /** @import {Keys} from "./api.js" */
@@ -26,7 +27,8 @@ export function makeMenu(table, own, pace, viewNow) {
     own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`)),
   );
   const rest = h("div");
-  const element = h("details.card.menu", h("summary", t("Share, seats, resign")), share, rest);
+  const title = h("summary", t("Share, seats, resign"));
+  const element = h("details.card.menu", title, share, rest, soundTick());
   let shown = "";
 
   async function save() {

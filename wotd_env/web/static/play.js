@@ -6,6 +6,7 @@ import { makeHints } from "./help.js";
 import { makeLog } from "./log.js";
 import { placesAfter } from "./places.js";
 import { makeSeats } from "./seats.js";
+import { play } from "./sound.js";
 import { t } from "./text.js";
 import { factsOf, newsOf, titleOf } from "./words.js";
 
@@ -63,6 +64,8 @@ export class PlayPage {
     const places = moved ? placesAfter(log, view.turn, ({ ply }) => this.pressed.get(ply) ?? null) : null;
     const rolled = news.some(({ roll }) => roll !== null);
     this.decision.show(view, places, rolled);
+    if (rolled) play("roll");
+    if (moved && before && this.decision.open && !before.choices.length) play("turn");
     const moves = news.flatMap(({ moves }) => moves);
     this.decision.board?.slide(moves, view.color);
     this.showHelp();

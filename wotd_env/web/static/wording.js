@@ -116,11 +116,16 @@ export function rulesWords(rules) {
     .join(", ");
 }
 
-/** Return the names of seats; a seat without a name has its letter. @param {{name: string}[]} seats */
+/**
+ * Return the names of seats. A seat without a name has its letter, and strengths of agents are translated.
+ * @param {{name: string, kind?: string}[]} seats
+ */
 export const namesOf = (seats) =>
-  seats.map(({ name }, seat) =>
-    name === `Player ${LETTERS[seat]}` ? t("Player {letter}", { letter: LETTERS[seat] }) : name,
-  );
+  seats.map(({ name, kind }, seat) => {
+    if (kind === "agent") return t(name);
+    const letter = LETTERS[seat];
+    return name === `Player ${letter}` ? t("Player {letter}", { letter }) : name;
+  });
 
 /**
  * Return a step with its words.
