@@ -197,7 +197,10 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
     ("arguments", "message"),
     [
         ({"split": "dev"}, "split must be one of"),
-        ({"split": "train", "rules": Rules(spaces=0)}, "wotd positions --spaces 0 --powers none --split train"),
+        (
+            {"split": "train", "rules": Rules(spaces=0)},
+            "wotd positions --spaces 0 --powers none --split train",
+        ),
         ({"rules": Rules(players=3)}, "no test positions for Rules"),
     ],
 )

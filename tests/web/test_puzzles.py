@@ -28,7 +28,6 @@ def test_choices_of_a_position_are_all_legal_actions(client: httpx.Client) -> No
     game = Game(rules, skip_forced=False)
     actions = [choice["action"] for choice in study["choices"]]
     assert actions == np.flatnonzero(game.legal_actions(state)[0]).tolist()
-    assert study["names"] == ["you", "the opponent"]
     assert study["rules"]["powers"] == "own"
     assert notation.parse_position(study["position"])[1].tobytes() == state.tobytes()
 

@@ -475,10 +475,10 @@ def test_a_power_opens_its_part_of_the_rules(visit):
     dialog = page.get_by_role("dialog", name="Rules")
     expect(dialog.get_by_text("Water, black tortoise: fear")).to_be_in_viewport()
     expect(dialog.locator(".marked")).to_contain_text("fear")
-    dialog.get_by_role("button", name="Deutsch").click()
-    expect(dialog.locator(".marked")).to_have_count(0)
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()
+    page.get_by_role("button", name="Rules").click()
+    expect(dialog.locator(".marked")).to_have_count(0)
 
 
 def test_a_waiting_table_hides_colors_drawn_at_the_start(visit):
