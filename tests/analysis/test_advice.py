@@ -10,7 +10,7 @@ import pytest
 from wotd_env import Game, Phase, Rules, make_policy, notation, solver
 from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, review
 from wotd_env.planning.planner import plan
-from wotd_env.planning.values import hand_made
+from wotd_env.policies.td import BundledValue
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,8 @@ def visited(game: Game, seed: int = 3) -> np.ndarray:
     [
         (Rules(), "td-2-none"),
         (Rules(powers="any"), "td-2-any"),
-        (Rules(spaces=3), "hand-made"),
+        (Rules(spaces=3), "td-2-none-3"),
+        (Rules(spaces=4), "hand-made"),
         (Rules(players=3, powers="own"), "td-3-own"),
         (Rules(players=5, powers="any", immunity=True), "hand-made"),
         (Rules(players=4, dead_pieces=5, powers="any"), "hand-made"),
@@ -141,9 +142,9 @@ def test_a_damaged_table_is_replaced_by_the_next_source(cache, solved):
     state = visited(game)
     result = advisor.analyze(state)
     assert (exact_before, advisor.exact) == (True, False)
-    assert "hand-made" in advisor.source
+    assert "td-2-none-0" in advisor.source
     assert "damaged" in advisor.skipped[0]
-    assert np.array_equal(result.actions, plan(game, state, hand_made)[0])
+    assert np.array_equal(result.actions, plan(game, state, BundledValue())[0])
 
 
 def test_equity_of_a_finished_game_is_its_result(cache):

@@ -208,7 +208,7 @@ def test_latex_escapes_special_characters():
         (("greedy", "--size", 1, "--spaces", 0), "size must be"),
         (("greedy", "--out", "a.txt"), "must end in .json"),
         (("nobody",), "policy must be one of"),
-        (("td", "--spaces", 0), "no trained model of td"),
+        (("ppo", "--spaces", 0), "no trained model of ppo"),
         (("--compare", "a.json"), "two result files"),
         (("--compare", "a.json", "b.json", "--games", 10), "--games cannot be combined"),
         (("--compare", "a.json", "b.json", "--format", "json"), "table, markdown and latex"),

@@ -126,7 +126,7 @@ def test_deep_uses_the_bundled_value_by_default():
     for name in ("deep", "deep:td"):
         np.testing.assert_array_equal(make_policy(name).act(game, state, rng), expected)
         with pytest.raises(ValueError, match="no trained model of td comes with the package"):
-            policy.check_plays(make_policy(name), Rules(spaces=3))
+            policy.check_plays(make_policy(name), Rules(spaces=4))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,8 @@ def test_deep_accepts_an_import_path():
     [
         (Rules(), "deep"),
         (Rules(players=5, powers="own"), "deep"),
-        (Rules(spaces=3), "deep:planner"),
+        (Rules(spaces=3), "deep"),
+        (Rules(spaces=4), "deep:planner"),
         (Rules(players=3, immunity=True), "deep:planner"),
     ],
     ids=str,

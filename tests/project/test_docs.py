@@ -64,7 +64,7 @@ def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
 
 def test_pages_are_short():
     generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff).*?```"
-    pages = [page for page in PAGES if page.parent != ROOT]
+    pages = [page for page in PAGES if page.parent != ROOT and page.name != "report.md"]  # it is a paper
     assert len(pages) > 40
     lines = {
         page.name: len(re.sub(generated, "", page.read_text(), flags=re.DOTALL).splitlines())

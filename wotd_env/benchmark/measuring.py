@@ -30,7 +30,7 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 from wotd_env.solver import Table
 
-REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent; `td` plays on the full board only
+REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent, if they play the rules
 GAMES = 1000  # games for each share
 
 BATCH = 1024  # positions in one call of the agent
