@@ -39,7 +39,13 @@ def test_models_of_sb3_train_within_the_budget_and_load(name, monkeypatch, weigh
     if name == "sb3_dqn":
         monkeypatch.setitem(baseline.options, "learning_starts", 100)
     budgets = []
-    monkeypatch.setattr(sb3, "Budget", lambda *given: budgets.append(BUDGET(*given)) or budgets[-1])
+
+    class Noted(sb3.Budget):
+        def __init__(self, *given):
+            super().__init__(*given)
+            budgets.append(self)
+
+    monkeypatch.setattr(sb3, "Budget", Noted)
     baseline.train(20_000, 0)
     (budget,) = budgets
     used = budget.num_timesteps + budget.opponent.decisions
@@ -50,9 +56,6 @@ def test_models_of_sb3_train_within_the_budget_and_load(name, monkeypatch, weigh
     with pytest.raises(ValueError, match="the agent is made for"):
         check_plays(one, Rules(players=3))
     assert baseline.load(20_000, 1) is None
-
-
-BUDGET = sb3.Budget
 
 
 def test_equal_seeds_give_equal_models(weights):
@@ -87,7 +90,9 @@ def test_larger_weights_of_advantages_prefer_actions_that_won(monkeypatch, weigh
     for beta in (0.0, 2.0):
         learner = offline.Learner(f"beta-{beta}", beta=beta)
         learner.train(12_000, 0)
-        network, game = learner.load().network, Game()
+        agent, game = learner.load(), Game()
+        assert agent is not None
+        network = agent.network
         (file, *_) = offline.logged(weights)
         logits = network(th.from_numpy(game.observe(file.state)).float())[0]
         logits = logits.masked_fill(th.from_numpy(file.mask) == 0, -1e9).log_softmax(1)
