@@ -23,8 +23,9 @@ GAMES = 4000
 
 
 def wanted() -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of the table: the boards, the shortest first, and the policies that play on them."""
-    return [(rules, name) for rules in benchmark.bundled() for name in POLICIES if plays(name, rules)]
+    """Return the rows of the table: the boards, those without powers first, and the policies that play on them."""
+    boards = sorted(benchmark.bundled(), key=lambda rules: (rules.powers != "none", rules.spaces))
+    return [(rules, name) for rules in boards for name in POLICIES if plays(name, rules)]
 
 
 def table(results: list[benchmark.Result]) -> str:
