@@ -23,7 +23,7 @@ from wotd_env.policy import Policy, ask, play_out
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "guarantees.md"
 RULES = Rules(players=3, spaces=0)
 GAMES = 3000
-GRADED = ("planner", "greedy", "random")
+GRADED = ("td", "planner", "greedy", "random")
 
 
 class Findings:
