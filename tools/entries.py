@@ -319,7 +319,7 @@ def tables(rows: list[Row]) -> str:
 
 def draw(rows: list[Row], file: Path) -> None:
     """Draw the learning curves of `samples`, and the win share of each entry against `td` with its largest budget."""
-    figure = Figure((10, 4.6), layout="constrained")
+    figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
     curves: dict[str, list[Row]] = {}
     largest: dict[str, Row] = {}
@@ -338,7 +338,6 @@ def draw(rows: list[Row], file: Path) -> None:
         xscale="log", xlabel="decisions of training", ylabel="win share against greedy, %", ylim=(0, None)
     )
     left.set_title("Track samples: mean and 95 % interval of the seeds", fontsize=10)
-    left.legend(fontsize=8)
     ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
     for height, row in enumerate(ranked):
         share, error = row.mean("`td`")
@@ -352,6 +351,7 @@ def draw(rows: list[Row], file: Path) -> None:
     right.set_title("Every entry with its largest budget", fontsize=10)
     for axes in (left, right):
         axes.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     save_figure(figure, file)
 
 
