@@ -26,7 +26,7 @@ class Learner:
         self.name, self.updates = name, updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train, and write the run folder anew."""
+        """Train, and write the run folder again."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(

@@ -34,7 +34,7 @@ LEARNING_RATE = 2e-3  # at the start; it falls linearly to 0
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games; record those that are not in the folder."""
+    """Return the logged games; record missing ones."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():

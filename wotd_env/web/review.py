@@ -230,7 +230,7 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
         else:
             stood = chances(game, state, note.equity, stood)
             step |= {
-                "best": views.deed(game, state, note.best),
+                "best": views.action_parts(game, state, note.best),
                 "regret": round(note.regret, 4),
                 "class": classify(note.regret),
             }

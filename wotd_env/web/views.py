@@ -77,7 +77,7 @@ def choices(game: Game, state: States) -> list[Json]:
     ]
 
 
-def deed(game: Game, state: States, action: int) -> Json:
+def action_parts(game: Game, state: States, action: int) -> Json:
     """Return the parts of a legal action of a position, STATE (1,)."""
     parts = _parts(state, action, _decided(game, state, action))
     return {**parts, "notation": action_text(game, state, action)}
@@ -88,7 +88,7 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
     return {
-        **deed(game, before, action),
+        **action_parts(game, before, action),
         "turn": int(record["turn"]),
         "seat": int(record["player"]),
         "dice": record["dice"].tolist(),

@@ -15,8 +15,8 @@ import { choicesOf, resultOf, stateOf, stepOf } from "../../../wotd_env/web/demo
 const read = (file) => JSON.parse(readFileSync(`${process.env.WOTD_DEMO}/${file}`, "utf8"));
 const { games } = read("games.json");
 
-/** @param {object} deed */
-const wordless = (deed) => ({ ...deed, words: "" }); // the page adds the words
+/** @param {object} parts */
+const wordless = (parts) => ({ ...parts, words: "" }); // the page adds the words
 const value = readValue(read("demo/td.json"));
 
 /** Yield every decision of the games with the positions of the demo before it and after its roll. */

@@ -37,7 +37,7 @@ def test_words_agree_with_the_package(tmp_path: Path) -> None:
         pytest.skip("there is no node")
     played = [play(Game(rules, skip_forced=False), seed) for rules in RULES for seed in range(12)]
     decisions = [decision for each, _ in played for decision in each]
-    kinds = {(decision["deed"]["kind"], decision["deed"]["power"]) for decision in decisions}
+    kinds = {(decision["parts"]["kind"], decision["parts"]["power"]) for decision in decisions}
     assert {("keep", None), ("keep", 2), ("move", None), ("jump", 3), ("wood", 4), ("fear", 0)} <= kinds
     assert {("pass", None), ("equilibrium", None), ("stop", None), ("end", None), ("rebirth", 1)} <= kinds
     file = tmp_path / "decisions.json"
@@ -55,17 +55,17 @@ def play(game: Game, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     decisions = []
     while not game.is_over(state)[0]:
         action = int(rng.choice(np.flatnonzero(game.legal_actions(state)[0])))
-        deed, after = views.deed(game, state, action), state.copy()
+        parts, after = views.action_parts(game, state, action), state.copy()
         game.decide(after, [action])
         words = describe_decision(game.rules, state[0], after[0], action)
         if action == Action.PASS:
             words = "pass: no piece can move by the dice"
-        elif deed["kind"] == "swap":
-            one, other = (names[seat] for seat in deed["seats"])
+        elif parts["kind"] == "swap":
+            one, other = (names[seat] for seat in parts["seats"])
             words = f"swap the pieces of {one} and {other} on {words.split()[2]}"
         shown = {"rules": asdict(game.rules), "names": names, "dice": state["dice"][0].tolist()}
         facts = {"state": views.show(game, state), "due": describe_due(state)}
-        decisions.append({**shown, **facts, "deed": deed, "words": words})
+        decisions.append({**shown, **facts, "parts": parts, "words": words})
         game.step(state, [action])
     return decisions, {
         "result": views.result(game, state),

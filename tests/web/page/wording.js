@@ -6,16 +6,16 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { deedWords, dueWords, resultWords } from "../../../wotd_env/web/static/wording.js";
+import { actionWords, dueWords, resultWords } from "../../../wotd_env/web/static/wording.js";
 
 const { decisions, results } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
 
 test("decisions have the same words", () => {
-  for (const { rules, names, dice, deed, words } of decisions)
-    assert.equal(deedWords(deed, names, rules, dice), words);
+  for (const { rules, names, dice, parts, words } of decisions)
+    assert.equal(actionWords(parts, names, rules, dice), words);
 });
 
-test("what is due has the same words", () => {
+test("next acts have the same words", () => {
   for (const { state, names, due } of decisions)
     assert.equal(dueWords(state, names), `Turn ${state.turn + 1}: ${names[state.player]} ${due}.`);
 });

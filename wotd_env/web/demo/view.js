@@ -2,7 +2,7 @@
 
 import * as rules from "./rules.js";
 
-/** @import {Choice, Deed, Move, Result, State, Step} from "../static/types.js" */
+/** @import {Choice, ActionParts, Move, Result, State, Step} from "../static/types.js" */
 /** @import {Position} from "./rules.js" */
 
 const LETTERS = "wfmeod"; // of the faces, in the notation
@@ -24,8 +24,8 @@ function movesOf(before, after) {
   return places.filter(({ from, to }) => from !== to);
 }
 
-/** Return the parts of an action. @param {Position} before @param {number} action @returns {Deed} */
-function deedOf(before, action) {
+/** Return the parts of an action. @param {Position} before @param {number} action @returns {ActionParts} */
+function partsOf(before, action) {
   const { phase, dice } = before;
   const moves = movesOf(before, rules.decide(before, action));
   const keep = phase === "keep" ? dice.map((_, die) => Boolean((action >> die) & 1)) : null;
@@ -46,7 +46,7 @@ function deedOf(before, action) {
 export const choicesOf = (position) =>
   rules.legalActions(position).map((action) => {
     const scores = rules.decide(position, action).pieces.map(rules.score);
-    return { ...deedOf(position, action), scores, words: "" };
+    return { ...partsOf(position, action), scores, words: "" };
   });
 
 /**
@@ -57,7 +57,7 @@ export function stepOf(ply, before, action, after) {
   const { turn, player: seat, dice } = before;
   const forced = rules.legalActions(before).length === 1;
   const roll = rules.decide(before, action).phase === "chance" ? after.dice : null;
-  return { ...deedOf(before, action), ply, turn, seat, dice, words: "", forced, roll, note: null };
+  return { ...partsOf(before, action), ply, turn, seat, dice, words: "", forced, roll, note: null };
 }
 
 /** Return the result of a game without words, or null before its end. @param {Position} position @returns {Result|null} */

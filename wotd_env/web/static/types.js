@@ -3,9 +3,9 @@
 /**
  * @typedef {{seat: number, path: number, from: number, to: number}} Move
  * @typedef {{action: number, kind: string, notation: string, keep: boolean[]|null, path: number|null,
- *   seats: number[]|null, moves: Move[], power: number|null}} Deed the parts of a decision
- * @typedef {Deed & {words: string, scores: number[]}} Choice with the scores after it
- * @typedef {Deed & {ply: number, turn: number, seat: number, dice: number[], words: string, forced: boolean,
+ *   seats: number[]|null, moves: Move[], power: number|null}} ActionParts the parts of a decision
+ * @typedef {ActionParts & {words: string, scores: number[]}} Choice with the scores after it
+ * @typedef {ActionParts & {ply: number, turn: number, seat: number, dice: number[], words: string, forced: boolean,
  *   roll: number[]|null, note: string|null}} Step
  * @typedef {{seat: number, kind: string, agent: string|null, name: string, taken: boolean, connected: boolean,
  *   mine: boolean}} Seat
@@ -52,7 +52,7 @@
  *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
- * @typedef {Step & {state: State, class: string, regret: number|null, best: Deed|null, best_words: string, luck: number|null,
+ * @typedef {Step & {state: State, class: string, regret: number|null, best: ActionParts|null, best_words: string, luck: number|null,
  *   chances: number[]}} GradedStep the fields after `state` exist only if the game is graded
  * @typedef {{rules: Rules, players: string[], text: string, graded: boolean, steps: GradedStep[],
  *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],

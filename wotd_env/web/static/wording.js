@@ -1,15 +1,15 @@
-/** Sentences about a game: decisions, results, rules, and what is due. The server and the demo send only their parts. */
+/** Sentences about a game: its decisions, results, rules and next acts. The server and the demo send only the parts. */
 
 import { listed, plural, t } from "./text.js";
 import { capital, ELEMENTS, FACES, LETTERS, spaceName } from "./words.js";
 
-/** @import {Deed, GradedStep, Review, Rules, Step, View} from "./types.js" */
+/** @import {ActionParts, GradedStep, Review, Rules, Step, View} from "./types.js" */
 
 const TIGER = 2;
 
-/** Return a decision in words. @param {Deed} deed @param {string[]} names @param {Rules} rules @param {number[]} dice */
-export function deedWords(deed, names, { spaces }, dice) {
-  const { kind, power, path, seats, moves, keep } = deed;
+/** Return a decision in words. @param {ActionParts} parts @param {string[]} names @param {Rules} rules @param {number[]} dice */
+export function actionWords(parts, names, { spaces }, dice) {
+  const { kind, power, path, seats, moves, keep } = parts;
   if (kind === "keep") {
     const kept = dice.filter((_, die) => keep?.[die]).map((face) => FACES[face]);
     const words = kept.length
@@ -70,7 +70,7 @@ export function resultWords({ truncated, winners, scores, resigned }, names) {
 }
 
 /**
- * Return what is due in a running game, in a sentence.
+ * Return the next act of a running game in a sentence.
  * @param {{turn: number, player: number, phase: string, rolls_left: number}} state @param {string[]} names
  */
 export function dueWords({ turn, player, phase, rolls_left: left }, names) {
@@ -135,7 +135,7 @@ export const namesOf = (seats) =>
 export function wordedStep(step, names, rules) {
   const words = t("{name}: {words}", {
     name: names[step.seat],
-    words: deedWords(step, names, rules, step.dice),
+    words: actionWords(step, names, rules, step.dice),
   });
   return { ...step, words };
 }
@@ -151,7 +151,7 @@ export function worded(view) {
     seats: view.seats.map((seat, i) => ({ ...seat, name: names[i] })),
     rules_words: rulesWords(rules),
     result: result && { ...result, words },
-    choices: view.choices.map((choice) => ({ ...choice, words: deedWords(choice, names, rules, dice) })),
+    choices: view.choices.map((choice) => ({ ...choice, words: actionWords(choice, names, rules, dice) })),
     log: view.log.map((step) => wordedStep(step, names, rules)),
   };
 }
@@ -161,7 +161,7 @@ export function wordedReview(review) {
   const { rules, result } = review;
   const names = namesOf(review.players.map((name) => ({ name })));
   /** @param {GradedStep} step */
-  const best = ({ best, dice }) => (best ? deedWords(best, names, rules, dice) : "");
+  const best = ({ best, dice }) => (best ? actionWords(best, names, rules, dice) : "");
   const steps = review.steps.map((step) => ({ ...wordedStep(step, names, rules), best_words: best(step) }));
   return { ...review, steps, result: result && { ...result, words: resultWords(result, names) } };
 }
