@@ -119,7 +119,7 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
         ("td --updates 0", "updates must be an integer of at least 1, got 0"),
         ("td --init nobody", "init must name a policy for the rules at hand: policy must be one of"),
         ("td --init planner", "init must be a policy with a learned value"),
-        ("td --init td --spaces 3", "no trained model of td"),
+        ("td --init td --spaces 4", "no trained model of td"),
         ("td --init td --width 96", "width must be 64, as in init = td, got 96"),
         ("td --init td:nowhere.npz", "init must name a policy for the rules at hand: no file nowhere.npz"),
         ("td --preset full", "full"),

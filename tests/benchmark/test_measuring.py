@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tests.helpers.arena_policies import Lowest
 from tools import benchmark as page
-from wotd_env import Game, Rules, analysis, benchmark
+from wotd_env import Game, Rules, analysis, benchmark, solver
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.show import Shown
 from wotd_env.benchmark import STAGES, Result, results
@@ -85,8 +85,12 @@ def test_decisions_of_a_game_count_as_one_observation():
 
 def test_shares_have_all_references_and_numbers_of_players(measured):
     assert list(measured["random"].win_shares) == [2, 3, 4, 5]
-    assert list(measured["random"].win_shares[3]) == ["greedy", "planner"]  # td plays on the full board only
-    assert list(measured["greedy"].win_shares[3]) == ["planner"]
+    assert list(measured["random"].win_shares[3]) == ["greedy", "planner", "td"]
+    assert list(measured["random"].win_shares[4]) == [
+        "greedy",
+        "planner",
+    ]  # td has no network for four players here
+    assert list(measured["greedy"].win_shares[3]) == ["planner", "td"]
     assert all(0 <= share.low <= share.high <= 1 for share in measured["random"].win_shares[5].values())
 
 
@@ -256,6 +260,25 @@ def test_the_command_draws_positions(tmp_path):
     positions = benchmark.load("train", file=file)
     assert f"{len(positions.game)} positions" in result.stdout
     assert Game(SMALL).rules == positions.rules
+
+
+def test_the_default_board_has_the_wanted_powers():
+    options = ("--powers", "any", "--games", 2, "--size", 2, "--quiet", "--format", "json")
+    result = wotd("benchmark", "greedy", *options)
+    assert result.exit_code == 0, result.stderr
+    assert (
+        json.loads(result.stdout)["rules"] | {"spaces": 3, "powers": "any"}
+        == json.loads(result.stdout)["rules"]
+    )
+
+
+def test_the_command_draws_positions_with_powers(tmp_path):
+    table = solver.solve(Rules(spaces=0, powers="any"), tmp_path / "any.wotd")
+    file = tmp_path / "any.parquet"
+    options = ("--spaces", 0, "--powers", "any", "--table", table.file, "--size", 2, "--out", file, "--quiet")
+    result = wotd("positions", *options)
+    assert result.exit_code == 0, result.stderr
+    assert benchmark.load(file=file).rules == table.rules
 
 
 def test_positions_of_a_board_without_a_table_name_the_cure(tmp_path):

@@ -313,7 +313,7 @@ def test_invalid_arguments_print_an_error_without_traceback(arguments, message):
         ("watch greedy oracle:missing.wotd", "missing.wotd"),
         ("watch greedy --position nonsense", "a position must begin with board, colors"),
         ("watch oracle --players 3", "players must be 2, got 3"),
-        ("watch td --spaces 3", "no trained model of td"),
+        ("watch td --spaces 4", "no trained model of td"),
         ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
         ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
         ("bench --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
@@ -413,17 +413,17 @@ def test_solve_makes_a_compact_table(table, tmp_path):
     "command", ["arena td greedy", "watch td greedy", "record td greedy --out games.parquet"]
 )
 def test_unsupported_rules_are_refused_before_any_output(command):
-    result = wotd(*command.split(), "--spaces", "3")
+    result = wotd(*command.split(), "--spaces", "4")
     assert result.exit_code == WRONG_USE
     assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("more", [["td"], ["--against", "td"]])
+@pytest.mark.parametrize("more", [["ppo"], ["--against", "ppo"]])
 def test_analyze_refuses_unsupported_rules_before_grading(table, more):
     result = wotd("analyze", "greedy", *more, "--table", table)
     assert result.exit_code == WRONG_USE
-    assert " ".join(result.stderr.split()).startswith("Error: no trained model of td")
+    assert " ".join(result.stderr.split()).startswith("Error: no trained model of ppo")
     assert result.stdout == ""
 
 

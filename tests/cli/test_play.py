@@ -370,7 +370,7 @@ def test_help_and_hints_make_no_decision():
         (["me", "planner", "planner", "--players", "2"], "a player for each of the 2 seats, got 3"),
         (["me", "planner", "--players", "3"], "a player for each of the 3 seats, got 2"),
         (["me", "nobody"], "nobody"),
-        (["me", "td", "--spaces", "3"], "no trained model of td"),
+        (["me", "td", "--spaces", "4"], "no trained model of td"),
         (["me", "planner", "--seed", "-1"], "seed must be"),
         (["--resume", "missing.txt"], "missing.txt"),
         (["--resume", "missing.txt", "--seed", "3"], "--seed starts a new game"),

@@ -144,11 +144,11 @@ def test_a_checkpoint_runs_no_code_without_consent(tmp_path: Path, capsys: pytes
     ("wrong", "words"),
     [
         ("--against nobody", "policy must be one of"),
-        ("--against td --spaces 3", "no trained model of td"),
+        ("--against td --spaces 4", "no trained model of td"),
         ("--ray auto", "ray must not be set for a best response"),
         ("--init nobody", "policy must be one of"),
         ("--init planner", "init must be a policy with a learned value"),
-        ("--init td --spaces 3", "no trained model of td"),
+        ("--init td --spaces 4", "no trained model of td"),
         ("--init td --width 96", "width must be 64, as in init = td, got 96"),
     ],
 )

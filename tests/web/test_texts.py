@@ -82,6 +82,21 @@ def test_translations_contain_the_values(translated):
             assert values(text) == values(english), english
 
 
+def test_the_server_has_the_sentences_that_the_page_recognizes():
+    code = "".join(file.read_text() for file in [*WEB.glob("*.py"), WEB.parent / "analysis" / "advice.py"])
+    code += (WEB.parent / "analysis" / "equity.py").read_text() + (WEB / "demo" / "main.js").read_text()
+    text = (WEB / "static" / "text.js").read_text()
+    block = text[text.index("const SENTENCES = [") : text.index("];", text.index("const SENTENCES"))]
+    sentences = re.findall(STRING, block)
+    assert len(sentences) > 20
+    for sentence in sentences:
+        longest = max(re.split(r"\{\w+\}|\. ", sentence), key=len).strip(" ;,")
+        words = longest.removesuffix(
+            "of the game without a turn limit"
+        ).strip()  # the server adds these words
+        assert words in code, sentence
+
+
 def test_few_translations_equal_the_english_text(translated):
     same = {english for english, text in translated.items() if text == english}
     assert same <= {

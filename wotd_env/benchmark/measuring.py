@@ -40,6 +40,7 @@ def measure(
     agent: str | Policy,
     rules: Rules | None = None,
     *,
+    powers: str = "none",
     games: int = GAMES,
     size: int | None = None,
     seed: int = 0,
@@ -50,7 +51,8 @@ def measure(
 
     Args:
         agent: a policy, or its name, see `make_policy`.
-        rules: the rules of the bundled positions; by default the longest board that the agent plays.
+        rules: the rules of the bundled positions; by default the longest board with `powers` that the agent plays.
+        powers: of the default rules.
         games: games for each share of wins.
         size: grade only the first positions of each kind and stage, for slow agents; by default all.
         seed: of the games and of the random choices of the agent.
@@ -67,7 +69,7 @@ def measure(
     name = name_of(agent)
     policy = make_policy(agent, trust=trust)
     blamed = Blamed(name, policy)
-    rules = _longest_board(name, policy) if rules is None else rules
+    rules = _longest_board(name, policy, powers) if rules is None else rules
     check_plays(policy, rules)
     positions = load(rules=rules)
     if size is not None:
@@ -134,8 +136,8 @@ def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, se
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
 
-def _longest_board(name: str, policy: Policy) -> Rules:
-    boards = bundled()
+def _longest_board(name: str, policy: Policy, powers: str) -> Rules:
+    boards = [rules for rules in bundled() if rules.powers == powers]
     for rules in reversed(boards):
         if _plays(policy, rules, rules.players):
             return rules

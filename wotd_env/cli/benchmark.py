@@ -55,11 +55,12 @@ def command(
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     if out:
         check_writable(out, ".json")
-    board = Rules(**rules) if rules else None
+    board = Rules(**rules) if "spaces" in rules else None
+    powers = rules.get("powers", "none")
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:
         result = benchmark.measure(
-            what[0], board, games=games, size=size, seed=seed, trust=trust, progress=progress
+            what[0], board, powers=powers, games=games, size=size, seed=seed, trust=trust, progress=progress
         )
     if out:
         with replacing(out) as part:
