@@ -48,11 +48,11 @@ def test_sampling_prefers_actions_with_more_equity() -> None:
 
 
 def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
-    listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 0}}).json()["agents"]
+    listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 4}}).json()["agents"]
     levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}
     assert levels == {name: level for level, name in enumerate(STRENGTHS, 1)}
     assert [agent["why"] for agent in listed if agent["name"] == "near perfect"] == [
-        "near perfect is not made for 0 plain spaces"
+        "near perfect is not made for 4 plain spaces"
     ]
     agents = [{"kind": "agent", "agent": name} for name in ("beginner", "very easy")]
     at, _ = make(client, HERE, *agents, rules={"players": 3, "spaces": 1})
