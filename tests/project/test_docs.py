@@ -185,6 +185,12 @@ def test_quoted_figures_match_the_measurements(page):
     assert figures.renewed(page) == page.read_text(), "run `make docs-tables`"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_line_begins_with_a_figure(page):
+    # A comment at the start of a line begins a block of HTML, in which links stay text.
+    assert not re.findall(r"^\s*<!-- figure: .*", page.read_text(), flags=re.MULTILINE)
+
+
 def test_pages_quote_figures():
     pages_with_figures = {page.name for page in PAGES if "<!-- figure: " in page.read_text()}
     assert pages_with_figures >= {"speed.md", "turn-planner.md", "openspiel.md"}
