@@ -10,6 +10,8 @@ docs/results/ladder.md and docs/results/perfect-play.md.
 | `times CASE CASE` | how many times faster the first case is |
 | `share CASE CASE` | the speed of the first environment alone, in per cent of the second one's |
 | `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
+| `perfect POLICY` | games of 100 that a policy wins against perfect play |
+| `positions` | positions of the largest solved board |
 """
 
 from __future__ import annotations
@@ -65,26 +67,16 @@ def _table(page: str, place: str) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-FIGURES: dict[str, Callable[..., str]] = {"rate": rate, "times": times, "share": share, "ladder": ladder}
-"""The figures by the first word of their names; the other words are the arguments."""
-
-
-def figure(name: str) -> str:
-    """Return the value of a figure; raise KeyError for an unknown figure, case or policy."""
-    kind, *arguments = name.split()
-    return FIGURES[kind](*arguments)
-
-
 def figures() -> str:
     """Return the claims of the first pages with their figures; the links are relative to README.md."""
     claims = (
-        f"**Solved.** The optimal value of all {_solved()['positions']} positions of the two-player game is known, so "
+        f"**Solved.** The optimal value of all {positions()} positions of the two-player game is known, so "
         "every decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
         "[benchmark](docs/results/benchmark.md)).",
         f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
         f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/results/speed.md)).",
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
-        f"{against_perfect('td')} of 100 games against perfect play, and "
+        f"{perfect('td')} of 100 games against perfect play, and "
         f"{ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
         "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
@@ -98,12 +90,34 @@ def _solved() -> dict[str, str]:
     return _table("perfect-play.md", "<!-- table: boards -->")[-1]
 
 
-def against_perfect(policy: str) -> str:
+def perfect(policy: str) -> str:
     """Return the share of games that a policy wins against perfect play on the largest solved board."""
     place = _solved()["plain spaces"], policy
     grades = _table("perfect-play.md", "<!-- table: policies -->")
     (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
     return f"{float(row['share of wins by regret'].split('%')[0]):.1f}"
+
+
+def positions() -> str:
+    """Return the number of positions of the largest solved board."""
+    return _solved()["positions"]
+
+
+FIGURES: dict[str, Callable[..., str]] = {
+    "rate": rate,
+    "times": times,
+    "share": share,
+    "ladder": ladder,
+    "perfect": perfect,
+    "positions": positions,
+}
+"""The figures by the first word of their names; the other words are the arguments."""
+
+
+def figure(name: str) -> str:
+    """Return the value of a figure; raise KeyError for an unknown figure, case or policy."""
+    kind, *arguments = name.split()
+    return FIGURES[kind](*arguments)
 
 
 def renewed(page: Path) -> str:
