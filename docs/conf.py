@@ -26,7 +26,8 @@ exclude_patterns = [".*", "docs/_build", "runs", "tables"]
 
 html_theme = "furo"
 html_extra_path = ["_site"]  # the address of the site itself leads to docs/index.html
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["print.css"]
 
 myst_heading_anchors = 3  # as forges make them
 suppress_warnings = ["mystnb.unknown_mime_type"]
