@@ -14,7 +14,7 @@ export function makeDice(press) {
    * @param {number[]} faces @param {boolean[]} held @param {boolean} choosing @param {boolean[]} rolled just now
    */
   function show(faces, held, choosing, rolled) {
-    element.setAttribute("aria-label", choosing ? t("Dice: press those that you keep") : t("Dice"));
+    element.setAttribute("aria-label", choosing ? t("Dice: press the ones to keep") : t("Dice"));
     buttons.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
