@@ -212,6 +212,11 @@ def test_latex_escapes_special_characters():
         (("greedy", "--size", 1, "--spaces", 0), "size must be"),
         (("greedy", "--out", "a.txt"), "must end in .json"),
         (("nobody",), "policy must be one of"),
+        (("greedy", "--powers", "all"), "powers must be one of"),
+        (
+            ("greedy", "--powers", "own"),
+            "no positions with own powers are bundled; there are those for 3 plain spaces",
+        ),
         (("ppo", "--spaces", 0), "no trained model of ppo"),
         (("--compare", "a.json"), "two result files"),
         (("--compare", "a.json", "b.json", "--games", 10), "--games cannot be combined"),

@@ -21,9 +21,9 @@ from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark.positions import Positions, bundled, describe_board, load
 from wotd_env.benchmark.results import Result, mean_regret
-from wotd_env.core.arguments import check_integer
+from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game
-from wotd_env.core.rules import MAX_PLAYERS, Rules
+from wotd_env.core.rules import MAX_PLAYERS, POWER_MODES, Rules
 from wotd_env.policies import make_policy
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
@@ -137,11 +137,14 @@ def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, se
 
 
 def _longest_board(name: str, policy: Policy, powers: str) -> Rules:
+    check_choice("powers", powers, POWER_MODES)
+    have = ", ".join(map(describe_board, bundled()))
     boards = [rules for rules in bundled() if rules.powers == powers]
+    if not boards:
+        raise ValueError(f"no positions with {powers} powers are bundled; there are those for {have}")
     for rules in reversed(boards):
         if _plays(policy, rules, rules.players):
             return rules
-    have = ", ".join(map(describe_board, boards))
     raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {have}")
 
 

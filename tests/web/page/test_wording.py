@@ -29,6 +29,14 @@ RULES = (
     Rules(spaces=1, powers="own", colors=("earth", "metal")),
     Rules(spaces=0, max_turns=3),
 )
+NAMED = {
+    Rules(): "2 players, no powers",
+    Rules(players=3, dead_pieces=1, immunity=True): "3 players, no powers, immunity, 1 dead piece",
+    Rules(spaces=1, powers="any", start="loser"): (
+        "2 players, any one power, 1 plain space, the loser starts the next game"
+    ),
+    Rules(powers="own", colors="random"): "2 players, own powers, random colors",
+}
 
 
 def test_words_agree_with_the_package(tmp_path: Path) -> None:
@@ -41,7 +49,9 @@ def test_words_agree_with_the_package(tmp_path: Path) -> None:
     assert {("keep", None), ("keep", 2), ("move", None), ("jump", 3), ("wood", 4), ("fear", 0)} <= kinds
     assert {("pass", None), ("equilibrium", None), ("stop", None), ("end", None), ("rebirth", 1)} <= kinds
     file = tmp_path / "decisions.json"
-    file.write_text(json.dumps({"decisions": decisions, "results": [result for _, result in played]}))
+    rules = [{"values": asdict(each), "words": words} for each, words in NAMED.items()]
+    results = [result for _, result in played]
+    file.write_text(json.dumps({"decisions": decisions, "results": results, "rules": rules}))
     command = [node, "--test", "--test-reporter=spec", str(COMPARISON)]
     environment = os.environ | {"WOTD_DECISIONS": str(file)}
     compared = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

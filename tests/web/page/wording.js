@@ -6,9 +6,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { actionWords, dueWords, resultWords } from "../../../wotd_env/web/static/wording.js";
+import { actionWords, dueWords, resultWords, rulesWords } from "../../../wotd_env/web/static/wording.js";
 
-const { decisions, results } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
+const { decisions, results, rules } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
 
 test("decisions have the same words", () => {
   for (const { rules, names, dice, parts, words } of decisions)
@@ -18,6 +18,10 @@ test("decisions have the same words", () => {
 test("next acts have the same words", () => {
   for (const { state, names, due } of decisions)
     assert.equal(dueWords(state, names), `Turn ${state.turn + 1}: ${names[state.player]} ${due}.`);
+});
+
+test("only rules that differ from the defaults are named", () => {
+  for (const { values, words } of rules) assert.equal(rulesWords(values), words);
 });
 
 test("results have the same words", () => {
