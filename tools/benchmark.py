@@ -1,6 +1,7 @@
-"""Measure the table of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
+"""Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-It contains every bundled board and every policy that plays on it.
+They contain every bundled board and every policy that plays on it: with two players regrets and win shares, with more
+players regrets, since docs/results/ladder.md has their win shares.
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ import argparse
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 import wotd_env
 from tools import pages
 from tools.ladder import plays
-from wotd_env import benchmark
+from wotd_env import benchmark, make_policy
 from wotd_env.arena.estimates import Estimate
+from wotd_env.benchmark import measuring
+from wotd_env.benchmark.positions import has_errors
+from wotd_env.benchmark.results import Regrets, mean_regret
 from wotd_env.cli.progress import progress_bar
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "benchmark.md"
@@ -22,9 +29,10 @@ KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
 GAMES = 4000
 
 
-def wanted() -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of the table: the boards, those without powers first, and the policies that play on them."""
-    boards = sorted(benchmark.bundled(), key=lambda rules: (rules.powers != "none", rules.spaces))
+def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
+    """Return the rows of a table: the boards, those without powers first, and the policies that play on them."""
+    boards = [rules for rules in benchmark.bundled() if has_errors(rules) == rolled_out]
+    boards.sort(key=lambda rules: (rules.powers != "none", rules.players, rules.spaces))
     return [(rules, name) for rules in boards for name in POLICIES if plays(name, rules)]
 
 
@@ -34,12 +42,45 @@ def table(results: list[benchmark.Result]) -> str:
     references = [name for name in benchmark.REFERENCES if name in played]
     rows = []
     for result in results:
-        regrets = (result.regret[kind]["all"] for kind in KINDS)
-        cells = [f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}" for mean in regrets]
+        cells = _regrets(result.regret)
         shares = (result.against_perfect, *map(result.win_shares[2].get, references))
         rows.append((_board(result.rules), f"`{result.agent}`", *cells, *map(_percent, shares)))
     head = ("plain spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
     return pages.table(head, rows, right=range(2, len(head)))
+
+
+def rolled_out_table() -> str:
+    """Return the table of regrets with more than two players."""
+    rows = []
+    for rules in dict.fromkeys(rules for rules, _ in wanted(True)):
+        positions = benchmark.load(rules=rules)
+        regrets = {"noise": noise(positions)}
+        for name in (name for board, name in wanted(True) if board == rules):
+            actions, _ = measuring.act(make_policy(name), positions, seed=0)
+            regrets[f"`{name}`"] = positions.regret(actions)
+        rows += [
+            (_game(rules), name, *_regrets(mean_regret(positions, each))) for name, each in regrets.items()
+        ]
+    return pages.table(("players", "agent", *KINDS), rows, right=range(2, 2 + len(KINDS)))
+
+
+def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
+    """Return the mean regret (M,) of the best actions if all equities are estimated again, with independent errors."""
+    rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
+    best = np.nanargmax(positions.equity, 1)
+    for _ in range(draws):
+        again = positions.equity + positions.error * rng.standard_normal(positions.error.shape, np.float32)
+        total += positions._replace(equity=again).regret(best)
+    return total / draws
+
+
+def _regrets(regret: Regrets) -> list[str]:
+    means = (regret[kind]["all"] for kind in KINDS)
+    return [f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}" for mean in means]
+
+
+def _game(rules: wotd_env.Rules) -> str:
+    return f"{rules.players}" if rules.powers == "none" else f"{rules.players}, {rules.powers} powers"
 
 
 def _board(rules: wotd_env.Rules) -> str:
@@ -56,13 +97,14 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=GAMES, help=f"games for each share (default {GAMES})")
     options = parser.parse_args()
     results = []
-    for rules, name in wanted():
+    for rules, name in wanted(False):
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:
             results.append(benchmark.measure(name, rules, games=options.games, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
     when = f"Measured on {date.today()} with version {wotd_env.__version__}, {options.games:,} games a share.{absent}"
-    PAGE.write_text(pages.renew(PAGE.read_text(), {"results": f"{when}\n\n{table(results)}"}))
+    tables = {"results": f"{when}\n\n{table(results)}", "rollouts": rolled_out_table()}
+    PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 
 
 if __name__ == "__main__":

@@ -215,7 +215,7 @@ def test_latex_escapes_special_characters():
         (("greedy", "--powers", "all"), "powers must be one of"),
         (
             ("greedy", "--powers", "own"),
-            "no positions with own powers are bundled; there are those for 3 plain spaces",
+            "no positions of 2 players with own powers are bundled; there are those for 3 plain spaces",
         ),
         (("ppo", "--spaces", 0), "no trained model of ppo"),
         (("--compare", "a.json"), "two result files"),
@@ -297,5 +297,7 @@ def test_the_results_page_has_every_bundled_board_and_policy(measured):
     assert row.startswith("| 0 | `greedy` | ")
     assert page.table([measured["greedy"]]).count("\n") == 2
     published = page.PAGE.read_text()
-    for rules, name in page.wanted():
-        assert f"| {page._board(rules)} | `{name}` | " in published, "run `python -m tools.benchmark`"
+    rows = [(page._board(rules), name) for rules, name in page.wanted(False)]
+    rows += [(page._game(rules), name) for rules, name in page.wanted(True)]
+    for game, name in rows:
+        assert f"| {game} | `{name}` | " in published, "run `python -m tools.benchmark`"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import wotd_env
-from wotd_env.benchmark.positions import read_about
+from wotd_env.benchmark.positions import read_about, schema
 
 CONTEXT = {
     "@language": "en",
@@ -30,8 +30,9 @@ COLUMNS = {
     "mask": ("sc:Integer", "1 for legal actions"),
     "equity": (
         "sc:Float",
-        "expected reward of each legal action under perfect play, in the order of actions",
+        "expected reward of each legal action, in the order of actions; exact with two players",
     ),
+    "error": ("sc:Float", "standard error of each equity, only with more than two players"),
 }
 
 
@@ -52,14 +53,14 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": "wotd-positions",
-        "description": "Decisions of the dice game Way of the Dragon, with the exact equity of every legal action.",
+        "description": "Decisions of the dice game Way of the Dragon, with the equity of every legal action.",
         "license": "https://spdx.org/licenses/MIT.html",
         "url": url,
         "creator": {"@type": "sc:Organization", "name": "the wotd-env authors"},
         "datePublished": published,
         "version": wotd_env.__version__,
         "isLiveDataset": False,
-        "rai:dataCollection": "Simulated games of policies of many strengths; equities from the solved game.",
+        "rai:dataCollection": "Simulated games of policies of many strengths; exact or rolled-out equities.",
         "rai:dataLimitations": "Kinds and stages are balanced, so frequencies differ from those of real games.",
         "rai:dataBiases": "Positions come from games of programs, not of people.",
         "rai:personalSensitiveInformation": "None.",
@@ -77,13 +78,14 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
             for path in paths
             for rules, split, _ in [read_about(path)]
         ],
-        "recordSet": [_record_set(path.name) for path in paths],
+        "recordSet": [_record_set(path) for path in paths],
     }
 
 
-def _record_set(file: str) -> dict[str, Any]:
+def _record_set(path: Path) -> dict[str, Any]:
     """Return the description of the rows of a file."""
-    name = file.removesuffix(".parquet")
+    file, name = path.name, path.stem
+    columns = schema(read_about(path)[0]).names
     arrays = {"isArray": True, "arrayShape": "-1"}
     return {
         "@type": "cr:RecordSet",
@@ -97,8 +99,9 @@ def _record_set(file: str) -> dict[str, Any]:
                 "description": words,
                 "dataType": kind,
                 "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
-                **(arrays if column in ("mask", "equity") else {}),
+                **(arrays if column in ("mask", "equity", "error") else {}),
             }
             for column, (kind, words) in COLUMNS.items()
+            if column in columns
         ],
     }

@@ -1,13 +1,13 @@
 """Draw positions: games of players of many strengths, and one decision of each kind and stage from every game.
 
 Everything random is an integer from SplitMix64 with the seed of the game, as in the engine. A game is therefore the
-same in every batch, and equal arguments give equal files. Networks are not among the players, because the rounding of
-their sums differs between processors. Tables and plans are equal on processors with fused multiply-add, such as those
-of x86-64-v3.
+same in every batch, and equal arguments give equal files: with a table on all processors with fused multiply-add, such
+as those of x86-64-v3, with a learned value on equal processors only, because the rounding of its sums differs.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis import kinds, kinds_of
 from wotd_env.analysis.equity import analyze
-from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, stages, write
+from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, has_errors, stages, write
+from wotd_env.benchmark.rollouts import ERROR, numbers, roll_out
 from wotd_env.core.arguments import check_choice, check_integer
-from wotd_env.core.compilation import kernel
 from wotd_env.core.game import Game
-from wotd_env.core.state import ROW, STATE, States
-from wotd_env.core.stream import STEP, mix
+from wotd_env.core.state import States, take
+from wotd_env.planning.learned import LearnedValue
+from wotd_env.planning.planner import Value
 from wotd_env.policies import make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.random import choose_all
@@ -31,119 +32,147 @@ from wotd_env.solver import Table
 from wotd_env.solver.storage import is_compact
 from wotd_env.solver.table import check_table
 
-_MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "oracle": (0, 1, 4)}
+_MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players: a policy, and how many of 16 decisions are random instead. Each seat draws one, all equally likely."""
+"""The players: a policy, and how many of 16 decisions are random instead. Each seat draws one, all equally likely.
+
+The strongest one plays by the table or the learned value that positions are drawn with."""
 SIZE = 800  # positions of each kind and stage
 GAMES = 200  # most games for each position of a kind and stage; rare kinds therefore have fewer positions
 
 BLOCK = 4096  # games played side by side; positions do not depend on it
 MAX_SEED = 2**20
+_NO_PROGRESS: Callable[[int, int], None] = lambda done, total: None  # noqa: E731
 _SALT = np.uint64(0x77 << 56)  # separates the draws from the dice
 
 
 def draw(
-    table: Table,
+    source: Table | LearnedValue,
     file: str | Path,
     split: str = "test",
     size: int = SIZE,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = _NO_PROGRESS,
 ) -> Positions:
-    """Draw positions with exact equities and write them to a Parquet file.
+    """Draw positions with the equity of every action, and write them to a Parquet file.
 
     A file with a larger `size` contains the positions of a smaller one.
 
     Args:
-        table: the solution of the board, with 32 bits a value.
+        source: the solution of the board, with 32 bits a value, for exact equities; or a learned value for rollouts,
+            which take seconds for a position.
         file: the file to write.
         split: `"train"`, `"validation"` or `"test"`; splits have different games.
         size: positions of each kind and stage; a rare kind has fewer if `GAMES * size` games do not contain them.
         seed: 0 for the published positions, at most 2**20; other seeds have other games.
-        progress: called with the number of games so far and the largest possible number.
+        progress: called with the number of games so far and the largest possible number; in rollouts, of positions.
 
     Raises:
         TypeError, ValueError: for a wrong argument.
         OSError: if the file cannot be written.
     """
-    check_table(table)
-    if is_compact(table.header):
-        raise ValueError(f"{table.file} has 16 bits a value; positions need the table before --compact")
+    if isinstance(source, LearnedValue):
+        if not has_errors(source.rules):
+            raise ValueError(
+                "source must be a table with two players, whose equities are exact, got a learned value"
+            )
+    else:
+        check_table(source)
+        if is_compact(source.header):
+            raise ValueError(f"{source.file} has 16 bits a value; positions need the table before --compact")
     check_choice("split", split, SPLITS)
     size = check_integer("size", size, 1, 1_000_000)
     seed = check_integer("seed", seed, 0, MAX_SEED)
-    game, total, done = Game(table.rules), GAMES * size, 0
+    game, first = Game(source.rules), (len(SPLITS) * seed + SPLITS.index(split)) << 40
+    if isinstance(source, LearnedValue):
+        state, number, games = _choose(game, source, first, size)
+    else:
+        state, number, games = _choose(game, source.for_seats, first, size, progress)
+    kind, stage = kinds(game, state), stages(game.rules, state)
+    about: dict[str, Any] = {"size": size, "seed": seed, "games": games}
+    if isinstance(source, LearnedValue):
+        cell = (kind * len(STAGES) + stage).astype(np.uint64)
+        keys = numbers(number.astype(np.uint64) ^ _SALT, 1) + cell
+        equity, error = roll_out(state, keys, source, progress=progress)
+        about |= {"standard_error": ERROR, "value": _digest(source)}
+    else:
+        equity = analyze(game, state, source).actions
+        error = np.zeros_like(equity)
+        about["table"] = source.header["sha256"]
+    mask = game.legal_actions(state)
+    equity, error = (np.where(mask == 1, each, np.float32(np.nan)) for each in (equity, error))
+    positions = Positions(game.rules, split, state, mask, equity, error, kind, stage, number)
+    write(positions, Path(file), about)
+    return positions
+
+
+def _choose(
+    game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None] = _NO_PROGRESS
+) -> tuple[States, NDArray[np.int64], int]:
+    """Return at most `size` decisions of each kind and stage, their games, and the number of games that were played.
+
+    The games are numbered from `first`.
+    """
+    total, done = GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
     missing = np.full(cells, size)
-    first = (len(SPLITS) * seed + SPLITS.index(split)) << 40
-    states, numbers = [], []
+    states, chosen = [], []
     while done < total and missing.any():
         count = min(BLOCK, total - done)
-        state, number, cell = _sample(game, table, np.arange(first + done, first + done + count))
+        state, number, cell = _sample(game, strongest, np.arange(first + done, first + done + count))
         kept = np.zeros(len(cell), np.bool_)
         for each in range(cells):
             rows = np.flatnonzero(cell == each)[: missing[each]]
             kept[rows] = True
             missing[each] -= len(rows)
         states.append(state[kept])
-        numbers.append(number[kept])
+        chosen.append(number[kept])
         done += count
         progress(done if missing.any() else total, total)
-    state = np.concatenate(states)
-    state["rng"] = 0
-    mask = game.legal_actions(state)
-    equity = np.where(mask == 1, analyze(game, state, table).actions, np.float32(np.nan))
-    kind, stage = kinds(game, state), stages(game.rules, state)
-    positions = Positions(game.rules, split, state, mask, equity, kind, stage, np.concatenate(numbers))
-    write(positions, Path(file), {"size": size, "seed": seed, "games": done, "table": table.header["sha256"]})
-    return positions
+    decided = np.concatenate(states)
+    decided["rng"] = 0
+    return decided, np.concatenate(chosen), done
+
+
+def _digest(value: LearnedValue) -> str:
+    """Return the SHA-256 of the weights."""
+    return hashlib.sha256(b"".join(map(bytes, value.network))).hexdigest()
 
 
 def _sample(
-    game: Game, table: Table, seeds: NDArray[np.int64]
+    game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
     """Play games and return a random decision of each kind and stage: states, games, and cells, sorted by game."""
     state = game.reset(len(seeds), seed=int(seeds[0]))
-    keys = _numbers(seeds.astype(np.uint64) ^ _SALT, 0)
-    drawn = [_numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]
+    keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
+    drawn = [numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]
     seats = np.stack(drawn, 1).astype(np.int64)
-    policies = {name: make_policy(name) for name, _ in ROSTER if name != "oracle"}
-    policies["oracle"] = Planner(table.for_seats)
+    policies = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
+    policies["strongest"] = Planner(strongest)
     unused = np.random.default_rng(0)  # all choices of these policies are deterministic, except random moves
     played: list[NDArray[np.int64]] = []
     states, priorities = [], []
 
     def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         name, mistakes = ROSTER[player]
-        asked = _take(state, games)
-        bits = _numbers(keys[games], game.rules.players + 2 * len(played))
+        asked = take(state, games)
+        bits = numbers(keys[games], game.rules.players + 2 * len(played))
         actions = np.empty(len(games), np.int64)
         game.apply(choose_all, asked, bits, actions)
         sure = np.flatnonzero((bits & np.uint64(15)) >= mistakes)
         if name != "random" and sure.size:
-            actions[sure] = policies[name].act(game, _take(asked, sure), unused)
+            actions[sure] = policies[name].act(game, take(asked, sure), unused)
         return actions
 
     for chosen in play_out(game, state, seats, choose):
         live = np.flatnonzero(chosen >= 0)
-        priorities.append(_numbers(keys[live], game.rules.players + 2 * len(played) + 1))
+        priorities.append(numbers(keys[live], game.rules.players + 2 * len(played) + 1))
         played.append(live)
-        states.append(_take(state, live))
+        states.append(take(state, live))
     number, decided = np.concatenate(played), np.concatenate(states)
     cell = kinds(game, decided) * len(STAGES) + stages(game.rules, decided)
     order = np.lexsort((np.concatenate(priorities), cell, number))
     group = (number * (cell.max() + 1) + cell)[order]
     best = order[np.flatnonzero(np.diff(group, prepend=-1))]
-    return _take(decided, best), seeds[number[best]], cell[best]
-
-
-def _take(state: States, rows: NDArray[np.int64]) -> States:
-    """Return some of the games. NumPy is slow with records that have fields."""
-    return state.view(ROW)[rows].view(STATE)
-
-
-@kernel
-def _numbers(keys: Any, n: Any) -> Any:
-    """Return number n of each random stream, given by key, uint64 (N,)."""
-    return mix(keys + STEP * np.uint64(n))
+    return take(decided, best), seeds[number[best]], cell[best]

@@ -19,7 +19,7 @@ from wotd_env.arena import Row, Tournament, run
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.fingerprints import policy_digest
-from wotd_env.benchmark.positions import Positions, bundled, describe_board, load
+from wotd_env.benchmark.positions import Positions, bundled, describe_board, has_errors, load
 from wotd_env.benchmark.results import Result, mean_regret
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game
@@ -40,6 +40,7 @@ def measure(
     agent: str | Policy,
     rules: Rules | None = None,
     *,
+    players: int = 2,
     powers: str = "none",
     games: int = GAMES,
     size: int | None = None,
@@ -51,7 +52,9 @@ def measure(
 
     Args:
         agent: a policy, or its name, see `make_policy`.
-        rules: the rules of the bundled positions; by default the longest board with `powers` that the agent plays.
+        rules: the rules of the bundled positions; by default the longest board that the agent plays, with `players` and
+            `powers`.
+        players: of the default rules.
         powers: of the default rules.
         games: games for each share of wins.
         size: grade only the first positions of each kind and stage, for slow agents; by default all.
@@ -69,7 +72,7 @@ def measure(
     name = name_of(agent)
     policy = make_policy(agent, trust=trust)
     blamed = Blamed(name, policy)
-    rules = _longest_board(name, policy, powers) if rules is None else rules
+    rules = _longest_board(name, policy, players, powers) if rules is None else rules
     check_plays(policy, rules)
     positions = load(rules=rules)
     if size is not None:
@@ -136,12 +139,15 @@ def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, se
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
 
-def _longest_board(name: str, policy: Policy, powers: str) -> Rules:
+def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rules:
+    check_integer("players", players, 2, MAX_PLAYERS)
     check_choice("powers", powers, POWER_MODES)
-    have = ", ".join(map(describe_board, bundled()))
-    boards = [rules for rules in bundled() if rules.powers == powers]
+    have = "; ".join(map(describe_board, bundled()))
+    boards = [rules for rules in bundled() if (rules.players, rules.powers) == (players, powers)]
     if not boards:
-        raise ValueError(f"no positions with {powers} powers are bundled; there are those for {have}")
+        raise ValueError(
+            f"no positions of {players} players with {powers} powers are bundled; there are those for {have}"
+        )
     for rules in reversed(boards):
         if _plays(policy, rules, rules.players):
             return rules
@@ -157,7 +163,12 @@ def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:
 
 
 def _table(rules: Rules) -> Table | None:
-    """Return the solution of a board; None if it is not in the cache folder and takes longer than seconds to solve."""
+    """Return the solution of a board.
+
+    Return None with more than two players, and if it is not in the cache folder and takes longer than seconds to solve.
+    """
+    if has_errors(rules):
+        return None
     try:
         return Oracle().table(Game(rules))
     except FileNotFoundError:

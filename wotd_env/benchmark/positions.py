@@ -44,7 +44,10 @@ class Positions(NamedTuple):
     split: str
     state: States  #: STATE (M,): `state["player"]` decides
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
-    equity: NDArray[np.float32]  #: (M, A): expected reward under perfect play, nan for illegal actions
+    equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
+    error: NDArray[
+        np.float32
+    ]  #: (M, A): standard error of the equity, 0 if it is exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]  #: (M,): the game, which is also its seed
@@ -68,9 +71,16 @@ class Positions(NamedTuple):
     def digest(self) -> str:
         """Return the SHA-256 of all values, which does not depend on the version of the Parquet library."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
-        for values in (self.state, self.mask, self.equity[self.mask == 1], self.kind, self.stage, self.game):
-            digest.update(np.ascontiguousarray(values).tobytes())
+        legal = self.mask == 1
+        values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
+        for each in [*values, self.error[legal]] if has_errors(self.rules) else values:
+            digest.update(np.ascontiguousarray(each).tobytes())
         return digest.hexdigest()
+
+
+def has_errors(rules: Rules) -> bool:
+    """Return whether equities are estimates: with more than two players there is no exact solution."""
+    return rules.players > 2
 
 
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
@@ -92,9 +102,10 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Return the board and the powers of positions in words."""
+    """Return the players, if more than two, the board and the powers of positions in words."""
+    players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
-    return f"{rules.spaces} plain spaces{powers}"
+    return f"{players}{rules.spaces} plain spaces{powers}"
 
 
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
@@ -114,11 +125,11 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     if file is None:
         file = FOLDER / file_name(wanted, split)
         if not file.exists():
-            boards = ", ".join(map(describe_board, bundled()))
+            boards = "; ".join(map(describe_board, bundled()))
+            options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
             raise ValueError(
-                f"no {split} positions for {wanted} are bundled; there are test positions of two players on boards "
-                f"of {boards}. `wotd positions --spaces {wanted.spaces} --powers {wanted.powers} --split {split} "
-                "--out FILE` draws others for load(file=FILE)"
+                f"no {split} positions for {wanted} are bundled; there are test positions for {boards}. "
+                f"`wotd positions {options} --split {split} --out FILE` draws others for load(file=FILE)"
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):
@@ -155,6 +166,8 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
         ),
         "equity": pa.ListArray.from_arrays(ends, positions.equity[positions.mask == 1]),
     }
+    if has_errors(rules):
+        columns["error"] = pa.ListArray.from_arrays(ends, positions.error[positions.mask == 1])
     table = pa.Table.from_pydict(columns, schema=kinds.with_metadata({KEY: json.dumps(about).encode()}))
     with files.replacing(file) as part:
         parquet.write_table(table, part, compression="zstd", compression_level=19)
@@ -171,6 +184,8 @@ def schema(rules: Rules) -> pa.Schema:
         "mask": pa.list_(pa.int8(), num_actions(rules.players)),
         "equity": pa.list_(pa.float32()),
     }
+    if has_errors(rules):
+        columns["error"] = pa.list_(pa.float32())
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
@@ -178,11 +193,15 @@ def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
     table.validate(full=True)
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     mask = column["mask"].flatten().to_numpy().reshape(len(table), num_actions(rules.players)).copy()
-    equity = as_equity(column["equity"], mask == 1)
-    equity = np.where(mask == 1, equity, np.float32(np.nan))
+    equity = _of_legal(column["equity"], mask == 1)
+    error = _of_legal(column["error"], mask == 1) if has_errors(rules) else 0 * equity
     kind, stage = _indices(column["kind"], KINDS), _indices(column["stage"], STAGES)
     state, game = as_states(column["state"]), column["game"].to_numpy().copy()
-    return Positions(rules, split, state, mask, equity, kind, stage, game)
+    return Positions(rules, split, state, mask, equity, error, kind, stage, game)
+
+
+def _of_legal(column: Any, legal: NDArray[np.bool_]) -> NDArray[np.float32]:
+    return np.where(legal, as_equity(column, legal), np.float32(np.nan))
 
 
 def _indices(column: Any, names: tuple[str, ...]) -> NDArray[np.int64]:

@@ -39,7 +39,9 @@ class Result:
     positions_digest: str  #: of the graded positions, see `Positions.digest`
     actions: tuple[int, ...]  #: the chosen action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
-    against_perfect: Estimate | None  #: share of games won against perfect play; None without a table
+    against_perfect: (
+        Estimate | None
+    )  #: share of games of two players won against perfect play; None without a table
     win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins in games with it
     decisions_per_second: float  #: on one thread, in batches
     games: int  #: for each share
@@ -127,7 +129,11 @@ def tables(result: Result) -> list[Shown]:
         [kind, *(_regret(by_stage.get(stage)) for stage in (ALL, *STAGES))]
         for kind, by_stage in result.regret.items()
     ]
-    shares = [["perfect play", _percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)]]
+    shares = []
+    if result.against_perfect:
+        shares.append(
+            ["perfect play", _percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)]
+        )
     for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
         shares.append([name, *(_percent(each.get(name)) for each in result.win_shares.values())])
     players = [f"{players} players" for players in result.win_shares] or ["2 players"]

@@ -18,7 +18,14 @@ _FORMATS = ("table", "markdown", "latex", "json")
 
 
 @explained()
-@rules_options("spaces", "powers", spaces="the longest bundled board that the agent plays", powers="none")
+@rules_options(
+    "players",
+    "spaces",
+    "powers",
+    players="2",
+    spaces="the longest bundled board that the agent plays",
+    powers="none",
+)
 def command(
     context: typer.Context,
     rules: dict[str, Any],
@@ -56,11 +63,11 @@ def command(
     if out:
         check_writable(out, ".json")
     board = Rules(**rules) if "spaces" in rules else None
-    powers = rules.get("powers", "none")
+    kind = {} if board else rules  # of the bundled positions to choose from
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:
         result = benchmark.measure(
-            what[0], board, powers=powers, games=games, size=size, seed=seed, trust=trust, progress=progress
+            what[0], board, **kind, games=games, size=size, seed=seed, trust=trust, progress=progress
         )
     if out:
         with replacing(out) as part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +12,13 @@ from wotd_env.cli.options import Quiet, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
+if TYPE_CHECKING:  # the imports take time
+    from wotd_env.planning.learned import LearnedValue
+    from wotd_env.solver import Table
+
 
 @explained()
-@rules_options("spaces", "powers", "colors")
+@rules_options("players", "spaces", "powers", "colors")
 def command(
     rules: dict[str, Any],
     split: Annotated[str, option("The games to draw from: train, validation or test.")] = "test",
@@ -24,17 +28,31 @@ def command(
     out: Annotated[Path, option("The .parquet file to write.")] = Path("positions.parquet"),
     quiet: Quiet = False,
 ) -> None:
-    """Draw positions with the exact equity of every legal action, from games of policies of many strengths.
+    """Draw positions with the equity of every legal action, from games of policies of many strengths.
 
-    Equal options write equal positions. A larger size contains the positions of a smaller one.
+    With two players, equities are exact. With more, they come from rollouts by td, which take seconds for a position.
+    A larger size contains the positions of a smaller one.
     """
     from wotd_env import Game, benchmark
+    from wotd_env.benchmark.positions import has_errors
     from wotd_env.policies.oracle import Oracle
+    from wotd_env.policies.td import Td
 
     check_writable(out, ".parquet")
     game = Game(Rules(**rules))
-    oracle = Oracle(table)
-    oracle.check_rules(game.rules)
-    with progress_bar("games", quiet) as progress:
-        positions = benchmark.draw(oracle.table(game), out, split, size, seed=seed, progress=progress)
+    source: Table | LearnedValue
+    if has_errors(game.rules):
+        if table:
+            raise ValueError("--table is for two players, whose equities are exact")
+        source = Td().learned(game.rules)
+        if source.rules != game.rules:
+            raise ValueError(
+                f"rollouts need --colors {source.rules.colors}, as the network of td was trained with"
+            )
+    else:
+        oracle = Oracle(table)
+        oracle.check_rules(game.rules)
+        source = oracle.table(game)
+    with progress_bar("positions" if has_errors(game.rules) else "games", quiet) as progress:
+        positions = benchmark.draw(source, out, split, size, seed=seed, progress=progress)
     typer.echo(f"{out}: {len(positions.game):,} positions, digest {positions.digest()[:16]}")

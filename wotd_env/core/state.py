@@ -56,6 +56,12 @@ ROW = np.dtype((np.void, STATE.itemsize))
 """A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than records."""
 
 
+def take(states: States, games: NDArray[np.integer]) -> States:
+    """Return some games of a batch, by index: `states[games]`, but fast."""
+    taken: States = states.view(ROW)[games].view(STATE)
+    return taken
+
+
 class _Scratch(threading.local):
     def __init__(self) -> None:
         self.records = np.zeros(2, STATE)

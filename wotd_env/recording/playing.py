@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.core.game import Game, final_rewards
-from wotd_env.core.state import ROW, STATE, States
+from wotd_env.core.state import States, take
 from wotd_env.policy import Policy, ask, play_out
 from wotd_env.recording.columns import schema, seating
 from wotd_env.solver import Table
@@ -39,18 +39,18 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
     rng = np.random.default_rng([seed, first])
 
     def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask(recording.players[player], game, _take(state, games), rng)
+        return ask(recording.players[player], game, take(state, games), rng)
 
     played, states, actions = [], [], []
     for chosen in play_out(game, state, seats, choose):
         live = np.flatnonzero(chosen >= 0)
         played.append(live)
-        states.append(_take(state, live))
+        states.append(take(state, live))
         actions.append(chosen[live])
     row_game = np.concatenate(played)
     order = np.argsort(row_game, kind="stable")
     row_game, action = row_game[order], np.concatenate(actions)[order]
-    asked = _take(np.concatenate(states), order)
+    asked = take(np.concatenate(states), order)
     seat = asked["player"].astype(np.int64)
     starts = np.searchsorted(row_game, row_game)  # the first row of each row's game
     analysis = None if recording.table is None else analyze(game, asked, recording.table)
@@ -93,8 +93,3 @@ def decision_columns(
         "equity": equity,
         "regret": regret,
     }
-
-
-def _take(state: States, rows: NDArray[np.int64]) -> States:
-    """Return some of the games. NumPy is slow with records that have fields."""
-    return state.view(ROW)[rows].view(STATE)
