@@ -11,7 +11,8 @@ from tests.helpers.arena_policies import Cheat, Seer
 from tests.helpers.games import VARIANTS, mean_reward, positions
 from tests.helpers.positions import board, legal
 from wotd_env import Game, Phase, Rules, make_policy
-from wotd_env.policy import ask, play_out
+from wotd_env.policies.mcts import Mcts
+from wotd_env.policy import ask, check_plays, play_out
 
 NAMES = ["random", "first", "greedy", "planner", "mcts:20"]
 
@@ -207,6 +208,16 @@ def test_planner_beats_greedy():
 
 def test_mcts_beats_random():
     assert mean_reward(Game(Rules(spaces=2)), make_policy("mcts:40"), make_policy("random"), 40) > 0.8
+
+
+def test_mcts_with_learned_values_beats_random_and_needs_a_network():
+    search = Mcts(40, learned=True)
+    assert mean_reward(Game(Rules(spaces=2)), search, make_policy("random"), 40) > 0.8
+    game, state = Game(Rules(spaces=2)), Game(Rules(spaces=2)).new(30, seed=1)
+    one, other = (ask(each, game, state, np.random.default_rng(0)) for each in (search, Mcts(40)))
+    assert not np.array_equal(one, other)
+    with pytest.raises(ValueError, match="no trained model of td"):
+        check_plays(search, Rules(spaces=5))
 
 
 @pytest.mark.parametrize("playouts", ["0", "-3", "many", "1.5", "100001"])

@@ -116,7 +116,7 @@ class LearnedValue(CheckedValue):
         """Return the values without the check of the records; raise ValueError for other rules."""
         self.check_rules(game.rules)
         values = np.empty((len(afterstates), game.rules.players), np.float32)
-        _value(afterstates, game.config, self.features, self.network, values)
+        write_values(afterstates, game.config, self.features, self.network, values)
         return values
 
     def check_rules(self, rules: Rules) -> None:
@@ -229,8 +229,8 @@ def _write_features(states: Records, config: Configs, features: Features, out: A
 
 
 @kernel
-def _value(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
-    """Write the values of a batch."""
+def write_values(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
+    """Write the values of a batch, (N, n)."""
     width = network.rows.shape[1]
     active = np.empty(features.active, np.int64)
     x = np.zeros((ABREAST, width), np.float32)
@@ -243,11 +243,11 @@ def _value(states: Records, config: Configs, features: Features, network: Networ
                 relu_of_rows(network.rows, active, first, x, j)
         relu_of_products(network.hidden_bias, x, network.hidden, y)
         for j in range(count):
-            _write_values(states[start + j], network, x, y, j, values[start + j])
+            _write_value(states[start + j], network, x, y, j, values[start + j])
 
 
 @inlined
-def _write_values(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
+def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
     """Write the values of a position, (n,), from row j of the layers' outputs."""
     n = values.shape[0]
     width = network.rows.shape[1]

@@ -2,14 +2,15 @@
 
 It is UCT over states. Nodes are decisions; each outcome of the dice has its own node, and transpositions share a node.
 A playout descends to the first new state, where `greedy` finishes the turn. Its value is the hand-made value of
-`planner`, or the reward if the game is over. Every seat maximizes its own value (max^n). The most visited action is
-played.
+`planner`, the learned one of `td`, or the reward if the game is over. Every seat maximizes its own value (max^n). The
+most visited action is played.
 
 It is weak, because the dice leave few visits to each node (docs/results/experiments.md has figures).
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,14 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
+from wotd_env.planning import learned
+from wotd_env.planning.learned import Features
 from wotd_env.planning.values import write_value
+from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies import greedy
+from wotd_env.policies.td import BundledValue
 
 PLAYOUTS = 1000
 MOST_PLAYOUTS = 100_000  # the tree then takes several hundred megabytes
@@ -36,20 +41,36 @@ class Mcts:
 
     Args:
         playouts: number of playouts for each decision, 1 to 100,000, also as text.
+        learned: whether the bundled networks of `td` give the values, instead of the hand-made value.
     """
 
-    def __init__(self, playouts: int | str = PLAYOUTS) -> None:
+    def __init__(self, playouts: int | str = PLAYOUTS, learned: bool = False) -> None:
         given = int(playouts) if isinstance(playouts, str) and playouts.isdecimal() else playouts
         self.playouts = check_integer("playouts", given, 1, MOST_PLAYOUTS)
+        self.learned = learned
+
+    def check_rules(self, rules: Rules) -> None:
+        """Check that there is a learned value for some rules, if it is used."""
+        if self.learned:
+            self._network(rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
-        game.apply(self._search, state, bits, out)
+        game.apply(functools.partial(self._search, self._network(game.rules)), state, bits, out)
         return out
 
-    def _search(self, states: Records, config: Configs, bits: Any, out: Any) -> None:
+    def _network(self, rules: Rules) -> _Network:
+        """Return the network of the values; one without rows stands for the hand-made value."""
+        if self.learned:
+            value = BundledValue().for_rules(rules)
+            return _Network(value.features, value.network)
+        shapes = {**learned.shapes(rules, BLOCK), "rows": (0, BLOCK)}
+        weights = (np.empty(shape, np.float32) for shape in shapes.values())
+        return _Network(Features.of(rules), learned.Network(*weights))
+
+    def _search(self, network: _Network, states: Records, config: Configs, bits: Any, out: Any) -> None:
         """Search a part of a batch, one state after the other in the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
@@ -63,7 +84,14 @@ class Mcts:
             words=state.view(np.uint64),
             scratch=scratch(),
         )
-        _search_all(states, config, bits, tree, out)
+        _search_all(states, config, bits, tree, network, out)
+
+
+class _Network(NamedTuple):
+    """A learned value for kernels."""
+
+    features: Features
+    network: learned.Network
 
 
 class _Tree(NamedTuple):
@@ -79,11 +107,12 @@ class _Tree(NamedTuple):
 
 
 @kernel
-def _search_all(states: Records, config: Configs, bits: Any, tree: Any, out: Any) -> None:
+def _search_all(
+    states: Records, config: Configs, bits: Any, tree: _Tree, network: _Network, out: Any
+) -> None:
     """Choose for every game."""
-    rules = config[0]
     s = tree.state[0]
-    value = np.empty(rules.players)
+    values = np.empty((1, config[0].players))
     for i in range(states.shape[0]):
         tree.state[0] = states[i]
         if s.phase == Phase.OVER:
@@ -95,14 +124,14 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: Any, out: Any
         for playout in range(tree.way.shape[0] - 1):
             tree.state[0] = states[i]
             s.rng = stream.mix(bits[i] + np.uint64(playout))
-            _playout(s, rules, tree, value)
+            _playout(s, config, tree, network, values)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _playout(s: Record, rules: Config, tree: Any, value: Any) -> None:
+def _playout(s: Record, config: Configs, tree: _Tree, network: _Network, values: Any) -> None:
     """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
-    after = tree.scratch[0]
+    rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False
     while not new and s.phase != Phase.OVER:
@@ -118,6 +147,8 @@ def _playout(s: Record, rules: Config, tree: Any, value: Any) -> None:
         engine.step(s, rules, greedy.choose(s, rules, after))
     if s.phase == Phase.OVER:
         engine.rewards(s, rules, value)
+    elif network.network.rows.size:
+        learned.write_values(tree.state, config, network.features, network.network, values)
     else:
         write_value(s, rules, value)
     for step in range(steps):
