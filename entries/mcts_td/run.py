@@ -1,0 +1,13 @@
+"""Enter the tree search `mcts` with the learned value of `td`, a reference without training of its own."""
+
+from tools import entries
+from wotd_env.policies.mcts import Mcts
+
+
+def load(budget: int = 50, seed: int = 0) -> Mcts:
+    """Return the search with a budget of playouts."""
+    return Mcts(budget, learned=True)
+
+
+if __name__ == "__main__":
+    entries.run(__file__)
