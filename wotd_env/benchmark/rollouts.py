@@ -1,12 +1,12 @@
 """Rollouts: the equity of every action in games that are not solved, estimated by playing on.
 
-Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. The luck of the dice is
-removed, which leaves about 2 % of the variance of results: a game counts
+Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. Instead of the result of a
+game, its luck-adjusted result counts, which has about 2 % of the variance. For the seat that takes the action it is
 
-    plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn)
+    plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn),
 
-for the seat that takes the action. All terms are known while the game is played. A plan is the exact mean of the values
-after its turn, so this has the same expectation as the result of the game.
+and all terms are known while the game is played. A plan is the exact mean of the values after its turn. So the
+luck-adjusted result has the same expected value as the result.
 """
 
 from __future__ import annotations
