@@ -78,7 +78,7 @@ def figures() -> str:
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
         f"{perfect('td')} of 100 games against perfect play, and "
         f"{ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
-        "**At home in** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
+        "**Works with**  Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
     )
     fill = functools.partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
