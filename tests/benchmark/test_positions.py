@@ -9,9 +9,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.helpers.rollouts import precise
 from wotd_env import STATE, Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import SPLITS, STAGES, drawing
-from wotd_env.benchmark.rollouts import ERROR
 from wotd_env.core.rules import Power
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import play_out
@@ -154,7 +154,7 @@ def test_bundled_positions_are_legal_and_complete(rules):
         assert np.nanmax(positions.error) == 0
     else:
         assert len(positions.game) > 100
-        assert np.nanmax(positions.error) <= ERROR
+        assert precise(positions.equity, positions.error)
 
 
 def test_bundled_positions_are_small_and_belong_to_solved_boards():

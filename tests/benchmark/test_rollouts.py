@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.rollouts import precise
 from wotd_env import Game, Rules, benchmark
 from wotd_env.benchmark import measuring
-from wotd_env.benchmark.rollouts import ERROR, roll_out
+from wotd_env.benchmark.rollouts import roll_out
 from wotd_env.planning import learned
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
@@ -30,7 +31,7 @@ def test_rollouts_agree_with_exact_equities(spaces):
     equity, error = roll_out(positions.state, KEYS[: len(positions.state)], value)
     legal = positions.mask == 1
     assert np.array_equal(legal, np.isfinite(equity))
-    assert error.max() <= ERROR
+    assert precise(equity, error)
     difference, noise = (equity - positions.equity)[legal], error[legal]
     assert np.abs(difference[noise == 0]).max(initial=0) < 1e-5  # the last turn is planned exactly
     scores = difference[noise > 1e-5] / noise[noise > 1e-5]
@@ -77,7 +78,8 @@ def test_positions_of_three_players_round_trip_with_their_errors(rolled):
     assert read.digest() == positions.digest()
     assert np.array_equal(read.error, positions.error, equal_nan=True)
     assert np.array_equal(np.isnan(read.error), read.mask == 0)
-    assert 0 < np.nanmax(read.error) <= ERROR
+    assert np.nanmax(read.error) > 0
+    assert precise(read.equity, read.error)
     assert read._replace(error=2 * read.error).digest() != read.digest()
 
 

@@ -27,8 +27,9 @@ from wotd_env.planning.planner import plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.policies.planner import Planner
 
-ERROR = 0.002  #: largest standard error of an equity
-ROUND = 512  # games of each action between two looks at the errors
+ERROR = 0.002  #: largest standard error of the equity of a good action
+SHARE = 0.1  #: largest standard error of the equity of another action, as a share of its regret
+ROUND = 128  # games of each action between two looks at the errors
 
 
 def roll_out(
@@ -45,7 +46,7 @@ def roll_out(
         state: STATE (M,), games at decisions; not changed.
         keys: uint64 (M,), the seeds of the dice.
         value: the learned value that plays, which also has the rules.
-        error: play on until no standard error of a position is larger.
+        error: add games until no standard error is larger than this, or than `SHARE` of the regret of the action.
         progress: called with the number of finished positions and of all.
 
     Returns:
@@ -57,13 +58,20 @@ def roll_out(
     errors = np.zeros_like(equity)
     for i in range(len(state)):
         actions = np.flatnonzero(np.isfinite(equity[i]))
-        rounds: list[NDArray[np.float64]] = []
-        while not rounds or errors[i].max() > error:
-            key = numbers(keys[i : i + 1], len(rounds))
-            rounds.append(_later_turns(game, take(state, np.array([i])), actions, key, value))
-            played = np.concatenate(rounds, 1)
-            errors[i, actions] = played.std(1, ddof=1) / np.sqrt(played.shape[1])
-        equity[i, actions] += played.mean(1)
+        planned, sums, squares, games = equity[i, actions], *np.zeros((3, len(actions)))
+        rounds, playing = 0, np.arange(len(actions))
+        while playing.size:
+            key = numbers(keys[i : i + 1], rounds)
+            results = _later_turns(game, take(state, np.array([i])), actions[playing], key, value)
+            rounds += 1
+            sums[playing] += results.sum(1)
+            squares[playing] += (results**2).sum(1)
+            games[playing] += ROUND
+            means = sums / games
+            noise = np.sqrt((squares / games - means**2).clip(0) / (games - 1))
+            estimates = planned + means
+            playing = np.flatnonzero(noise > np.maximum(error, SHARE * (estimates.max() - estimates)))
+        equity[i, actions], errors[i, actions] = estimates, noise
         progress(i + 1, len(state))
     return equity, errors
 
