@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 
 from wotd_env import Game, Rules
 from wotd_env.intervals import proportion_confint
-from wotd_env.policy import Policy, ask, play_out
+from wotd_env.policy import Policy, play_policies
 from wotd_env.rendering import Replay
 
 MEASURING = 1 << 63
@@ -62,11 +61,8 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     rng = np.random.default_rng(seed)
     state = game.reset(each * n, seed=seed)
     seat = np.arange(each * n) % n
-
-    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask((policy, opponent)[player], game, state[games], rng)
-
-    for _ in play_out(game, state, (np.arange(n) != seat[:, None]).astype(np.int64), choose):
+    seats = (np.arange(n) != seat[:, None]).astype(np.int64)
+    for _ in play_policies(game, state, seats, (policy, opponent), rng):
         pass
     rewards = game.rewards(state)[np.arange(len(state)), seat]
     wins = int((rewards == 1).sum())
@@ -79,7 +75,7 @@ def replay(game: Game, policy: Policy) -> Replay:
     state, rng = game.reset(1, seed=FINAL), np.random.default_rng(FINAL)
     states, actions = [], []
     seats = np.zeros((1, game.rules.players), np.int64)
-    for chosen in play_out(game, state, seats, lambda player, games: ask(policy, game, state, rng)):
+    for chosen in play_policies(game, state, seats, [policy], rng):
         states.append(state.copy())
         actions.append(chosen[0])
     return Replay(game, np.concatenate([*states, state]), actions)

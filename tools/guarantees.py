@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.analysis import KINDS
-from wotd_env.core.state import States
 from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.policies.planner import Planner
-from wotd_env.policy import Policy, ask, play_out
+from wotd_env.policy import Policy, play_policies
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "guarantees.md"
 RULES = Rules(players=3, spaces=0)
@@ -63,7 +62,7 @@ class Findings:
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)
-        for actions in play_out(game, state, same, lambda _, asked: ask(policy, game, state[asked], rng)):
+        for actions in play_policies(game, state, same, [policy], rng):
             live = np.flatnonzero(actions >= 0)
             kind = analysis.kinds(game, state[live])
             count[live, kind] += 1
@@ -88,13 +87,7 @@ class Findings:
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)
-        players: tuple[Policy, Policy] = self.cautious, opponent
-
-        def choose(player: int, asked: NDArray[np.int64]) -> NDArray[np.int64]:
-            shown: States = state[asked]
-            return ask(players[player], game, shown, rng)
-
-        for _ in play_out(game, state, seats, choose):
+        for _ in play_policies(game, state, seats, (self.cautious, opponent), rng):
             pass
         shares: NDArray[np.float64] = (2 * game.rewards(state)[np.arange(GAMES), seat] + 1.0) / 3
         return shares

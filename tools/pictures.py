@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from wotd_env import Game, Rules, make_policy
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import play_policies
 from wotd_env.rendering import Replay
 from wotd_env.rendering.cases import CASES, draw_case
 
@@ -23,7 +23,7 @@ def draw_game() -> None:
     game, td, rng = Game(Rules(players=4)), make_policy("td"), np.random.default_rng(0)
     state, same = game.reset(1, seed=5), np.zeros((1, 4), np.int64)
     states, actions = [], []
-    for chosen in play_out(game, state, same, lambda player, games: ask(td, game, state, rng)):
+    for chosen in play_policies(game, state, same, [td], rng):
         states.append(state.copy())
         actions.append(chosen[0])
     Replay(game, np.concatenate([*states[-SHOWN:], state]), actions[-SHOWN:]).save(GAME_FILE, width=480)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import play_policies
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "powers.md"
 GAMES = 4000  # of each pair of colors, and of each graded policy
@@ -131,7 +131,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
     seats = 1 << np.arange(2)[:, None]  # in the field `used`
-    for _ in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
+    for _ in play_policies(game, state, same, [oracle], rng):
         turns = np.where(state["used"] & seats, turns, state["turn"])  # of the last decision before the use
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares

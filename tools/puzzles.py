@@ -21,7 +21,7 @@ from wotd_env.core.actions import Action, power_of
 from wotd_env.core.position import position
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import ask, play_policies
 from wotd_env.solver import cache_file, solve
 from wotd_env.web.app import STATIC
 from wotd_env.web.strengths import STRENGTHS
@@ -77,7 +77,7 @@ def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
     state = game.reset(games, seed=int(rng.integers(1 << 32)))
     seats = np.resize([[0, 1], [1, 0]], (games, 2))
     seen = []
-    for actions in play_out(game, state, seats, lambda player, i: ask(players[player], game, state[i], rng)):
+    for actions in play_policies(game, state, seats, players, rng):
         seen.append(state[actions >= 0].copy())
     states = np.concatenate(seen)
     states["rng"] = 0

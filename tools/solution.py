@@ -22,7 +22,7 @@ from wotd_env import Game, Phase, Rules, __version__, analysis, files, make_poli
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import play_policies
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.iteration import Work, group_of, solve_families
 from wotd_env.solver.positions import board_of
@@ -74,7 +74,7 @@ class Findings:
         oracle, rng = make_policy(f"oracle:{self.tables[spaces].file}"), np.random.default_rng(0)
         states, actions = [], []
         same = np.zeros((self.games, 2), np.int64)
-        for taken in play_out(game, state, same, lambda _, asked: ask(oracle, game, state[asked], rng)):
+        for taken in play_policies(game, state, same, [oracle], rng):
             live = taken >= 0
             states.append(state[live])
             actions.append(taken[live])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
-from wotd_env.core.state import ROW, STATE, States
+from wotd_env.core.state import ROW, STATE, States, take
 
 
 @runtime_checkable
@@ -146,3 +146,16 @@ def play_out(
         game.check(state, actions)
         yield actions
         game.step(state, actions, validate=False)
+
+
+def play_policies(
+    game: Game,
+    state: States,
+    seats: NDArray[np.integer],
+    policies: Sequence[Policy],
+    rng: np.random.Generator,
+) -> Iterator[NDArray[np.int64]]:
+    """Play games between policies, which all draw from `rng`, see `play_out`. `seats` contains indices of policies."""
+    return play_out(
+        game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
+    )

@@ -23,7 +23,7 @@ from wotd_env import (
 )
 from wotd_env.core.actions import pairs
 from wotd_env.core.rules import ELEMENTS
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import play_policies
 
 VARIANTS = [
     Rules(),
@@ -108,7 +108,7 @@ def test_spec_bounds_hold_in_play(rules):
     decisions, in_turn = np.zeros(games, np.int64), np.zeros(games, np.int64)
     turn = state["turn"].copy()
     seats = np.zeros((games, rules.players), np.int64)
-    for actions in play_out(game, state, seats, lambda _, asked: ask(random, game, state[asked], rng)):
+    for actions in play_policies(game, state, seats, [random], rng):
         in_turn[state["turn"] != turn] = 0
         turn = state["turn"].copy()
         decisions += actions >= 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wotd_env import Game, Phase, Policy, Rules, make_policy
-from wotd_env.policy import ask, play_out
+from wotd_env.policy import play_policies
 
 VARIANTS = [
     Rules(),
@@ -38,8 +38,6 @@ def mean_reward(game: Game, policy: Policy, opponent: Policy, games: int) -> flo
     rng = np.random.default_rng(0)
     state = game.reset(games, seed=1)
     seats = np.arange(2) ^ seat[:, None]
-    for _ in play_out(
-        game, state, seats, lambda i, asked: ask((policy, opponent)[i], game, state[asked], rng)
-    ):
+    for _ in play_policies(game, state, seats, (policy, opponent), rng):
         pass
     return float(game.rewards(state)[np.arange(games), seat].mean())

@@ -12,7 +12,7 @@ from tests.helpers.games import VARIANTS, mean_reward, positions
 from tests.helpers.positions import board, legal
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.policies.mcts import Mcts
-from wotd_env.policy import ask, check_plays, play_out
+from wotd_env.policy import ask, check_plays, play_policies
 
 NAMES = ["random", "first", "greedy", "planner", "mcts:20"]
 
@@ -21,7 +21,7 @@ def test_policies_cannot_see_future_dice():
     game, seer, rng = Game(Rules(spaces=0)), Seer(), np.random.default_rng(0)
 
     def play(state: np.ndarray) -> None:
-        for _ in play_out(game, state, np.zeros((1, 2), np.int64), lambda *_: ask(seer, game, state, rng)):
+        for _ in play_policies(game, state, np.zeros((1, 2), np.int64), [seer], rng):
             pass
 
     for seed in range(100):

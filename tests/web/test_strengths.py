@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from tests.helpers.server import HERE, make, play
 from wotd_env import Game, Rules
-from wotd_env.policy import Policy, ask, play_out
+from wotd_env.policy import Policy, play_policies
 from wotd_env.web.strengths import STRENGTHS, Sampled
 
 GAMES = 400
@@ -22,10 +22,7 @@ def share(stronger: Policy, weaker: Policy) -> float:
     """Return the share of games of two players that the first policy wins."""
     game, rng = Game(Rules()), np.random.default_rng(3)
     state, seats = game.reset(GAMES, seed=1), np.resize([[0, 1], [1, 0]], (GAMES, 2))
-    players = stronger, weaker
-    for _ in play_out(
-        game, state, seats, lambda player, games: ask(players[player], game, state[games], rng)
-    ):
+    for _ in play_policies(game, state, seats, (stronger, weaker), rng):
         pass
     rewards = game.rewards(state)[np.arange(GAMES), seats.argmin(1)]
     return float((rewards + 1).mean() / 2)

@@ -18,7 +18,7 @@ from wotd_env.core.words import show_dice
 from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.notation import position
 from wotd_env.policies import make_policy
-from wotd_env.policy import Policy, ask, check_plays, play_out
+from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
@@ -165,13 +165,10 @@ def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _T
     seats = (np.arange(2) + seat[:, None]) % len(players)
     history: list[NDArray[np.int16]] = []
 
-    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask(players[player], game, state[games], rng)
-
     def moves(number: int) -> tuple[int, ...]:
         return tuple(int(actions[number - block.start]) for actions in history)
 
-    for actions in play_out(game, state, seats, choose):
+    for actions in play_policies(game, state, seats, players, rng):
         judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
         if judged.size:
             analysis = analyze(game, state[judged], table)

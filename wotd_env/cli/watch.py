@@ -72,10 +72,10 @@ def _play(
     game: Game, players: Sequence[Policy], state: States, seed: int, steps: list[Step]
 ) -> Iterator[Step]:
     """Play a game to the end, in place; yield its steps, and append them to a list."""
-    from wotd_env.policy import ask, play_out
+    from wotd_env.policy import play_policies
 
     rng, seats = np.random.default_rng(seed), np.arange(game.rules.players)[None]
-    for chosen in play_out(game, state, seats, lambda seat, _: ask(players[seat], game, state, rng)):
+    for chosen in play_policies(game, state, seats, players, rng):
         steps.append((state.copy(), int(chosen[0])))
         yield steps[-1]
     steps.append((state.copy(), None))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.state import States, take
-from wotd_env.policy import Policy, ask, play_out
+from wotd_env.policy import Policy, play_policies
 from wotd_env.recording.columns import schema, seating
 from wotd_env.solver import Table
 
@@ -37,12 +37,8 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
     state = game.reset(count, seed=seed + first)
     seats = seating(numbers, game.rules.players, len(recording.players))
     rng = np.random.default_rng([seed, first])
-
-    def choose(player: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ask(recording.players[player], game, take(state, games), rng)
-
     played, states, actions = [], [], []
-    for chosen in play_out(game, state, seats, choose):
+    for chosen in play_policies(game, state, seats, recording.players, rng):
         live = np.flatnonzero(chosen >= 0)
         played.append(live)
         states.append(take(state, live))
