@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 import wotd_env
 from tools import pages
-from tools.ladder import plays
 from wotd_env import benchmark, make_policy
 from wotd_env.arena.estimates import Estimate
 from wotd_env.benchmark import measuring
 from wotd_env.benchmark.positions import has_errors
 from wotd_env.benchmark.results import Regrets, mean_regret
 from wotd_env.cli.progress import progress_bar
+from wotd_env.policies import plays
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")

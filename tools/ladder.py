@@ -18,16 +18,16 @@ from pathlib import Path
 
 import wotd_env
 from tools import pages
-from wotd_env import Rules, make_policy, models
+from wotd_env import Rules, make_policy
 from wotd_env.arena import Results, Tournament, run, show
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
+from wotd_env.policies import plays
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "results" / "ladder.md"
 STORE = ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
-LEARNED = ("td", "ppo")  # they play only if the package has a model for the rules
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
 GAMES = 12_800  # games of a matchup; the error of win shares is then half a point
 
@@ -94,17 +94,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shipped = {"date": date, "version": release, "games": options.games, "ratings": of_policies}
         ratings.write_text(json.dumps(shipped, indent=1) + "\n")
     print(f"wrote {folder / PAGE.name}")
-
-
-def plays(policy: str, rules: Rules) -> bool:
-    """Return whether a policy plays some rules; a learned one needs a model for them."""
-    if policy not in LEARNED:
-        return True
-    try:
-        models.find(policy, rules)
-    except ValueError:
-        return False
-    return True
 
 
 def summary(played: dict[str, Results]) -> str:

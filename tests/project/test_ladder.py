@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 
 from tools import ladder
 from wotd_env import Rules, models
 from wotd_env.arena import Tournament, run
+from wotd_env.policies import plays
 
 
 def test_the_ladder_page_contains_pictures_and_ratings(tmp_path):
@@ -61,9 +63,9 @@ def test_the_ladder_skips_policies_without_a_model(tmp_path, monkeypatch):
     models_of = {"td": (Rules(), Rules(players=3)), "ppo": (Rules(),)}
     for policy, known in models_of.items():
         for each in known:
-            (tmp_path / f"{models.name_of(policy, each)}.npz").touch()
+            shutil.copy(models.find(policy, each), tmp_path)
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     for each in (Rules(), Rules(players=3), rules):
-        assert [name for name in ladder.POLICIES if not ladder.plays(name, each)] == [
+        assert [name for name in ladder.POLICIES if not plays(name, each)] == [
             policy for policy, known in models_of.items() if each not in known
         ]

@@ -24,7 +24,7 @@ from wotd_env.benchmark.results import Result, mean_regret
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import MAX_PLAYERS, POWER_MODES, Rules
-from wotd_env.policies import make_policy
+from wotd_env.policies import make_policy, plays
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
@@ -81,10 +81,10 @@ def measure(
 
     table = _table(rules)
     meetings = [
-        (replace(rules, players=players), reference)
-        for players in range(2, MAX_PLAYERS + 1)
+        (board, reference)
+        for board in (replace(rules, players=players) for players in range(2, MAX_PLAYERS + 1))
         for reference in REFERENCES
-        if reference != name and _plays(reference, rules, players) and _plays(policy, rules, players)
+        if reference != name and plays(reference, board) and plays(policy, board)
     ]
     total, done = games * (len(meetings) + (table is not None)), 0
     perfect = None
@@ -149,17 +149,9 @@ def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rule
             f"no positions of {players} players with {powers} powers are bundled; there are those for {have}"
         )
     for rules in reversed(boards):
-        if _plays(policy, rules, rules.players):
+        if plays(policy, rules):
             return rules
     raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {have}")
-
-
-def _plays(policy: str | Policy, rules: Rules, players: int) -> bool:
-    try:
-        check_plays(make_policy(policy), replace(rules, players=players))
-    except (ValueError, OSError):  # other rules, or a table that is missing
-        return False
-    return True
 
 
 def _table(rules: Rules) -> Table | None:

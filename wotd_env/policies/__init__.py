@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "script_of",
-    "strongest",
+    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "plays",
+    "script_of", "strongest",
 ]  # fmt: skip
 
 
@@ -150,6 +150,15 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         raise
     except OSError as error:
         raise ValueError(f"policy {name!r} cannot be made: {error}") from error
+
+
+def plays(policy: str | Policy, rules: Rules) -> bool:
+    """Return whether a policy plays games with these rules; False also if it cannot be made."""
+    try:
+        check_plays(make_policy(policy), rules)
+    except (ValueError, OSError, ImportError):  # other rules, no table, or an extra is missing
+        return False
+    return True
 
 
 def _from_module(name: str) -> Policy:
