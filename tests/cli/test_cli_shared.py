@@ -149,14 +149,14 @@ def test_check_writable_refuses_missing_permissions(powerless):
     [
         ("arena first random --games 2 --workers 0", "--out", "a.json", "wotd_env.arena.show.write"),
         ("arena first random --games 2 --workers 0", "--plot", "a.svg", "wotd_env.arena.show.draw"),
-        ("analyze first --games 2", "--out", "a.json", "pathlib.Path.write_text"),
+        ("analyze first --games 2", "--out", "a.json", "pathlib.Path.write_bytes"),
         ("analyze first --games 2", "--plot", "a.svg", "wotd_env.analysis.picture"),
     ],
 )
 def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option, name, writer):
     def half(*arguments):
         (file,) = (each for each in arguments if isinstance(each, Path))
-        file.write_bytes(b"half")
+        file.write_text("half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     file = tmp_path / "results" / name
@@ -165,7 +165,7 @@ def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option,
     monkeypatch.setattr(writer, half)
     result = CliRunner().invoke(app, [*command.split(), "--spaces", "0", "--quiet", option, str(file)])
     assert result.exit_code == WRONG_USE
-    assert result.stderr == f"Error: {file} cannot be written: No space left on device\n"
+    assert result.stderr == f"Error: {file}: No space left on device\n"
     assert [*file.parent.iterdir()] == [file]
     assert file.read_text() == "old"
 

@@ -14,7 +14,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Column, Table
 
-from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, replacing, say
+from wotd_env import files
+from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, say
 from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
@@ -95,10 +96,10 @@ def command(
             typer.echo(f"  {blunder}")
     say(analysis.define_errors(2))
     if out:
-        with replacing(out) as part:
-            part.write_text(json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n")
+        content = json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n"
+        files.write(out, content.encode())
     if plot:
-        with replacing(plot) as part:
+        with files.replacing(plot) as part:
             analysis.picture(grades, part)
 
 

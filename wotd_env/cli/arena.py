@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from wotd_env.cli.common import (
-    FORFEITS,
-    PICTURES,
-    check_writable,
-    cores,
-    explained,
-    ready_policies,
-    replacing,
-)
+from wotd_env import files
+from wotd_env.cli.common import FORFEITS, PICTURES, check_writable, cores, explained, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust, flag, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
@@ -101,10 +94,10 @@ def command(
         for table in show.tables(results):
             console.print(table)
         for target in out or []:
-            with replacing(target) as part:
+            with files.replacing(target) as part:
                 show.write(results, part)
         if plot:
-            with replacing(plot) as part:
+            with files.replacing(plot) as part:
                 show.draw(results, part)
         if results.forfeits:
             typer.echo(_forfeits(tournament.rules, results.forfeits), err=True)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies, replacing
+from wotd_env import files
+from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust, flag, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_choice
@@ -70,8 +71,7 @@ def command(
             what[0], board, **kind, games=games, size=size, seed=seed, trust=trust, progress=progress
         )
     if out:
-        with replacing(out) as part:
-            part.write_text(result.to_json())
+        files.write(out, result.to_json().encode())
     if format == "json":
         typer.echo(result.to_json(), nl=False)
     else:

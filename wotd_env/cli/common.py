@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from wotd_env import files
-
 if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
     from wotd_env.policy import Policy
@@ -63,7 +61,9 @@ def explained(kept: str = "") -> Iterator[None]:
         yield
     except (typer.Exit, BrokenPipeError):
         raise
-    except (ValueError, OSError, ImportError) as error:
+    except OSError as error:
+        fail(WRONG_USE, f"{error.filename}: {error.strerror}" if error.filename else error)
+    except (ValueError, ImportError) as error:
         from wotd_env.core.game import IllegalActionError
 
         # A policy, not the user, causes an illegal action.
@@ -116,16 +116,6 @@ def check_writable(file: Path, *endings: str) -> None:
         if error.errno is None:  # raised above
             raise
         raise type(error)(f"{file} cannot be written: {error.strerror}") from None
-
-
-@contextmanager
-def replacing(file: Path) -> Iterator[Path]:
-    """Yield a temporary path, see `wotd_env.files.replacing`; errors say that the file cannot be written."""
-    try:
-        with files.replacing(file) as part:
-            yield part
-    except OSError as error:
-        raise OSError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
 def is_person(name: str) -> bool:
