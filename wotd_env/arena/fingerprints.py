@@ -7,7 +7,6 @@ that it opened while it was made. A policy that cannot be pickled has a unique d
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
 import logging
@@ -23,7 +22,7 @@ from pathlib import Path
 import wotd_env
 from wotd_env import models, policies
 from wotd_env.arena.tournament import Tournament
-from wotd_env.core.compilation import source_digest
+from wotd_env.core.compilation import imports, source_digest
 from wotd_env.policies import POLICIES, Policy, full_name, make_policy
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
@@ -122,23 +121,14 @@ def _reach(module: str, found: dict[str, Path]) -> None:
     ):
         return
     found[module] = source
+    package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
     try:
-        tree = ast.parse(source.read_bytes())
+        names = list(imports(source.read_bytes(), package))
     except (SyntaxError, ValueError):  # compiled, or never imported
         return
-    package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level <= package.count(".") + 1:
-            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            base = ".".join(filter(None, (base, node.module)))
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            for package_or_module in accumulate(name.split("."), "{}.{}".format):
-                _reach(package_or_module, found)
+    for name in names:
+        for package_or_module in accumulate(name.split("."), "{}.{}".format):
+            _reach(package_or_module, found)
 
 
 def _spec(module: str) -> ModuleSpec | None:

@@ -17,7 +17,7 @@ import hashlib
 import logging
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -181,23 +181,30 @@ def source_digest(file: Path) -> str:
 def _reach(file: Path, found: set[Path]) -> set[Path]:
     """Add `file` and the files of this package that it imports, directly or not, to `found`; return `found`."""
     found.add(file)
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            sources = [_source(_PACKAGE.parent, name.name) for name in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            folder = file.parents[node.level - 1] if node.level else _PACKAGE.parent
-            module = node.module or ""
-            names = [name.name for name in node.names]
-            sources = [_source(folder, f"{module}.{name}") or _source(folder, module) for name in names]
-        else:
-            continue
-        for source in sources:
-            if source and source not in found and source.is_relative_to(_PACKAGE):
-                _reach(source, found)
+    inside = file.is_relative_to(_PACKAGE)
+    package = ".".join(file.parent.relative_to(_PACKAGE.parent).parts) if inside else ""
+    for name in imports(file.read_bytes(), package):
+        source = _source(name) or _source(name.rpartition(".")[0])
+        if source and source not in found:
+            _reach(source, found)
     return found
 
 
-def _source(folder: Path, module: str) -> Path | None:
-    """Return the file of a module below `folder`, or None."""
-    path = folder.joinpath(*module.split("."))
-    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+def imports(source: bytes, package: str) -> Iterator[str]:
+    """Yield the modules and names that a module in `package` imports; `from m import x` is `m.x`.
+
+    Invalid source raises SyntaxError or ValueError.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level <= package.count(".") + 1:
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            yield from (".".join(filter(None, (base, node.module, alias.name))) for alias in node.names)
+
+
+def _source(module: str) -> Path | None:
+    """Return the file of a module of this package, or None."""
+    path = _PACKAGE.parent.joinpath(*module.split("."))
+    sources = path.with_suffix(".py"), path / "__init__.py"
+    return next((file for file in sources if path.is_relative_to(_PACKAGE) and file.is_file()), None)
