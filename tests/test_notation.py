@@ -473,7 +473,7 @@ def test_invalid_games_are_not_written():
         notation.record_game(Rules(), [])
     with pytest.raises(ValueError, match="players must be a name for each of the 2 seats"):
         notation.record_game(Rules(), [], seed=0, players=["one"])
-    with pytest.raises(ValueError, match="actions must be a list of integers"):
+    with pytest.raises(ValueError, match="actions must be an integer array"):
         notation.record_game(Rules(), [0.5], seed=0)
     whole = random_game(Rules(spaces=0), 3, limit=10_000)
     with pytest.raises(ValueError, match=r"the game is over after \d+ actions"):

@@ -157,7 +157,7 @@ def test_arguments_of_wrong_size_or_range_are_rejected() -> None:
         symmetry.permute_observations(rules, game.observe(state), order, "pixels")
     with pytest.raises(ValueError, match="actions must be from 0 to 59, got 0 to 60"):
         symmetry.permute_actions(rules, state, [0, 60], order)
-    with pytest.raises(ValueError, match="dice must be faces"):
+    with pytest.raises(ValueError, match="dice must be from -1 to 5, got 0 to 6"):
         symmetry.permute_dice([[0, 1, 2, 3, 6]], order)
     with pytest.raises(ValueError, match="by must be an integer"):
         symmetry.rotate_seats(rules, state, 0.5)  # type: ignore[arg-type]

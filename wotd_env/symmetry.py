@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.actions import Action, num_actions, pairs
-from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.arguments import check_choice, check_integer, check_integers
 from wotd_env.core.checks import check_states
 from wotd_env.core.dice import NUM_HOLDS, UNROLLED
 from wotd_env.core.observation import ENCODINGS, layout, parts
@@ -59,11 +59,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 
     `dice` are faces (N, 5), -1 for a die to be rolled.
     """
-    given = np.asarray(dice)
-    if given.ndim != 2 or given.shape[1] != DICE or given.dtype.kind not in "iu":
-        raise ValueError(f"dice must be an integer array (N, {DICE}), got {given.dtype} {given.shape}")
-    if given.size and not (given.min() >= -1 and given.max() <= DRAGON):
-        raise ValueError(f"dice must be faces from 0 to {DRAGON} or -1, got {given.min()} to {given.max()}")
+    given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_symbols(given, _permutations(permutation, len(given))), 1)
     return np.where(symbols == UNROLLED, -1, symbols).astype(np.int8)
 
@@ -75,14 +71,9 @@ def permute_actions(
 
     Legal actions stay legal. The dice of `states` determine the new numbers of the holds.
     """
-    given = np.asarray(actions)
-    if given.shape != states.shape or given.dtype.kind not in "iu":
-        raise ValueError(f"actions must be an integer array {states.shape}, got {given.dtype} {given.shape}")
-    last = num_actions(rules.players) - 1
-    if given.size and not (given.min() >= 0 and given.max() <= last):
-        raise ValueError(f"actions must be from 0 to {last}, got {given.min()} to {given.max()}")
+    given = check_integers("actions", actions, states.shape, 0, num_actions(rules.players) - 1)
     permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
-    return np.take_along_axis(permuted, given[:, None].astype(np.int64), 1)[:, 0]
+    return np.take_along_axis(permuted, given[:, None], 1)[:, 0]
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
@@ -147,16 +138,13 @@ def rotate_seats(rules: Rules, states: States, by: int) -> States:
 
 def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
     """Return a permutation for each game, int64 (N, 5)."""
-    given = np.asarray(permutation)
-    if given.shape not in ((PATHS,), (games, PATHS)) or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"permutation must be an integer array ({PATHS},) or ({games}, {PATHS}), got {permutation!r}"
-        )
+    shape = (games, PATHS) if np.ndim(permutation) == 2 else (PATHS,)
+    given = check_integers("permutation", permutation, shape)
     wrong = (np.sort(given, -1) != np.arange(PATHS)).any(-1)
     if wrong.any():
         first = given.reshape(-1, PATHS)[np.argmax(wrong)]
         raise ValueError(f"permutation must have each path from 0 to {PATHS - 1} once, got {first.tolist()}")
-    return np.broadcast_to(given.astype(np.int64), (games, PATHS))
+    return np.broadcast_to(given, (games, PATHS))
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:

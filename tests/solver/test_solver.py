@@ -163,11 +163,11 @@ def test_invalid_numbers_of_threads_are_rejected(whole, tmp_path, threads):
 @pytest.mark.parametrize(
     ("mine", "theirs", "message"),
     [
-        ([[0] * 4], [[0] * 4], "integer arrays"),
-        ([[0] * 5], [[0] * 5] * 2, "integer arrays"),
+        ([[0] * 4], [[0] * 4], "integer array"),
+        ([[0] * 5], [[0] * 5] * 2, "integer array"),
         ([[0] * 5], [[0, 0, 0, 6, 0]], r"theirs\[0, 3\]"),
         ([[0, 2, 0, 0, 0]], [[0, 2, 0, 0, 0]], r"mine\[0, 1\]"),
-        ([[0.5] * 5], [[0.5] * 5], "integer arrays"),
+        ([[0.5] * 5], [[0.5] * 5], "integer array"),
     ],
 )
 def test_impossible_positions_are_rejected(folder, mine, theirs, message):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
@@ -27,6 +28,18 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None, why:
         limits = f"of at least {low}" if high is None else f"from {low} to {_readable(high)}"
         raise ValueError(f"{name} must be an integer {limits}{' ' * bool(why)}{why}, got {value!r}")
     return int(number)
+
+
+def check_integers(
+    name: str, value: Any, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
+) -> NDArray[np.int64]:
+    """Return integers from `low` to `high` as an int64 array; raise ValueError for another shape or other numbers."""
+    given = np.asarray(value)
+    if given.shape != shape or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be an integer array {shape}, got {kind_of(given)}")
+    if given.size and not low <= given.min() <= given.max() <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, got {given.min()} to {given.max()}")
+    return given.astype(np.int64)
 
 
 def _readable(limit: int) -> str:

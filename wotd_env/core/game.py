@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_choice, check_integer, kind_of
+from wotd_env.core.arguments import check_choice, check_integer, check_integers, kind_of
 from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
@@ -434,12 +434,10 @@ class Game:
         return work
 
     def _seats(self, name: str, seats: ArrayLike, games: int) -> NDArray[np.int64]:
-        given = np.asarray(seats)
-        if given.dtype.kind not in "iu" or given.shape not in ((), (games,)):
-            raise ValueError(f"{name} must be a seat or an integer array ({games},), got {seats!r}")
-        if given.size and not (given.min() >= 0 and given.max() < self.rules.players):
-            raise ValueError(f"{name} must be from 0 to {self.rules.players - 1}, got {seats!r}")
-        return np.array(np.broadcast_to(given, (games,)), np.int64, order="C")
+        last = self.rules.players - 1
+        if np.ndim(seats):
+            return check_integers(name, seats, (games,), 0, last)
+        return np.full(games, check_integer(name, seats, 0, last), np.int64)
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
         """Return actions for kernels, int64 (N,); raise ValueError unless there is an integer for every game.
@@ -460,9 +458,7 @@ class Game:
 
     def _rolls(self, state: States, faces: ArrayLike) -> NDArray[np.uint64]:
         """Return the indices of the rolls with the given faces (N, 5)."""
-        given = np.asarray(faces)
-        if given.shape != (len(state), DICE) or given.dtype.kind not in "iu":
-            raise ValueError(f"dice must be an integer array ({len(state)}, {DICE}), got {kind_of(given)}")
+        given = check_integers("dice", faces, (len(state), DICE))
         due = state["phase"] == Phase.CHANCE
         wrong = due & ((given < 0) | (given > dice.FACES - 1)).any(1)
         given = np.where((due & ~wrong)[:, None], given, 0)

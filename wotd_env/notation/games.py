@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env import files
+from wotd_env.core.arguments import check_integers
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters, position
 from wotd_env.core.rules import Phase, Rules
@@ -61,9 +62,7 @@ def record_game(
     game = Game(rules, skip_forced=False)
     current = game.reset(1, seed=seed) if state is None else state.copy()
     game.roll(current)
-    given = np.asarray(actions)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(f"actions must be a list of integers, got {actions!r}")
+    given = check_integers("actions", actions, (np.size(actions),))
     states, taken = [current.copy()], []
 
     def take(action: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wotd_env.core.arguments import check_integers
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
@@ -142,11 +143,8 @@ class Table:
         last = storage.sections_of(self.rules)[-1][0]
         if powers is not None and powers not in self.sections:
             raise ValueError(f"powers must be one of {self.sections}, got {powers!r}")
-        alike = np.shape(mine) == np.shape(theirs)
-        pieces: Any = np.stack([np.asarray(mine), np.asarray(theirs)]) if alike else np.empty(0)
-        if pieces.ndim != 3 or pieces.shape[2] != PATHS or pieces.dtype.kind not in "iu":
-            what = f"{np.shape(mine)} and {np.shape(theirs)}"
-            raise ValueError(f"mine and theirs must be integer arrays (N, {PATHS}), got shapes {what}")
+        own = check_integers("mine", mine, (*np.shape(mine)[:1], PATHS))
+        pieces = np.stack([own, check_integers("theirs", theirs, own.shape)])
         top = len(self.board.code) - 1
         wrong = (pieces < 0) | (pieces > top)
         wrong |= self.board.code[tuple(np.where(wrong, 0, pieces))] == NONE
