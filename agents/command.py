@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from agents.evaluate import Counts
 from agents.runs import LEARNERS, REPLAY, Run, Stopped, opened, stopping
 from agents.settings import SettingError, code_options
 from wotd_env import Rules, files
+from wotd_env.core.rules import options_of
 from wotd_env.policies import POLICIES
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that mean that the disk is full
@@ -180,7 +181,7 @@ def next_commands(folder: Path, rules: Rules) -> list[str]:
         extra = f"{Path(__file__).parent.parent}[arena]"
         lines.append(command("python", "-m", "pip", "install", "--editable", extra))
     name = policy_name(folder)
-    lines.append(command("wotd", "arena", name, "greedy", "planner", *options(rules)))
+    lines.append(command("wotd", "arena", name, "greedy", "planner", *options_of(rules)))
     if evaluate.solved(rules):
         lines.append(command("wotd", "analyze", name, "--spaces", str(rules.spaces)))
     return lines
@@ -206,17 +207,6 @@ def command(program: str, *arguments: str | Path) -> str:
     if shutil.which(program) != str(path):
         program = str(path.relative_to(where) if path.is_relative_to(where) else path)
     return shlex.join([program, *map(str, arguments)])
-
-
-def options(rules: Rules) -> list[str]:
-    """Return the command-line options for these rules."""
-    words = []
-    for field in fields(rules):
-        if (value := getattr(rules, field.name)) != field.default:
-            words.append(f"--{field.name.replace('_', '-')}")
-            if value is not True:
-                words.append(",".join(value) if isinstance(value, tuple) else str(value))
-    return words
 
 
 def _program() -> list[str]:

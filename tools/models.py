@@ -19,13 +19,13 @@ import numpy as np
 
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
-from agents.command import options as rule_options
 from agents.evaluate import in_percent
 from agents.export import load
 from agents.player import to_onnx
 from agents.runs import LEARNERS, RESULT
 from tools import pages
 from wotd_env import Rules, files, models
+from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
 
@@ -100,7 +100,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
                 words += [f"--{option}" if settings[name] else f"--no-{option}"]
             else:
                 words += [f"--{option}", settings[name]]
-    return " ".join(map(str, [*words, *rule_options(rules)]))
+    return " ".join(map(str, [*words, *options_of(rules)]))
 
 
 def table(cards: list[dict[str, Any]], box: Path) -> str:

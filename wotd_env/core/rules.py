@@ -137,6 +137,17 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
     return rules
 
 
+def options_of(rules: Rules) -> list[str]:
+    """Return the command-line options for these rules."""
+    words = []
+    for field in fields(rules):
+        if (value := getattr(rules, field.name)) != field.default:
+            words.append(f"--{field.name.replace('_', '-')}")
+            if value is not True:
+                words.append(",".join(value) if isinstance(value, tuple) else str(value))
+    return words
+
+
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
     """Return `colors` as a hashable value after checking it."""
     if colors is None or (isinstance(colors, str) and colors == "random"):

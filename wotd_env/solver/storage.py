@@ -20,6 +20,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules
+from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules, options_of
 from wotd_env.extras import needed_for
 from wotd_env.solver.positions import AnyBoard, board_of, three_board_of
 
@@ -169,12 +170,8 @@ def command(file: Path, rules: Rules | None = None) -> str:
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return f"wotd solve --spaces S --out {whole}"
-    powers = "" if rules.players == 2 else f" --players {rules.players}"
-    powers += "" if rules.powers == "none" else f" --powers {rules.powers}"
-    if rules.powers == "own":
-        powers += " --colors " + ",".join(ELEMENTS[color] for color in colors_of(rules))
-    powers += " --immunity" if rules.immunity else ""
-    return f"wotd solve --spaces {rules.spaces}{powers} --out {whole}"
+    others = options_of(replace(rules_in({"rules": facts_of(rules)}), spaces=Rules.spaces))
+    return " ".join(["wotd solve --spaces", str(rules.spaces), *others, "--out", str(whole)])
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
