@@ -2,6 +2,6 @@
 
 import os
 
-# Waiting threads of torch must not use the cores: on a busy machine that makes training ten times slower. OpenMP reads
-# this once, when torch is imported.
+# Busy-waiting threads of torch would make training ten times slower on a busy machine. OpenMP reads this once, when
+# torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -19,7 +19,7 @@ CURE = "Restore a copy of it, or start again in another folder"
 
 
 class CheckpointError(ValueError):
-    """A training run that cannot be resumed or read, and why."""
+    """A training run cannot be resumed or read; the message says why."""
 
 
 def unusable(path: Path, error: Exception) -> CheckpointError:
@@ -70,7 +70,7 @@ def check(name: str, saved: Any, like: Any) -> None:
     `like` is a value with the right structure; a list or an empty dict in it stands for any list or dict.
 
     Raises:
-        CheckpointError: if the structure differs; it contains the `name` of the value.
+        CheckpointError: if the structure differs; the message contains `name`.
     """
     if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
         if _kind(saved) != _kind(like):

@@ -74,7 +74,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
 
 def ask_consent(settings: Any, given: set[str]) -> None:
-    """Raise CheckpointError unless the `given` options repeat every setting of a checkpoint that names code."""
+    """Raise CheckpointError if a setting from the checkpoint names code and is not among the `given` options."""
     code = code_options(settings)
     if not given >= code.keys():
         again = shlex.join(word for option in code.items() for word in option)
@@ -126,7 +126,7 @@ def work(run: Run, console: Console) -> int:
 
 
 def train(run: Run, console: Console) -> dict[str, Counts]:
-    """Train and measure with progress; leave the results in the run folder."""
+    """Train and measure, and show progress; write the results to the run folder."""
     try:
         with progress_of(run, console) as show, stopping(run, console.print):
             run.train(show)

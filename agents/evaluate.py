@@ -20,13 +20,13 @@ from wotd_env.policy import Policy, play_policies
 from wotd_env.rendering import Replay
 
 MEASURING = 1 << 63
-"""Seed of the measurements at milestones. The games of a training have smaller seeds."""
+"""Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
 """Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
 GRADED = 2000  # games against perfect play that grade a finished run
-SMALL = 2  # plain spaces of the largest board that is solved for this; it takes seconds
+SMALL = 2  # most plain spaces of a board that is solved here if it has no table yet; it takes seconds
 
 
 class Counts(NamedTuple):
@@ -134,8 +134,8 @@ def in_percent(count: int, total: int) -> str:
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return one sentence on the strength of a policy: against perfect play if possible, else against a reference.
 
-    The opponent plays perfectly, so the share of games won is one half minus half of the regret of a game. This needs
-    the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The last one of
+    Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
+    table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The last entry of
     `results` is against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
@@ -154,7 +154,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
         try:
             solution = solver.load(file) if file.is_file() else solver.solve(rules.spaces, file)
             grades = analysis.grade(policy, solution, GRADED, seed=FINAL, opponent=f"oracle:{file}").all
-        except (ValueError, OSError) as error:  # a damaged table must not fail a finished training
+        except (ValueError, OSError) as error:  # a damaged table must not make a finished run fail
             return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
         f"It would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
@@ -169,5 +169,5 @@ def solved(rules: Rules) -> bool:
 
 
 def has_arena() -> bool:
-    """Return whether the extra `arena` is installed, which has the commands and reads tables and ONNX files."""
+    """Return whether the extra `arena` is installed. The commands, tables and ONNX files need it."""
     return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))

@@ -21,9 +21,9 @@ from wotd_env import Rules, files
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy of a run folder of PPO or the baseline, as of its last checkpoint; `network` is in torch.
+    """Return the policy in the last checkpoint of a run of PPO or the baseline; its `network` is a torch module.
 
-    Runs of TD(lambda) have another network: the name of their folder is a policy, see `wotd_env.make_policy`.
+    The run folder of TD(lambda) is itself the name of a policy, see `wotd_env.make_policy`.
 
     Raises:
         CheckpointError: if the checkpoint is missing or damaged, or has another network.

@@ -1,12 +1,12 @@
 """The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
 
 Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an
-equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path
-a move with dragons as its element, and a jump, by 1 to 5 dice; two equilibria; the pass by fear. The tiger adds a
+equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path,
+by 1 to 5 dice, a move with dragons as its element and a jump; two equilibria; the pass by fear. The tiger adds a
 re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
 
-From their values the planner computes the value of every hold, in exact passes over the 252 rolls and 462 keeps. This
-value is the mean over the ends that optimal play reaches, so its gradient is their distribution.
+From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
+keeps. The value of a hold is the mean of the ends that optimal play reaches, so its gradient is their probabilities.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with 
 OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# The ends that powers add: the first move with dragons, the first jump, and those without a path.
+# The ends that powers add: the first move with dragons, the first jump, and the ends without a path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
@@ -48,7 +48,7 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; all others have larger valu
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the ends by power-free moves that each roll offers, int64 (252, 5), the last one repeated; or a pass."""
+    """Return the ends that each roll offers by power-free moves, or a pass, int64 (252, 5), padded with the last one."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
@@ -59,7 +59,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the ends by swaps and, with `powers`, by powers that each roll offers, int64 (252, k), padded with -1."""
+    """Return the ends that each roll offers by swaps and, with `powers`, by powers, int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -88,13 +88,13 @@ SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return the values of the holds, (N, 32), zeros without re-rolls.
+    """Return the values of the holds, (N, 32); zeros if no re-roll is left.
 
     Args:
-        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers (N, 2, ENDS + POWER_ENDS): also the
-            values after the last re-roll, which differ if it uses the tiger.
+        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers (N, 2, ENDS + POWER_ENDS): the second
+            row applies after the last re-roll, and differs from the first if that re-roll uses the tiger.
         roll: int64 (N,), the numbers of the rolls on the table.
-        rerolls: int64 (N,), re-rolls left, 0 to 2, one more with the tiger.
+        rerolls: int64 (N,), re-rolls left, 0 to 2, plus 1 with the tiger.
     """
     plan: Any = _by_tensors if th.onnx.is_in_onnx_export() else _Planned.apply
     planned: th.Tensor = plan(ends, roll, rerolls)
@@ -102,7 +102,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with operations of ONNX, about ten times slower."""
+    """Compute `planned_holds` with ONNX operations, about ten times slower."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)
@@ -120,7 +120,7 @@ def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tens
 
 
 def _stops(ends: th.Tensor) -> th.Tensor:
-    """Return the values of the rolls after the last roll, (N, 252)."""
+    """Return the value of stopping with each roll, (N, 252)."""
     powers = ends.shape[1] > ENDS
     moved = ends[:, th.from_numpy(MOVES)].amax(2)
     feared = th.maximum(moved, ends[:, FEARED, None]) if powers else moved
@@ -131,7 +131,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462): die by die the mean of the values of the rolls, (N, 252)."""
+    """Return the values of all keeps, (N, 462), by averaging those of the rolls, (N, 252), over one die at a time."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -140,7 +140,7 @@ def _means(rolls: th.Tensor) -> th.Tensor:
 
 
 class _Planned(th.autograd.Function):
-    """`planned_holds`, by the passes of the turn planner, sixteen positions side by side."""
+    """`planned_holds` by the turn planner's passes over sixteen positions at a time."""
 
     @staticmethod
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
@@ -175,7 +175,7 @@ after_moves = row_operation(_emit_after_moves)
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Fill the rows of the rolls with their values if the rolling stops, by `ends[:, after]`, for some positions."""
+    """Write the value of stopping with each roll, from `ends[:, after]`, for `lanes` positions from `first` on."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -192,7 +192,7 @@ def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
 
 @kernel
 def best_end(ends: Any, roll: Any) -> Any:
-    """Return the best end that a roll offers after the last roll, given the values of the ends."""
+    """Return the best end of the turn that a final roll offers, given the values of the ends."""
     powers = len(ends) > ENDS
     chosen = MOVES[roll, 0]
     for end in MOVES[roll, 1:]:
@@ -210,7 +210,7 @@ def best_end(ends: Any, roll: Any) -> Any:
 
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
-    """Write the values of the holds, (N, 32); nothing without re-rolls."""
+    """Write the values of the holds, (N, 32), of the positions with re-rolls left."""
     tiger = ends.shape[1] - 1  # the index of the ends after the last re-roll
     n = out.shape[0]
     for first in range(0, n, LANES):
@@ -243,7 +243,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
     n = out.shape[0]
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # The values of the keeps before and after `best`, by the re-rolls that follow, minus one.
+    # The values before and after `best`. The first index is the number of re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):
@@ -281,7 +281,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of the rolls to their best keeps, or to `stopped`, (252,), where stopping is best."""
+    """Move the mass of the rolls to their best keeps, or to `stopped`, (252,), if stopping is best."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0

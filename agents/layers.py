@@ -1,11 +1,11 @@
-"""Two layers of PPO's network, which score actions: by the kept dice, and by the ends of the turn.
+"""Two layers of PPO's network: one scores actions by the kept dice, the other by the ends of the turn.
 
 `KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value
 (`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. The other actions,
-except extra turns, have the values of their ends.
+except extra turns, are scored with the values of their ends.
 
-The possible ends (R3, R5, R6, R12, R14) are read from the observation here, because all rolls to come need them. A test
-compares them with the engine.
+The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
+current roll. A test compares them with the engine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, R
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # scale of the values of ends; a large one soon separates the holds
+SCALE = 10.0  # factor of the values of ends; a large one makes the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
 COUNTS = DICE + 1  # numbers of dice that show a face: 0 to 5
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:
-    """Add constants to a module, which move with it to another device; checkpoints do not contain them."""
+    """Add constants to a module. They move with it to another device, but checkpoints do not contain them."""
     for name, constant in constants.items():
         module.register_buffer(name, constant, persistent=False)
 
@@ -36,7 +36,7 @@ def register(module: nn.Module, **constants: th.Tensor) -> None:
 def sorted_faces(dice: th.Tensor) -> th.Tensor:
     """Return the faces of the sorted dice, int64 (N, 5), all `DRAGON + 1` before the first roll.
 
-    `dice`, (N, 6, 6), are the numbers of dice that show each face, one-hot.
+    `dice`, (N, 6, 6), contains the number of dice that show each face, one-hot.
     """
     number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
@@ -44,11 +44,11 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Scores of holds: sums of numbers for the kept dice of each face, of all faces, and for the different elements."""
+    """Scores of holds: sums of scores for the number of kept dice of each face, of all kept dice, and of kept elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
-    offset: th.Tensor  # (8,): the first score of each face, of all dice and of the elements
+    offset: th.Tensor  # (8,): index of the first score of each face, of all dice and of the elements
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,8 @@ class KeptDice(nn.Module):
     def forward(self, faces: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the scores of the holds, (N, 32), for the sorted faces, int64 (N, 5).
 
-        `scores`, (N, 8 * 6), are those of keeping 0..5 dice of each face, of all, and 0..5 different elements.
+        `scores`, (N, 8 * 6), contains six scores, for keeping 0 to 5 dice, of each face and of all faces, and six for
+        keeping 0 to 5 different elements.
         """
         kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
@@ -68,18 +69,18 @@ class KeptDice(nn.Module):
 
 
 class Afterstates(nn.Module):
-    """The values of the ends of a turn for the observer, by the positions that they leave.
+    """The values of the ends of a turn for the observer, computed from the positions after them.
 
     As in `wotd_env.planning.learned`, the pieces of the observer and another player on a path select a row. The rows
-    are added up over the paths. A move or swap exchanges the rows of one path. The standing selects one more row: the
-    observer's numbered pieces, the most of any other player, and the observer's lead in points.
+    are added up over the paths. A move or swap changes only the rows of its path. The standing selects one more row:
+    the number of the observer's numbered pieces, the most of any other player, and the observer's lead in points.
 
     `of_path` is the number of inputs for each path, and `of_board` the number of inputs for the whole game. Neither
     includes the dice. The first layer has `width` units.
     """
 
     others: th.Tensor  # (n - 1, 1): the first row of each other player
-    exchanged: th.Tensor  # (pairs, n): all seats, those of a pair exchanged
+    exchanged: th.Tensor  # (pairs, n): all seats, with the two of each pair exchanged
     perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
@@ -112,15 +113,15 @@ class Afterstates(nn.Module):
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
         """Return the values of the ends without a power and, if the game has powers, after the use of one.
 
-        Both are, by path, of moves by 1 to 5 dice (N, 5, 5) and swaps (N, 5, pairs); of an equilibrium and a pass,
-        (N, 1). They have values also if they are impossible. After the use of a power, a move to an occupied space is a
-        jump, and a fifth value is that of an equilibrium with jumps, (N, 1).
+        Each of the two contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of
+        an equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. After the use of a power, a move
+        to an occupied space is a jump, and a fifth value, (N, 1), is that of an equilibrium with jumps.
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
             goals: int64 (N, 5 dice, 5 paths), see `Planned.goals`.
-            of_path: (N, 5, ...).
-            of_board: (N, ...).
+            of_path: (N, 5, ...), the inputs for each path.
+            of_board: (N, ...), the inputs for the game.
             held: (N, 5), the powers that the observer can use.
         """
         steps = th.arange(DICE + 1, device=at.device)[:, None, None]
@@ -129,7 +130,7 @@ class Afterstates(nn.Module):
         changes = [moved, at[:, self.exchanged]]
         if self.used:
             changes.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
-        changed = th.cat(changes, 1)  # (N, C, n, 5), the first one unchanged
+        changed = th.cat(changes, 1)  # (N, C, n, 5), the spaces after each of C changes; the first is no change
         free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)
@@ -153,11 +154,11 @@ class Afterstates(nn.Module):
         return plain, (by_path(moved), by_path(swapped), advanced, passed, jumped)
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return sums over the paths at each end, (N, E, k), of (N, C, 5, k) by the change on a path.
+        """Return the sums over the paths at each end, (N, E, k).
 
         Args:
-            of_path: the numbers to add up. The changes are, in this order: no change, moves, swaps and, with powers,
-                moves to `goals`.
+            of_path: (N, C, 5, k), the numbers to add up, for each path after each of C changes. The changes are, in
+                this order: no change, moves, swaps and, with powers, moves to `goals`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """
         before, after = th.split(of_path, [1, of_path.shape[1] - 1], 1)
@@ -171,9 +172,9 @@ class Afterstates(nn.Module):
         return th.cat(ends, 1)
 
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the rows for the standing at each end, int64 (N, E).
+        """Return the index of the row for the standing at each end, int64 (N, E).
 
-        `changed`, int64 (N, C, n, 5), are the spaces of all pieces by the change on their path; `free` as for `ends`.
+        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; `free` is as in `ends`.
         """
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
@@ -209,7 +210,7 @@ def by_path(values: th.Tensor) -> th.Tensor:
 class Planned(nn.Module):
     """Scores of all actions by the ends of the turn, to be added to the logits; arguments as for `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): the number of a roll is the sum of its dice's; without dice it does not matter
+    ranks: th.Tensor  # (5, 7): the number of a roll is the sum of one entry per die, 0 before the first roll
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -229,10 +230,10 @@ class Planned(nn.Module):
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
 
-        `part` contains the parts of the observation. The others are the sorted faces, int64 (N, 5), and descriptions of
-        each path (N, 5, ...) and of the game (N, ...).
+        `part` contains the parts of the observation. `faces` are the sorted faces, int64 (N, 5). `of_path`,
+        (N, 5, ...), describes each path, and `of_board`, (N, ...), the game.
         """
-        n = of_path.shape[0]  # not len, which the exporter would take for a constant
+        n = of_path.shape[0]  # not len(): the exporter would make it a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
         count = part["dice"].reshape(n, DRAGON + 1, COUNTS) @ self.number
         held = part["powers"].reshape(n, self.rules.players, PATHS)[:, 0]
@@ -263,7 +264,7 @@ class Planned(nn.Module):
             moves += [at_count(wood, dice + dragons), at_count(jump, dice)]
             pathless = [advanced, wood_advanced, earth_advanced, passed, feared]
             ends = th.cat([ends, wood.flatten(1), jump.flatten(1), wood_advanced, earth_advanced, feared], 1)
-            # After the last re-roll, if it uses the tiger, no power is left.
+            # If the last re-roll uses the tiger, no power is left after it.
             last = pad(turn_ends(*later), (0, POWER_ENDS), value=IMPOSSIBLE)
             last = th.where(tiger, last, ends)
             rerolls = rerolls + tiger[:, 0]
@@ -280,7 +281,7 @@ class Planned(nn.Module):
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         taken[:, :, : self.rules.spaces] += dead
         last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
-        # The first empty space from each space on, for the last space first.
+        # The first empty space at or beyond each space, starting with the last space.
         empty = [th.full_like(before[:, 0], last + 1)]
         for space in range(last, 0, -1):
             empty.append(th.where(taken[:, :, space - 1] > 0, empty[-1], space))

@@ -19,14 +19,14 @@ from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policy import check_made_for, seen_in
 
-LARGE = 64  # size of the integer tables that are stored in 16 bits, at least
+LARGE = 64  # integer tables of at least this size are stored in 16 bits
 
 
 class NetworkPolicy:
-    """The policy of a network's most likely actions; with `sample` it draws actions by their probabilities.
+    """A policy that plays a network's most likely action or, with `sample`, draws one by its probability.
 
-    A network, such as those of `agents.ppo`, returns logits (N, A), and anything else, for observations, float (N, D).
-    Its attribute `rules` contains the rules that it is made for.
+    The network, such as that of `agents.ppo`, takes observations, float (N, D), and returns a tuple with the logits,
+    (N, A), first. Its attribute `rules` contains the rules that it was made for.
     """
 
     def __init__(self, network: Any, sample: bool = False) -> None:
@@ -65,7 +65,7 @@ def to_onnx(network: Any) -> bytes:
     """Return a network as ONNX.
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A),
-    with the smallest float for illegal actions. N is free. The metadata contain the rules and the encoding.
+    with the smallest float for illegal actions. N is dynamic. The metadata contain the rules and the encoding.
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")

@@ -1,12 +1,12 @@
 """PPO by self-play, with a critic that is learned in the same run: `python train.py`.
 
-The *critic* is the value network of `agents.td`, the value of the positions between turns. Given these values, the turn
+The *critic* is the value network of `agents.td`. It values the positions between turns. Given these values, the turn
 planner computes the expected return Q(s, a) of every legal action exactly, over all dice, holds and moves to the end of
 the turn. Other implementations estimate the advantage of one action from one noisy return. Here it is an expectation,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-for all actions; old is the network that plays. So PPO's objective with a KL penalty is not sampled either. In a state s
+for all actions, where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 
@@ -19,7 +19,7 @@ teach rarely played actions slowly. A, beta and tau are in equity, the result of
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
 and learns at the same time, in a second thread. Both use the critic of the last update, so equal settings give equal
-weights with any number of threads. Nothing that was learned before is used, except with `--critic`.
+weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick", "standard"] = "quick"
-    """Defaults of the other settings: quick takes 4 to 7 minutes of two cores, standard 35 to 60."""
+    """Defaults of the other settings: quick takes 4 to 7 minutes on two cores, standard 35 to 60."""
 
     updates: Count = 150
     """Updates of the network; each plays games and takes gradient steps."""
@@ -61,13 +61,13 @@ class Settings(settings.Settings):
     """Games that the network plays side by side."""
 
     steps: Count = 16
-    """Decisions in each game in an update."""
+    """Decisions per game and update."""
 
     width: Count = 64
     """Units of the policy network's hidden layers."""
 
     learning_rate: Positive = 3e-3
-    """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
+    """Initial learning rate of Adam; it falls to a fiftieth by cosine decay."""
 
     batch_size: Count = 512
     """Decisions in a gradient step."""
@@ -85,10 +85,10 @@ class Settings(settings.Settings):
     """Score actions also by the ends of the turn, see agents/layers.py."""
 
     critic: str = "learn"
-    """Policy whose value is the critic, such as td or td:FILE. By default the critic is learned in this run."""
+    """Policy whose value function is the critic, such as td or td:FILE. By default the critic is learned in this run."""
 
     critic_turns: Count = 32_768
-    """Turns that the critic plays in an update. Its other settings are those of td."""
+    """Turns that the critic plays per update. Its other settings are those of td."""
 
     threads: Count = 2
     """Threads: the network learns in one, the critic in the other."""
@@ -204,7 +204,7 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return m, the policy that maximizes J, (N, A). A constant in A(s, a), such as its mean, makes no difference."""
+    """Return m, the policy that maximizes J, (N, A). It is the same for Q as for A: they differ by a constant."""
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
 
@@ -241,7 +241,7 @@ def learn(
 
 
 class Run(runs.Run):
-    """A training run of PPO. It leaves `model.onnx`, the policy network for players without torch."""
+    """A training run of PPO. It writes `model.onnx`, the policy network for players without torch."""
 
     learner, unit, kind = "ppo", "decisions", Settings
     network: Network
@@ -265,7 +265,7 @@ class Run(runs.Run):
             self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
-        """Play and learn once by the critic of the last update; the critic learns at the same time."""
+        """Play and learn once with the critic of the last update; the critic learns at the same time."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
         critic_update = self.beside(self.critic.update if self.critic else dict)

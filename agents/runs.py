@@ -57,17 +57,17 @@ class Stopped(Exception):
 
 
 class Run:
-    """A training run. Each file of its folder is replaced whole.
+    """A training run. Each file in its folder is replaced atomically.
 
     A learner sets the class attributes, and `network`, `optimizer` and `state` in `__init__`. It defines `update`, and
-    replaces other methods that do not fit.
+    overrides other methods as needed.
 
     Args:
-        settings: the settings; `folder` is set.
+        settings: the settings, with `folder` set.
     """
 
     learner: ClassVar[str]  # a key of `LEARNERS`
-    unit: ClassVar[str]  # of `done` and `total`
+    unit: ClassVar[str]  # the unit of `done` and `total`
     kind: ClassVar[type[Settings]]
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
     network: nn.Module
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Processor time so far. Measurements count, the `progress` callbacks of `train` do not."""
+        """Processor time so far, including measurements but not the `progress` callbacks of `train`."""
         return time.process_time() - self._start
 
     # ------------------------------------------------------------------------------------- what a learner defines
@@ -101,7 +101,7 @@ class Run:
         return int(self.settings.games * self.settings.steps)
 
     def policy(self) -> Policy:
-        """Return the policy that is measured, by default that of the most likely actions."""
+        """Return the policy to measure, by default the one that plays the most likely actions."""
         return NetworkPolicy(self.network)
 
     def update(self) -> dict[str, float]:
@@ -145,7 +145,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder with a first checkpoint; errors as by `opened`."""
+        """Make the run folder with a first checkpoint; errors as in `opened`."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -155,7 +155,7 @@ class Run:
     def read_settings(cls, folder: Path) -> Any:
         """Return the settings of the run in a folder, to resume it. Missing settings have their defaults.
 
-        Ask the user before you load a policy that they name, see `code_options`.
+        Ask the user before you load a policy that the settings name, see `code_options`.
 
         Raises:
             CheckpointError: if the checkpoint cannot be used, or has settings of another kind.
@@ -203,7 +203,7 @@ class Run:
                 run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
         run.save()
         if run.done < run.total:
-            for name in OF_THE_END:  # they belong to the shorter training
+            for name in OF_THE_END:  # they belong to the shorter run
                 (run.folder / name).unlink(missing_ok=True)
         run.write_config()
         return run
@@ -235,13 +235,13 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread; return a function for its result. With one thread, that function runs it."""
+        """Start a task in a second thread; return a function for its result. With one thread, that function runs the task."""
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """Measure and save at a milestone, save and stop on request, then call `progress`; errors as by `train`."""
+        """Measure and save at a milestone, save and stop on request, then call `progress`; errors as in `train`."""
         reached = self._milestones_reached()
         if reached > self.milestone:
             self.milestone = reached
@@ -270,7 +270,7 @@ class Run:
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Write the values of `log` to TensorBoard. Points after the checkpoint, of a killed process, are dropped."""
+        """Write the values of `log` to TensorBoard. Points that a killed process wrote after its checkpoint are dropped."""
         # TensorBoard's thread would print an error that this thread raises too.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
@@ -289,7 +289,7 @@ class Run:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least a number of games against each of the references; return the results by reference."""
+        """Play at least `games` games against each reference; return the results by reference."""
         policy, opponents = self.policy(), self.references.items()
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 
@@ -321,7 +321,7 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
     """Lock the run folder; resume the run in `settings.resume`, or start one in `settings.folder`.
 
     Raises:
-        CheckpointError: if another training uses the folder, or the run cannot be resumed.
+        CheckpointError: if another training run uses the folder, or the run cannot be resumed.
         SettingError: if a setting names a policy or device that cannot be used.
         OSError: if the folder is not empty, or cannot be written to.
     """
@@ -329,15 +329,15 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
         with locked(settings.resume):
             yield kind.resume(settings)
     else:
-        run = kind(settings)  # a wrong setting leaves no folder
+        run = kind(settings)  # before the folder is made, because wrong settings raise
         make_folder(run.folder)
         with locked(run.folder):
-            yield run.begin()  # raises if another training has started here
+            yield run.begin()  # raises if another run has started here
 
 
 @contextmanager
 def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Resume the run in `settings.folder` if it was started with the same settings, or start one; see `opened`."""
+    """Start a run in `settings.folder`, or resume the one there if its settings are the same; see `opened`."""
     if (settings.folder / CHECKPOINT).is_file():
         started = kind.read_settings(settings.folder)
         if kept(started) != kept(settings):
@@ -388,7 +388,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a run folder; raise CheckpointError if one uses it."""
+    """Lock a run folder; raise CheckpointError if another training run uses it."""
     try:
         lock = FileLock(folder / LOCK).acquire(blocking=False)
     except Timeout as error:

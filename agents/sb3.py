@@ -1,8 +1,8 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
 
 This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. One seat of
-each game learns. The current network plays the other seats; in a share of the games earlier snapshots of it, or
-`greedy`, play them. A snapshot is added to the pool at every milestone.
+each game learns. The current network plays the other seats; in some games earlier snapshots of it, or `greedy`,
+play them. A snapshot is added to the pool at every milestone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick"] = "quick"
-    """Defaults of the other settings: quick takes 6 minutes of one core."""
+    """Defaults of the other settings: quick takes 6 minutes on one core."""
 
     updates: Count = 116
     """Updates of the network; each plays games and takes gradient steps."""
@@ -48,7 +48,7 @@ class Settings(settings.Settings):
     """Games played side by side."""
 
     steps: Count = 64
-    """Decisions of the learner in each game in an update."""
+    """Decisions of the learner per game and update."""
 
     past: Share = 0.25
     """Share of the games against snapshots; another snapshot is drawn after every update."""
@@ -60,7 +60,7 @@ class Settings(settings.Settings):
     """Units of the network's hidden layers."""
 
     learning_rate: Positive = 1e-3
-    """Learning rate of Adam at the start; it falls linearly to 0."""
+    """Initial learning rate of Adam; it falls linearly to 0."""
 
     batch_size: int = 1024
     """Decisions in a gradient step."""
@@ -139,15 +139,15 @@ def device_of(name: str) -> th.device:
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained model for `env`. The seed applies from the next reset of its games on.
+    """Return an untrained model for `env`. The seed takes effect at the next reset of its games.
 
-    Sets the number of torch's threads, because sums depend on it, and on a GPU deterministic operations.
+    Also set the number of torch's threads, on which sums depend, and deterministic operations on a GPU.
     """
     th.set_num_threads(settings.threads)
     device = device_of(settings.device)
     if device.type != "cpu":
         th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it then
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     model = MaskablePPO(
         PathPolicy,
         env,
@@ -163,13 +163,13 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=device,
     )
-    # SB3 seeds the games with the seed itself: game i + 1 of one seed would be game i of the next.
+    # SB3 seeds the games with the seed itself: game i + 1 of seed s would be game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 
 
 class Run(runs.Run):
-    """A training run of MaskablePPO. It leaves `model.onnx`, the network for players without torch."""
+    """A training run of MaskablePPO. It writes `model.onnx`, the network for players without torch."""
 
     learner, unit, kind = "sb3", "decisions", Settings
     fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
@@ -197,7 +197,7 @@ class Run(runs.Run):
         _, self.callback = self.model._setup_learn(0)  # starts the games
 
     def update(self) -> dict[str, float]:
-        """Play and learn once by SB3; return its numbers."""
+        """Play and learn once with SB3; return its log values."""
         # All random draws of the update follow from the seed and the number of decisions.
         rng = np.random.default_rng([self.settings.seed, self.done])
         set_random_seed(int(rng.integers(1 << 32)))

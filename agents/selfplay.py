@@ -1,7 +1,7 @@
 """Self-play as an SB3 `VecEnv`: every environment is one seat of a game, drawn again for every game.
 
-The learner acts at the decisions of its seat. The opponents play in between, so a game that they win is the reward of
-the learner's last decision. All transitions of an environment belong to one seat. Advantages are bootstrapped
+The learner acts at the decisions of its seat. The opponents play in between. If they win, the learner's last
+decision gets the reward. All transitions of an environment belong to one seat. Advantages are bootstrapped
 from the next decision of that seat.
 """
 
@@ -24,7 +24,7 @@ class SelfPlayVecEnv(SharedVecEnv):
     """N games, in each of which the learner has one seat.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) is finished like any
-    other, with the result 0. Observations count down to it, so a learner must not bootstrap there.
+    other, with the result 0. Observations count down to the truncation, so a learner must not bootstrap there.
 
     Args:
         game: the game.
@@ -64,7 +64,7 @@ class SelfPlayVecEnv(SharedVecEnv):
         self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]
 
     def reset(self) -> NDArray[np.int8]:
-        """Start all games again, from the seed given to `seed` before, if any, and return the observations."""
+        """Start all games again, with the seed last passed to `seed`, if any; return the observations."""
         if self._seeds[0] is not None:
             self.rng = np.random.default_rng(self._seeds[0])
             self.game.reset(self.state, seed=self._seeds[0])

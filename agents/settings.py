@@ -1,6 +1,6 @@
 """Settings that all learners share, their checks, and consent to run code that a setting names.
 
-Settings are plain data. A policy that a setting names is loaded when a run begins, not before.
+Settings are plain data. A policy that a setting names is loaded only when a run begins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
 from wotd_env.policy import check_plays
 
-# Settings that a checkpoint does not keep: the place of the run, and of the computation.
+# Settings that a checkpoint does not keep: the run folder and the cluster.
 OF_THIS_COMMAND = ("resume", "folder", "ray")
 
 NamesNoCode = Annotated[str, "names no code"]
@@ -41,7 +41,7 @@ class Settings:
     """Run folder to resume; its settings are the defaults."""
 
     folder: Path | None = None
-    """Run folder to make; by default runs/ and the time."""
+    """Run folder to create; by default runs/ followed by the time."""
 
     seed: int = 0
     """Random seed. Equal seeds and settings give equal networks on the same kind of machine."""
@@ -55,7 +55,7 @@ class Settings:
     """Games against each of random, greedy and planner at a milestone."""
 
     final_games: int = 10_000
-    """Games against each of random, greedy and planner after the training, at least."""
+    """Minimum number of games against each of random, greedy and planner after the training."""
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0, 2**31 - 1)
@@ -83,7 +83,7 @@ class Settings:
         """Load the policy that a setting names.
 
         Raises:
-            SettingError: if it cannot be loaded, cannot play the rules, or is not of a kind, which `what` describes.
+            SettingError: if it cannot be loaded, cannot play the rules, or is not of the type `kind`, which `what` describes.
         """
         try:
             policy = make_policy(getattr(self, name))
@@ -95,7 +95,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting is the name of a policy as MODULE:OBJECT, also behind the name of another policy."""
+    """Return whether a setting names a policy as MODULE:OBJECT, also after another policy, as in deep:MODULE:OBJECT."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):
@@ -109,7 +109,7 @@ def code_options(settings: Settings) -> dict[str, str]:
     """Return the options of `train.py`, with their values, for the settings that name code.
 
     Loading such a policy runs its code. A checkpoint must not decide that, so the user has to repeat these options.
-    Every text counts, unless its type is `NamesNoCode`.
+    Every text setting is checked, unless its type is `NamesNoCode`.
     """
     hints = get_type_hints(type(settings), include_extras=True)
     values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}

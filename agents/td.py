@@ -11,8 +11,8 @@ the result of the game minus the luck of its dice. The target is `plan(s)` alone
 of an update, and after a random move.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
-updates (`Run.learn`). The next turns are played at the same time, by the average of the weights before these steps.
-That average also makes the targets, and is the result. Equal settings give equal weights with any number of threads.
+updates (`Run.learn`). The next turns are played at the same time, with the average of the weights before these steps.
+That average also computes the targets, and is the result of the run. Equal settings give equal weights with any number of threads.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Settings(settings.Settings):
     """
 
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes of two cores, standard an hour; many is for 3+ players."""
+    """Defaults of the other settings: quick takes 5 minutes on two cores, standard an hour; many is for 3+ players."""
 
     updates: Count = 600
     """Updates of the network; each plays games and takes gradient steps."""
@@ -57,7 +57,7 @@ class Settings(settings.Settings):
     """Games played side by side."""
 
     turns: Count = 16
-    """Turns played in each game in an update."""
+    """Turns played per game and update."""
 
     explore: Share = 0.05
     """Share of the turns that end with a random move."""
@@ -66,16 +66,16 @@ class Settings(settings.Settings):
     """Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game."""
 
     replay: Count = 8
-    """Number of the last updates whose turns are learned from."""
+    """Number of recent updates whose turns are used for learning."""
 
     batches: Count = 64
-    """Gradient steps in an update."""
+    """Gradient steps per update."""
 
     batch_size: Count = 2048
     """Turns in a gradient step."""
 
     learning_rate: Positive = 3e-3
-    """Learning rate of Adam at the start; it falls by a cosine to a fiftieth."""
+    """Initial learning rate of Adam; it falls to a fiftieth by cosine decay."""
 
     average: Share = 0.995
     """Decay of the average of the weights, per gradient step."""
@@ -84,13 +84,13 @@ class Settings(settings.Settings):
     """Units of the network's first layer, a multiple of 32."""
 
     init: str = "none"
-    """Policy whose network is the start: td, td:FILE, or a run folder of td. With none the weights are random."""
+    """Policy whose weights initialize the network: td, td:FILE, or a run folder of td. By default they are random."""
 
     threads: Count = 2
     """Threads: one learns while the others play."""
 
     ray: str | None = None
-    """Address of the Ray cluster that plays the games, or auto for the one of this machine. By default none."""
+    """Address of the Ray cluster that plays the games, or auto for the one on this machine. By default none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,7 +170,7 @@ def self_play(
     Args:
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
-        value: the value function that plays, and makes the targets.
+        value: the value function that plays and computes the targets.
         at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear it.
         td_lambda: lambda in the targets.
         play: plays a turn in every game.
@@ -197,7 +197,7 @@ def self_play(
 
 
 def falling(start: float, done: float) -> float:
-    """Return the learning rate after a share of the training; it falls from `start` by a cosine to a fiftieth."""
+    """Return the learning rate after the share `done` of the training: cosine decay from `start` to a fiftieth."""
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 
@@ -205,7 +205,7 @@ def falling(start: float, done: float) -> float:
 
 
 class Run(runs.Run):
-    """A training run of TD(lambda). It leaves `value.npz`, the network, see `wotd_env.planning.learned`."""
+    """A training run of TD(lambda). It writes `value.npz`, the network, see `wotd_env.planning.learned`."""
 
     learner, unit, kind = "td", "turns", Settings
     network: Network
@@ -236,12 +236,12 @@ class Run(runs.Run):
 
     @property
     def value(self) -> LearnedValue:
-        """The learned value function, by the averaged weights."""
+        """The learned value function, with the averaged weights."""
         assert isinstance(self.averaged.module, Network)
         return self.averaged.module.value()
 
     def policy(self) -> Planner:
-        """Return the policy that plans turns by the learned value."""
+        """Return the policy that plans turns with the learned value."""
         return Planner(self.value)
 
     def update(self) -> dict[str, float]:
@@ -267,7 +267,7 @@ class Run(runs.Run):
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
 
     def turns(self, number: int) -> Play:
-        """Return the function that plays the turns of an update; experiments replace it."""
+        """Return the function that plays the turns of an update; experiments override it."""
         return play_turns
 
     def learn(self) -> float:
