@@ -65,7 +65,7 @@ class Asker:
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # call -> why it is known not to return
+    fatal_calls: Mapping[int, str]  # call -> the reason why it did not return before
     on_call: Callable[[int], None]  # called with the number of each call before it, and with 0 after it
     calls: int = 0
 
@@ -89,7 +89,7 @@ class Asker:
                 return np.array([FORFEITED]), {0: Failure(reason, error)}
         finally:
             self.on_call(0)
-        if actions is None:  # outside of the handler, so that later errors are not chained to this one
+        if actions is None:  # outside the handler, so that later errors are not chained to this one
             single = [self(policy, state[i : i + 1]) for i in range(len(state))]
             failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
             return np.concatenate([action for action, _ in single]), failures

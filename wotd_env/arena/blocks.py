@@ -33,7 +33,7 @@ class Forfeit(NamedTuple):
     """All earlier actions, of all seats."""
     reason: str
     traceback: str = ""
-    """Traceback of the policy in the first game of a block that it forfeits by raising; otherwise empty."""
+    """Traceback of the policy's first exception in the block; empty for its later forfeits and for illegal actions."""
 
     def __str__(self) -> str:
         return (
@@ -90,8 +90,8 @@ def play_block(
 ) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    A policy that raises is asked again game by game. It forfeits the games for which it raises again, and those for
-    which it returns an illegal action. A forfeited game ends at once: the policy is last, the others share the win.
+    A policy that raises is asked again game by game. It forfeits a game if it raises again, or if it returns an illegal
+    action. A forfeited game ends at once: the policy is last, the others share the win.
 
     Args:
         tournament: rules and seed.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wotd_env.extras import needed_for
 from wotd_env.intervals import LEVEL, Z
 
-# At import, so that a missing package is reported before hours of games and not after them.
+# Imported here, so that a missing package is reported before hours of games, not after them.
 with needed_for("a tournament", "arena"):
     from scipy.special import expit, stdtrit
 
@@ -56,15 +56,15 @@ class Mean(NamedTuple):
 def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
     """Return the mean of independent observations between two bounds.
 
-    For the error one more observation counts at each bound (after Agresti and Coull). The interval therefore has a
-    width even if all observations are equal.
+    For the error, one observation is added at each bound (after Agresti and Coull). So the interval has a width even
+    if all observations are equal.
     """
     padded = np.append(x, (low, high)) if math.isfinite(low) else x
     return Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1, low, high)
 
 
 def adjusted_mean(x: Floats, luck: Floats) -> Mean:
-    """Return the mean of shares with luck, whose expected value is 0, as a control variate."""
+    """Return the mean of shares, adjusted with luck as a control variate; the expected luck is 0."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
     return mean_of(x - slope * luck)
@@ -86,14 +86,14 @@ def fit_ratings(
 ) -> dict[str, Estimate]:
     """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
 
-    With more than two players, the pairs of a finishing order together estimate the strengths of Plackett and Luce. One
-    drawn game is added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
+    With more than two players, the pairs of each finishing order estimate Plackett-Luce strengths. One drawn game is
+    added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
     sandwich estimator with duplicates as clusters.
 
     Args:
         policies: the policies to rate.
-        counts: for each matchup (policy, other policy) -> how often the first finished ahead of the other, and behind,
-            in each duplicate: (D, 2).
+        counts: for each matchup (policy, other policy) -> (D, 2), for each duplicate how often the first finished ahead
+            of the other, and how often behind.
 
     Returns:
         policy -> rating, best first.
@@ -101,7 +101,7 @@ def fit_ratings(
     k = len(policies)
     if k == 1:
         return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-    import choix  # takes a second, which workers need not spend
+    import choix  # slow import (a second), which workers do not need
 
     index = {policy: i for i, policy in enumerate(policies)}
     matchups = [[(index[one], index[other], n) for (one, other), n in pairs.items()] for pairs in counts]
@@ -115,7 +115,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # of the score: the drawn games, then each duplicate
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score: the drawn games, then each duplicate
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:

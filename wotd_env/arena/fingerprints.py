@@ -41,7 +41,7 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return a digest of a policy. Without `policy`, the state of a policy from another module is not covered.
+    """Return a digest of a policy. Without `policy`, it does not cover the state of a policy from another module.
 
     `given` means that the policy was not made from its name.
     """
@@ -77,7 +77,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
 
 
 def _state(name: str, policy: Policy) -> str:
-    """Return a text that differs between policies of the same sources that may play differently."""
+    """Return a text that identifies the state of a policy among policies with the same sources."""
     if isinstance(policy, Fingerprinted):
         return policy.fingerprint()
     try:

@@ -1,7 +1,7 @@
-"""The luck of the dice: the change of the expected reward by each roll.
+"""The luck of the dice: how much each roll changes the expected reward.
 
-The luck of a roll is the equity after it minus the mean over all outcomes. The luck of a game has mean zero for all
-policies and all equities, however rough. Better equities explain more of the result. Luck is used as a control variate:
+The luck of a roll is the equity after it minus the mean over all outcomes. The luck of a game has mean zero for every
+policy and every estimate of equity, however rough. Better estimates explain more of the result. Luck is used as a control variate:
 it narrows intervals without bias. Any policy with a method `equity` can measure it, see `wotd_env.policy.HasEquity`.
 """
 
@@ -23,7 +23,7 @@ Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
-    """Return the method `equity` of a policy, given by name."""
+    """Return the method `equity` of the policy with a name."""
     made = make_policy(policy, trust=trust)
     if not isinstance(made, HasEquity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")
@@ -33,7 +33,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Return the luck of every seat in the games of a block, which are played again.
+    """Return the luck of every seat in the games of a block, by playing the games again.
 
     Args:
         rules: the rules of the games.
@@ -43,12 +43,12 @@ def luck(
         moves: [game, call], the actions taken, -1 if the game had no decision.
 
     Returns:
-        float64 `shape`, in shares of the win. The other seats share the opposite of a seat's luck equally.
+        float64 `shape`, in shares of the win. A seat's luck is taken from the other seats in equal parts.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # shows every roll
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # without gaps
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions first, the gaps last
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

@@ -30,7 +30,7 @@ class Row:
     """None: all seats."""
     games: int
     share: Estimate
-    """Of the win: 1/w for each of w winners; 1/n is neutral."""
+    """Share of the win: 1/w for each of w winners; 1/n is neutral."""
     adjusted: Estimate | None
     """The luck-adjusted share, if luck was measured."""
     rank: Estimate
@@ -88,7 +88,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other` in each duplicate, and behind: (D, 2); equals count half."""
+        """Return how often `one` finished ahead of `other`, and behind, per duplicate, (D, 2); equals count half."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -123,8 +123,8 @@ class Results:
         earlier: date -> number of games of that day that were already in the file.
 
     Attributes:
-        rows: the estimates for each policy in all matchups, best first; the same by seat; then for each policy in each
-            matchup; and those by seat.
+        rows: the estimates for each policy in all matchups, best first, then by seat; then for each policy in each
+            matchup, then by seat.
         ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; equals count
             half.
         ratings: policy -> rating, best first.
@@ -141,7 +141,7 @@ class Results:
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
         counts: list[dict[tuple[str, str], Floats]] = []  # of each matchup, by pairs of policies in order
-        # One matchup after the other: as arrays the results take several times the memory.
+        # One matchup at a time: as arrays the results take several times the memory.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)
             seats = (None, *range(tournament.rules.players))

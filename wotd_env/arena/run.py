@@ -44,10 +44,10 @@ def run(
         tournament: the tournament.
         file: the file for played blocks, see `wotd_env.arena.store`; None keeps them in memory.
         fresh: play everything again and replace the blocks of this tournament in the file.
-        workers: processes that play. A script that asks for them must do so under `if __name__ == "__main__":`. With 0
-            this process plays, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy in a worker may take for one call (up to 256 n decisions). After that it
-            forfeits the games of the call.
+        workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 this
+            process plays, and a policy that hangs cannot be stopped.
+        time_limit: seconds that a policy in a worker may take for one call (up to 256 n decisions). After that the
+            policy forfeits the games of the call.
         policies: policies that are not made from their names, by name. A file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
         pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
@@ -135,7 +135,7 @@ class _Part:
 
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
-        self.missing = deque(range(tournament.num_blocks))  # neither played nor being played
+        self.missing = deque(range(tournament.num_blocks))  # neither played nor in progress
         self.counted: list[PlayedBlock] = []  # the first blocks without a gap; only they count
         self.dates: dict[int, str] = {}  # block -> its date, for blocks of earlier runs
         self.done = 0  # games

@@ -1,8 +1,8 @@
-"""Tournament files: played blocks in SQLite, one transaction each, so a kill loses only unfinished blocks.
+"""Tournament files: played blocks in SQLite, one transaction per block, so a kill loses only unfinished blocks.
 
 The key of a block is everything that its games depend on: rules, seed, policies with their digests
-(`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share a file, also at the same time, and
-a changed tournament finds the blocks that are still valid. Every block has a checksum. A damaged block is played again.
+(`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share a file, also at the same time. A
+changed tournament reuses the blocks that are still valid. Every block has a checksum. A damaged block is played again.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _check(self) -> None:
         """Check that the file is ours."""
-        # The tables come first: another process may create them and their marks in one transaction.
+        # Read the tables before the marks: another process may create both in one transaction.
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()

@@ -45,8 +45,8 @@ class Block(NamedTuple):
 class Tournament:
     """A tournament between policies.
 
-    With at least as many policies as seats, every choice of n policies is a matchup. With fewer policies, every way to
-    fill the seats with all of them is a matchup.
+    With at least as many policies as seats, every choice of n policies is a matchup. With fewer policies, every
+    multiset of n that contains all of them is a matchup.
 
     Attributes:
         policies: names that `make_policy` takes, all different.
@@ -128,7 +128,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
     """Return the place in the matchup of the policy in each seat, int8 [duplicate, game, seat].
 
-    The games of a duplicate are the rotations of one order round the board, so each policy has every seat once. The
+    The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The
     order changes from duplicate to duplicate, so neighbors change too.
     """
     orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)

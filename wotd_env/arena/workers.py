@@ -26,8 +26,8 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
 _POLL = 0.05  # seconds between two checks of the current call of a worker
-_STARTING = -1  # the number of the call until the process runs our code
-_DEATHS = 3  # number of deaths outside any policy, in one block, after which a worker is given up
+_STARTING = -1  # the number of the call before the process runs our code
+_DEATHS = 3  # a block fails after this many deaths of its worker outside any policy
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
@@ -43,7 +43,7 @@ class Pool(AbstractContextManager[Any], Protocol):
         """Number of blocks that it can play at once."""
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Start a block; `untried` are the policies that make their first decision of the run in it."""
+        """Start a block; the policies in `untried` make their first decision of the run in it."""
 
 
 class Here(AbstractContextManager["Here"]):
@@ -120,9 +120,9 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. It is replaced if a policy hangs or ends it.
+    """A process that plays one block at a time. It is replaced if a policy hangs or kills it.
 
-    The process notes the number of each call of a policy before it makes it. A call that takes too long, or ends the
+    The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and its games are forfeited.
     """
 
@@ -141,7 +141,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.blocks.play_block`. Raise the errors that no policy causes."""
+        """Play a block, see `wotd_env.arena.blocks.play_block`; raise errors that no policy causes."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -197,7 +197,7 @@ class Worker:
             return max(call, 0), f"ended the process (exit code {code})"
 
     def _start(self) -> Connection:
-        """Start the process unless it runs; return the pipe to it."""
+        """Start the process if it is not running; return the pipe to it."""
         if self._running is None:
             self._current_call.value = _STARTING
             pipe, theirs = self._context.Pipe()
@@ -223,7 +223,7 @@ def _serve(
     """Play the blocks from a pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core for the networks of each worker
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks in a worker use one core
     current_call.value = 0
 
     note = partial(setattr, current_call, "value")
