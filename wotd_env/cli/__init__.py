@@ -75,5 +75,5 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # MODULE:OBJECT may name a file of the current folder
+    sys.path.append(os.getcwd())  # MODULE:OBJECT may name a file in the current folder
     app()

@@ -50,9 +50,10 @@ def command(
     trust: Trust = False,
     quiet: Quiet = False,
 ) -> None:
-    """Grade decisions of games of two players against their exact solution.
+    """Grade decisions of games of two players against the exact solution.
 
-    Regret is the lost equity of a decision against the best one. It is 2 from a certain win to a certain loss.
+    Regret is the equity that a decision loses compared with the best one. The maximum, 2, turns a certain win into a
+    certain loss.
     """
     from wotd_env import analysis, solver
     from wotd_env.arena.asking import Blamed
@@ -109,7 +110,7 @@ def _is_policy(name: str) -> bool:
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:
-    """Yield the notes on a recorded game, or the equity of a position and of its legal actions, the best first."""
+    """Yield the notes on a recorded game, or the equities of a position and its legal actions, best first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 

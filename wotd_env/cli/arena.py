@@ -31,7 +31,7 @@ def command(
     ] = None,
     luck: Annotated[
         str | None,
-        option("Also show luck-adjusted shares; this policy with equities, such as planner, measures luck."),
+        option("Also show luck-adjusted shares, using the equities of this policy, such as planner."),
     ] = None,
     file: Annotated[Path, option("The file of the games; run the same command again to continue.")] = Path(
         "arena.sqlite"
@@ -55,8 +55,8 @@ def command(
 ) -> None:
     """Play a tournament between policies.
 
-    With at least as many policies as seats, every choice of policies is a matchup. With fewer, a matchup is every way
-    to fill the seats with all of them. Every game is played from all seats with the same dice. The same seed gives the
+    With at least as many policies as seats, every choice of policies is a matchup. With fewer, every way
+    to fill the seats with all of them is a matchup. Every game is played from all seats with the same dice. The same seed gives the
     same results, on any number of workers.
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or your own MODULE:OBJECT.

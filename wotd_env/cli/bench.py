@@ -1,7 +1,7 @@
 """`wotd bench`: measure the speed of every interface with uniformly random decisions.
 
-The function of an interface returns a `Chunk`: a function that plays for some milliseconds, and reads observation and
-action mask at every decision.
+Each interface has a function that returns a `Chunk`. A chunk is a function that plays for some milliseconds, and reads
+observation and action mask at every decision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
-"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without choosing."""
+"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, not those of choosing."""
 
 Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
 CHUNK = 1 << 16  # decisions

@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Measure an agent: regret in fixed positions, win shares against perfect play and references, and speed.
 
-    Regret is the lost equity of a decision against the best one. ± is a 95 % interval.
+    Regret is the equity that a decision loses compared with the best one. ± is a 95 % interval.
     """
     from wotd_env import benchmark
     from wotd_env.benchmark import results
@@ -64,7 +64,7 @@ def command(
     if out:
         check_writable(out, ".json")
     board = Rules(**rules) if "spaces" in rules else None
-    kind = {} if board else rules  # of the bundled positions to choose from
+    kind = {} if board else rules  # filter for the bundled positions
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:
         result = benchmark.measure(

@@ -16,9 +16,9 @@ from wotd_env.cli.progress import progress_bar
 
 
 def command() -> None:
-    """Compile all kernels in advance, so that no first use waits.
+    """Compile all kernels in advance, so that their first use does not wait.
 
-    This takes about 75 s of processor time, once on a machine. The compiled code is saved beside the package or, if
+    This takes about 75 s of processor time, once per machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.
     """
     from concurrent.futures import ProcessPoolExecutor, as_completed

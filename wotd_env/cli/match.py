@@ -92,7 +92,7 @@ class Match:
             if (action := self._ask(state)) is None:
                 return None
         else:
-            # From the number of the decision, so that a resumed game equals an uninterrupted one.
+            # Seeded with the number of the decision, so that a resumed game equals an uninterrupted one.
             rng = np.random.default_rng([int(self._recorded.states["rng"][0]), len(self._recorded.actions)])
             try:
                 action = int(ask(self._players[name], self._game, state, rng)[0])
@@ -104,7 +104,7 @@ class Match:
         return action
 
     def _ask(self, state: States) -> int | None:
-        """Ask a person until the input is a choice; None if the person leaves."""
+        """Ask a person until the input is a valid choice; return it, or None if the person leaves."""
         decision = person.Decision(self._game, state)
         if self._shown_turn != state["turn"][0]:
             self._shown_turn = int(state["turn"][0])

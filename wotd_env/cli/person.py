@@ -70,7 +70,7 @@ class Decision:
             for action in legal
         ]
         self.dice: list[int] = state["dice"][0].tolist()
-        self._holds: list[frozenset[int]] = []  # one after each change
+        self._holds: list[frozenset[int]] = []  # the hold after each change
         holds = legal if self.is_hold else []
         self._hold_of = {self._faces(die for die in range(DICE) if hold >> die & 1): hold for hold in holds}
 

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Draw positions with the equity of every legal action, from games of policies of many strengths.
 
-    With two players, equities are exact. With more, they come from rollouts by td, which take seconds for a position.
+    With two players, equities are exact. With more, they come from rollouts by td, which take seconds per position.
     A larger size contains the positions of a smaller one.
     """
     from wotd_env import Game, benchmark

@@ -96,7 +96,7 @@ def show_game(
 
 
 def narrate(game: Game, names: Sequence[str], steps: Iterable[Step]) -> Iterator[str]:
-    """Yield a game in words, turn by turn; the rules include forced decisions, and the names are by seat."""
+    """Yield a game in words, turn by turn. `steps` include forced decisions; `names` are by seat."""
     from wotd_env.core.position import SEATS
     from wotd_env.core.words import show_dice
     from wotd_env.notation import position
