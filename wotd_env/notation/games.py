@@ -1,4 +1,4 @@
-"""Recorded games: from decisions, and as text."""
+"""Recorded games: made from decisions, written as text."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def read_game(file: str | Path) -> RecordedGame:
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: see `parse_game`; with the name of the file.
+        ValueError: as in `parse_game`; the message names the file.
     """
     with Path(file).open("rb") as stream:
         content = stream.read(MOST_TEXT + 1)
@@ -44,12 +44,10 @@ def read_game(file: str | Path) -> RecordedGame:
 
 
 def parse_game(text: str) -> RecordedGame:
-    """Return the game in a text.
-
-    Dice that do not follow from the seed, and a result that does not fit the last position, are errors too.
+    """Parse the text of a game. The dice must follow from the seed, and the result from the last position.
 
     Raises:
-        ValueError: with the line, the expected text, and the given text.
+        ValueError: for malformed text; the message contains the line, the expected and the given text.
     """
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         got = "more" if isinstance(text, str) else repr(text)
@@ -141,7 +139,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed, and the position with the random stream of the seed."""
+    """Return the seed, the position with its random stream, and True (the stream is known)."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -1,4 +1,4 @@
-"""Decisions as short words, which are read and written with the legal actions of a game."""
+"""Read and write decisions as short words, given the legal actions of a position."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return the words of all legal actions of a position, STATE (1,), with their numbers, ascending.
+    """Return word -> number for all legal actions of a position, STATE (1,), by ascending number.
 
     The result is empty if the game is over or a roll is due.
 
@@ -65,7 +65,7 @@ def parse_action(game: Game, state: States, text: str) -> int:
     """Return the number of the action that a word stands for in a position, STATE (1,).
 
     Raises:
-        ValueError: if it stands for no legal action; the message lists the legal words.
+        ValueError: if no legal action has this word; the message lists the legal words.
     """
     words = legal_words(game, state)
     if not words:
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the words of all holds, legal or not, by their numbers; without free re-rolls they use the tiger (R12)."""
+    """Return the words of all holds, legal or not, in order of their numbers. Without re-rolls left they use the tiger."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

@@ -28,7 +28,7 @@ class Recording(NamedTuple):
 
 
 def play_block(recording: Recording, first: int, count: int) -> pa.Table:
-    """Play `count` games from number `first` on, side by side. Return their decisions, sorted by game.
+    """Play the games `first` to `first + count - 1` in one batch; return their decisions, sorted by game.
 
     Random policies draw from one generator for the whole block.
     """
@@ -66,7 +66,7 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
 def decision_columns(
     game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
 ) -> dict[str, Any]:
-    """Return the columns of decisions (M,) in states, STATE (M,), that need no other facts of their games.
+    """Return the columns that follow from the decisions, (M,), and their states, STATE (M,), only.
 
     Without an analysis of the states, `equity` and `regret` are null.
     """

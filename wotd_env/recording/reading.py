@@ -41,7 +41,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
-    """Read a file that may be larger than memory: yield whole games, some hundreds at a time. Errors as of `load`."""
+    """Read a file that may be larger than memory: yield whole games, some hundreds at a time. Errors as in `load`."""
     with _errors_name(file):
         opened = parquet.ParquetFile(file)
     with opened:
@@ -53,7 +53,7 @@ def blocks(file: str | Path) -> Iterator[Decisions]:
 
 
 def game_of(file: str | Path, number: int) -> RecordedGame:
-    """Return a game of a file by its number, with its forced decisions. Errors as of `load`."""
+    """Return a game of a file by its number, with its forced decisions. Errors as in `load`."""
     decisions = load(file, filters=[("game", "=", check_integer("game", number, 0, 2**63 - 1))])
     if not len(decisions.game):
         raise ValueError(f"game must be one of {file}, got {number}")
@@ -134,7 +134,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
 
 @contextmanager
 def _errors_name(file: str | Path) -> Iterator[None]:
-    """Raise the errors of pyarrow as a ValueError that names the file. A damaged file is an OSError without errno."""
+    """Turn errors of pyarrow into a ValueError that names the file. Damaged files raise OSError without errno."""
     try:
         yield
     except (pa.ArrowException, ValueError, TypeError, OSError) as error:
