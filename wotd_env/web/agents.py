@@ -36,7 +36,7 @@ _log = logging.getLogger("wotd_env.web")
 
 @functools.lru_cache(maxsize=256)
 def game_of(rules: Rules) -> Game:
-    """Return the game of some rules, without skipping of forced decisions."""
+    """Return the game of some rules, including forced decisions."""
     return Game(rules, skip_forced=False)
 
 
@@ -48,7 +48,7 @@ def advisor_of(rules: Rules) -> Advisor:
 
 @functools.lru_cache(maxsize=8)
 def guarantor_of(rules: Rules) -> Advisor | None:
-    """Return the advisor with the guarantees of three players; None for other rules, or without their table."""
+    """Return the advisor with the guarantees for three players; None for other rules, or if the table is missing."""
     try:
         return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
     except (ValueError, OSError):
@@ -168,7 +168,7 @@ class Agents:
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON: the number among `STRENGTHS`, from 1, and whether it plays some rules."""
+        """Return all agents as JSON, with the number among `STRENGTHS`, from 1, and whether they play these rules."""
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         return [
             {

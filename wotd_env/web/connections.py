@@ -85,7 +85,7 @@ class _Connection(H11Protocol):
             return  # more bytes of the same part: the deadline stays
         self._awaited = state
         _cancel(self._deadline)
-        # The application answers a slow body after one `patience`.
+        # The application itself answers a slow body, after `patience` seconds.
         if state in (h11.IDLE, h11.SEND_BODY):
             seconds = self.limits.patience * (1 if state is h11.IDLE else 2)
             self._deadline = self.loop.call_later(seconds, self.transport.abort)

@@ -25,7 +25,7 @@ from wotd_env.web.tables import stored_tables, table_at
 
 FORMAT = 1
 PERSON = "person"
-"""The policy of decisions of people."""
+"""Value of the column `policy` for decisions of people."""
 
 _TYPES = {
     **{field.name: field.type for field in schema(Rules()) if field.name != "seed"},
@@ -47,7 +47,7 @@ COLUMNS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _TYP
 def export(store: Store, file: Path) -> tuple[int, int, int]:
     """Write all games that count to a file, and the results of the page to its metadata.
 
-    Games and people have numbers that are equal in all exports of a server. The file contains no names.
+    Games and people have the same numbers in all exports of a server. The file contains no names.
 
     Returns:
         The numbers of games, people and decisions.
@@ -118,5 +118,5 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
 
 
 def _number_of(text: str) -> int:
-    """Return a number of 63 bits that stands for a text."""
+    """Return a number of 63 bits that identifies a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 RETRY = 5
-"""Seconds until a request may be repeated that the server could not serve."""
+"""Seconds until a client may repeat a request that the server could not serve."""
 
 _CLIENTS = 10_000  # clients that a rate remembers
 

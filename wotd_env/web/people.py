@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the seat of the person in a game, and its kind; None if the game does not count by its setting.
+    """Return the seat of the person in a game, and its kind; None if its settings exclude it.
 
     A game counts if it begins at the start, one seat belongs to a person whose browser has a key, and one agent has had
     all other seats from the start.
@@ -92,7 +92,7 @@ def outcome(table: Table) -> Outcome | None:
 
 
 def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
-    """Yield the finished games that count by their setting: the table and the number of the game."""
+    """Yield the finished games that their settings do not exclude: the table and the number of the game."""
     for table in tables:
         for number in range(1, table.number + (table.status == "over")):
             if versus(table, number):
@@ -134,8 +134,8 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
     """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
 
     `sums` and `counts`, (N,), are the sum and the number of the values of each person, at least one. People are
-    independent, the values of a person are not. The jackknife leaves out one person at a time. It and Student's t
-    distribution keep the level with few people, or if one plays most games; `intervals.margin_of_ratio` needs many.
+    independent, the values of a person are not. The jackknife leaves out one person at a time. With Student's t
+    distribution it keeps the level for few people, or if one plays most games; `intervals.margin_of_ratio` does not.
     """
     people = len(sums)
     if people < 2:

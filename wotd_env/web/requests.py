@@ -28,7 +28,7 @@ NAME_LENGTH = 24
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds before a decision that no person takes."""
 
-_LEAST_AMONG_AGENTS = 0.2  # seconds of pace; no person slows down a table of agents
+_LEAST_AMONG_AGENTS = 0.2  # smallest pace in seconds: no person slows down a table of agents
 _MAX_TURNS = 1000  # limits memory and disk
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
@@ -126,9 +126,9 @@ class RulesOrPosition(Message):
 
 
 class StudiedPosition(RulesOrPosition):
-    """A position whose choices are wanted, with `values` also the chance to win after each choice.
+    """A request for the choices of a position and, with `values`, the chance to win after each choice.
 
-    The answer has the choices of up to two `agents`.
+    The answer also contains the decisions of up to two `agents`.
     """
 
     values: bool = False

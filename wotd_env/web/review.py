@@ -127,13 +127,13 @@ def hints(game: Game, advised: Advised) -> list[Json]:
 
 
 class Helper:
-    """The advisor of all tables. It has `patience` seconds for a position."""
+    """The advisor of all tables. It has `patience` seconds per position."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return the chance to win after each choice of a position, of the seat to act, and the source, as JSON."""
+        """Return the acting seat's chance to win after each choice of a position, and the source, as JSON."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:

@@ -82,7 +82,7 @@ def _counted(server: Server, address: str) -> Iterator[None]:
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
-    """Check the key of a client, then send views and obey messages until one of them ends."""
+    """Check the key of a client, then send views and obey messages until either task ends."""
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)

@@ -63,7 +63,7 @@ class Table:
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
     resigned: tuple[int, int] | None = None  # number of the last resigned game, and the loser
-    number: int = 0  # of the game, from 1; 0 before the first
+    number: int = 0  # of the present game, from 1; 0 before the first game
     played: Played = field(init=False)  # the game
     by: str = ""  # the client that set up the table; empty after a restart
     touched: float = field(default_factory=time.time)  # time of the last event, seconds since 1970

@@ -1,4 +1,4 @@
-"""All tables of a server: every change of a table, which is first written to disk.
+"""All tables of a server. Every change of a table is first written to disk.
 
 All methods run in the event loop. A method without `await` finishes before another one starts.
 """
@@ -33,7 +33,7 @@ from wotd_env.web.table import Seat, Table, Viewer
 _DAY = 86400  # seconds
 _LISTED = 50  # open tables in all
 _LISTED_PER_ADDRESS = 5  # open tables; one client cannot fill the list
-_AGAIN = 5  # seconds until a failed write is repeated
+_AGAIN = 5  # seconds until a failed write is retried
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data can raise."""
 
@@ -105,7 +105,7 @@ class Tables:
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table, with the rules and the first position, STATE (1,) or None, of a request of client `by`."""
+        """Set up a table for the client `by`, with the rules and the first position, STATE (1,) or None, of its request."""
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
@@ -134,7 +134,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Take a seat, by invitation or an open one. Return its number and its key."""
+        """Take the seat of an invitation, or an open seat; return its number and its key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -170,7 +170,7 @@ class Tables:
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take decision `ply` of a game: a number of an action, or its word in the notation."""
+        """Take decision `ply` of a game; `action` is the number of an action, or its word in the notation."""
         _check_ply(table, ply)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
@@ -207,7 +207,7 @@ class Tables:
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply` at once, which no person takes."""
+        """Take decision `ply`, which no person takes, at once."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -257,7 +257,7 @@ class Tables:
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
-        state["rng"] = self.random()  # the seed may have shown players the roll-off
+        state["rng"] = self.random()  # players may have seen the roll-off, which depends on the seed
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -315,7 +315,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of a game, a forced one or that of an agent, unless it has been taken already."""
+        """Take decision `ply` of a game, which is forced or an agent's, unless it has been taken already."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)

@@ -1,6 +1,6 @@
 """Games as JSON for the page: the position, its choices, and the decisions so far.
 
-The page knows no rules. This module derives everything that it shows of an action from the engine.
+The page contains no rules: this module derives everything that the page shows of an action from the engine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def show(game: Game, state: States) -> Json:
 def result(game: Game, state: States, resigned: int | None = None) -> Json | None:
     """Return the result of a game, STATE (1,), or None if it is not over.
 
-    `resigned` is the seat of two that has resigned, if any.
+    `resigned` is the seat that has resigned, if any, in a game of two players.
     """
     if resigned is not None:
         won, rewards = [1 - resigned], [1.0, 1.0]
