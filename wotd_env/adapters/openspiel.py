@@ -108,7 +108,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self.draws += ELEMENTS
             if rules.start == "dragons":
                 self.draws += (START,)
-            # Before its chance nodes the board shows no colors of chance, no dead pieces and no starting player.
+            # Before the chance nodes the board shows no random colors, no dead pieces and no starting player.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":

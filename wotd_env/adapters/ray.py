@@ -34,7 +34,7 @@ class Cluster:
     Args:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
-        address: address of the cluster; `"auto"` for the cluster of this machine, None for a new one on this machine,
+        address: address of the cluster; `"auto"` for the cluster on this machine, None for a new one on this machine,
             which ends with the tournament. If this process is connected to a cluster, that one is used.
         trust: see `make_policy`.
 

@@ -68,7 +68,7 @@ class Viewer:
         self._before: States | None = None  # before the last moves
 
     def render(self, states: States) -> Sequence[Any] | None:
-        """Return pictures of the games, STATE (N,), the same games in every call; None without a picture to return."""
+        """Return pictures of the games, STATE (N,), or None. Every call must pass the same games."""
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
             return None

@@ -139,7 +139,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name of at most the width `room`, with smaller letters first, then with fewer."""
+    """Return a name that fits the width `room`: first with smaller letters, then with fewer."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -255,7 +255,7 @@ def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, i
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield the ways of the last moves, the dead pieces and the pieces."""
+    """Yield the lines of the last moves, the dead pieces and the pieces."""
     board, n = _Board(rules.spaces), rules.players
     slot = min((_FIRST - _START - 10) / n, 38)  # for each piece off the board
     for seat, path, start, goal in moved:

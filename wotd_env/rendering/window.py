@@ -27,7 +27,7 @@ _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
-    """Show games in a window, which the first call opens, and wait for the time of a picture.
+    """Show games in a window, which the first call opens, and wait until the next picture is due.
 
     The first `MOST` games of STATE (N,) are shown. If the viewer shuts the window, it stays shut until `close_window`
     is called.
