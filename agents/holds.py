@@ -48,7 +48,7 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; all others have larger valu
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the ends that each roll offers by power-free moves, or a pass, int64 (252, 5), padded with the last one."""
+    """Return the ends that each roll offers by power-free moves, or a pass; int64 (252, 5), padded with the last."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]

@@ -44,7 +44,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Scores of holds: sums of scores for the number of kept dice of each face, of all kept dice, and of kept elements."""
+    """Scores of holds: sums of scores for the number of kept dice of each face, of all faces, and of different elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
@@ -130,7 +130,7 @@ class Afterstates(nn.Module):
         changes = [moved, at[:, self.exchanged]]
         if self.used:
             changes.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
-        changed = th.cat(changes, 1)  # (N, C, n, 5), the spaces after each of C changes; the first is no change
+        changed = th.cat(changes, 1)  # (N, C, n, 5): C changes, first no change
         free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)

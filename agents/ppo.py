@@ -85,7 +85,7 @@ class Settings(settings.Settings):
     """Score actions also by the ends of the turn, see agents/layers.py."""
 
     critic: str = "learn"
-    """Policy whose value function is the critic, such as td or td:FILE. By default the critic is learned in this run."""
+    """Policy whose value function is the critic, such as td or td:FILE. By default this run learns the critic."""
 
     critic_turns: Count = 32_768
     """Turns that the critic plays per update. Its other settings are those of td."""

@@ -235,7 +235,7 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread; return a function for its result. With one thread, that function runs the task."""
+        """Start a task in a second thread; return a function for its result. With one thread, the function runs it."""
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
@@ -270,7 +270,7 @@ class Run:
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Write the values of `log` to TensorBoard. Points that a killed process wrote after its checkpoint are dropped."""
+        """Write the values of `log` to TensorBoard. Points after the checkpoint of a killed process are dropped."""
         # TensorBoard's thread would print an error that this thread raises too.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)

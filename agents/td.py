@@ -12,7 +12,8 @@ of an update, and after a random move.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
 updates (`Run.learn`). The next turns are played at the same time, with the average of the weights before these steps.
-That average also computes the targets, and is the result of the run. Equal settings give equal weights with any number of threads.
+That average also computes the targets, and is the result of the run. Equal settings give equal weights with any number
+of threads.
 """
 
 from __future__ import annotations
