@@ -1,7 +1,7 @@
 """Build the demo: `python -m tools.demo FOLDER` writes a web page on which a person plays `td`, without a server.
 
-Any host of static files can serve the folder, on this machine `python -m http.server --directory FOLDER`. The
-modules of wotd_env/web/demo/ import those of static/ beside it by the same relative paths in the checkout and there.
+Any host of static files can serve the folder, for example `python -m http.server --directory FOLDER`. The modules of
+wotd_env/web/demo/ import those of static/ beside it; the relative paths are the same in the checkout and the folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description=__doc__)
     parser.add_argument(
-        "folder", type=Path, metavar="FOLDER", help="folder of the page; made if it is missing"
+        "folder", type=Path, metavar="FOLDER", help="folder of the page; created if it is missing"
     )
     build(parser.parse_args().folder)
 

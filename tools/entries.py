@@ -1,4 +1,4 @@
-"""Check the entries of the benchmark (`python -m tools.entries`, or with the names of some), and write their table.
+"""Check the entries of the benchmark and write their table: `python -m tools.entries [NAME...]`.
 
 docs/how-to/enter-the-benchmark.md describes the folder of an entry. A check runs the code of its `run.py`.
 """
@@ -38,8 +38,8 @@ FOLDER = pages.ROOT / "entries"
 WEIGHTS = pages.ROOT / "runs" / "entries"  # of entries whose weights are too large for the repository
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 PICTURE = PAGE.with_name("entries.svg")
-SEEDS = 5  # at least, of an agent with training
-CORES = 2  # of the tracks that limit the time
+SEEDS = 5  # minimum for a trained agent
+CORES = 2  # in the tracks that limit the time
 ROUNDING = 0.01  # share of decisions and games that may differ: sums round differently with other processors or threads
 
 
@@ -48,7 +48,7 @@ class Track(NamedTuple):
 
     unit: str  # of the budgets
     budgets: tuple[int, ...]
-    players: tuple[int, ...] = (2,)  # the win shares that count
+    players: tuple[int, ...] = (2,)  # numbers of players whose win shares count
     games: int = measuring.GAMES
     size: int | None = None
 
@@ -199,8 +199,8 @@ def check(result: Result, track: Track, seed: int) -> None:
 def replay(agent: Policy, result: Result) -> None:
     """Raise ValueError unless an agent decides as in its result: in positions, and in the games of one win share.
 
-    The digest of an agent covers the sources of the package, so it often changes without a change of the agent. A part
-    of the positions is enough if it is as stored; otherwise the agent must repeat all of them.
+    The digest of an agent covers the sources of the package, so it often changes without a change of the agent. If the
+    digest is as stored, a part of the positions is enough; otherwise the agent must repeat all of them.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest
@@ -257,7 +257,7 @@ class Row(NamedTuple):
         return [values[column][0] for values in self.measured]
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds with half the width of its interval, or that of the games of the only seed."""
+        """Return the mean over seeds with half the width of its interval; for one seed, that over its games."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(np.array(self.of_seeds(column)), -math.inf, math.inf)

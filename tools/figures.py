@@ -59,7 +59,7 @@ def ladder(policy: str, opponent: str) -> str:
 
 
 def _table(page: str, place: str) -> list[dict[str, str]]:
-    """Return the rows of the first table of a page after a place, a pattern; a row gives its cells by column."""
+    """Return the rows of the first table of a page after the pattern `place`, as dicts from column to cell."""
     text = (ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
     assert found, f"docs/results/{page} has no table after {place}"

@@ -1,6 +1,6 @@
 """Solve the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
-It takes half an hour of one core and 5 GB of disk. A table that exists is only opened.
+It takes half an hour on one core and 5 GB of disk. An existing table is only opened.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "reference" / "rules"
 
 GAME_FILE = ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
-SHOWN = 60  # positions of the game, up to its end
+SHOWN = 60  # number of positions shown, the last ones of the game
 
 
 def draw_game() -> None:

@@ -1,6 +1,6 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-Every pair of colors is solved on every board, `powers="any"`, and immunity without powers. Tables that exist are only
+On every board, every pair of colors, `powers="any"`, and immunity without powers are solved. Existing tables are only
 opened.
 """
 

@@ -29,7 +29,7 @@ from wotd_env.web.strengths import STRENGTHS
 FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
-GAP = 0.04  # least difference of the best action to the second best, in equity
+GAP = 0.04  # smallest lead of the best action over the second best, in equity
 DECIDED = 0.9  # equity beyond which a game counts as decided
 EACH = 20  # puzzles of each kind and level
 
@@ -65,7 +65,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
         legal = np.flatnonzero(np.isfinite(actions[i]))
         if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
-            # By each legal action, ascending: thousandths of a game.
+            # The loss by each legal action, ascending, in thousandths of a game.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
             where = position(game.rules, states[i : i + 1])
             yield {"position": where, "kind": kind, "level": level, "lost": lost}
