@@ -19,14 +19,14 @@ class Learner:
 
     Args:
         name: of the entry and of the learner, a key of `LEARNERS`.
-        updates: by the budget in minutes; the other settings are those of the preset.
+        updates: number of updates by budget in minutes; the other settings are those of the preset.
     """
 
     def __init__(self, name: str, updates: dict[int, int]) -> None:
         self.name, self.updates = name, updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train, and write the run folder again."""
+        """Train, and replace the run folder."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(

@@ -1,7 +1,7 @@
 """Learn from logged games by MARWIL, for the entries `bc` and `marwil` of the track `offline`.
 
 The network imitates every logged decision with the weight exp(beta * advantage). The advantage is the result of the
-game minus the value of the position, which a second head learns. With beta = 0 this is behaviour cloning.
+game minus the value of the position, which a second head learns. With beta = 0 this is behavior cloning.
 
 Source: Wang et al., "Exponentially Weighted Imitation Learning for Batched Historical Data", NeurIPS 2018.
 """
@@ -25,7 +25,7 @@ GAMES = {
     "planner-random": (["planner", "random"], 3),
 }
 """The files of the track: their policies, and the seed."""
-LOGGED = 4000  # games of a file
+LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers
 BATCH = 1024
@@ -43,11 +43,11 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """Learns with a weight of advantages, for `train` and `load` of an entry.
+    """Learns by weighted imitation, for `train` and `load` of an entry.
 
     Args:
         name: of the entry.
-        beta: weight of an advantage; rewards are 1 and -1.
+        beta: factor of the advantage in the exponent; rewards are 1 and -1.
     """
 
     def __init__(self, name: str, beta: float) -> None:
@@ -56,7 +56,7 @@ class Learner:
     def train(self, budget: int, seed: int) -> None:
         """Learn from all logged games, and write the weights. There is one budget."""
         self.weights.mkdir(parents=True, exist_ok=True)
-        th.set_num_threads(1)  # sums then round equally on every number of cores
+        th.set_num_threads(1)  # sums then round the same on any number of cores
         th.manual_seed(seed)
         rng, game = np.random.default_rng(seed), Game()
         files = logged(self.weights.parent)

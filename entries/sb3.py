@@ -25,7 +25,7 @@ SPARE = 0.99  # share of the budget that the training may reach before its last 
 
 
 class Agent:
-    """Plays the legal action with the highest score of a model, or with `sample` a random one by its probabilities."""
+    """Plays the legal action with the highest score of a model or, with `sample`, draws one by its probability."""
 
     decisions = 0  # so far
 
@@ -54,7 +54,7 @@ class Agent:
 
 
 class Budget(BaseCallback):
-    """Ends the training when both seats have taken all decisions, and lowers the learning rate to 0 until then."""
+    """Ends training when both seats together have used the budget; until then the learning rate falls to 0."""
 
     def __init__(self, decisions: int, opponent: Agent) -> None:
         super().__init__()
@@ -117,11 +117,11 @@ class Baseline:
         return agent
 
     def _model(self, opponent: Agent, seed: int, learning_rate: Any) -> Any:
-        th.set_num_threads(1)  # sums then round equally on every number of cores
+        th.set_num_threads(1)  # sums then round the same on any number of cores
         envs = SB3VecEnv(GAMES, opponents=opponent, encoding=self.encoding)
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )
-        envs.seed(seed << 32)  # SB3 seeds the games with the seed itself, so that seeds would share games
+        envs.seed(seed << 32)  # SB3 seeds the games with the seed itself: neighboring seeds would share games
         opponent.policy = model.policy
         return model

@@ -1,4 +1,4 @@
-"""Enter behaviour cloning, which learns from logged games."""
+"""Enter behavior cloning, which learns from logged games."""
 
 from entries.offline import Learner
 from tools import entries

@@ -47,7 +47,7 @@ def load(budget: int = 1, seed: int = 0) -> Agent:
         w1, b1, w2, b2 = map(th.from_numpy, arrays.values())
     network = nn.Sequential(nn.Linear(w1.shape[1], w1.shape[0]), nn.ReLU(), nn.Linear(w2.shape[1], 1))
     network.load_state_dict({"0.weight": w1, "0.bias": b1, "2.weight": w2, "2.bias": b2})
-    th.set_num_threads(1)  # sums then round equally on every number of cores
+    th.set_num_threads(1)  # sums then round the same on any number of cores
     return Agent(network)
 
 
