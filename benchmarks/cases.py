@@ -31,7 +31,7 @@ from wotd_env.cli.bench import (
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that only writes the number of bytes that `game` reads and writes."""
+    """Return a loop that only writes as many bytes as `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players))
@@ -254,7 +254,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # One random number a game, multiplied by one factor for each action; the legal action with the largest wins.
+        # One random number per game, times one factor per action; the legal action with the largest product wins.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

@@ -118,7 +118,7 @@ class Expectimax:
 
 
 def win_rate(opponent: str, games: int, seed: int, **rules: Any) -> float:
-    """Return the share of games that expectimax wins, one seat of each game against a named policy on the others."""
+    """Return the share of games that expectimax wins, on one seat of each; a named policy has the other seats."""
     game, rng = Game(**rules), np.random.default_rng(seed)
     state = game.reset(games, seed=seed)
     seat = np.arange(games) % game.rules.players

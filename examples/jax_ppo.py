@@ -33,7 +33,7 @@ class Settings(NamedTuple):
     players: int = 2
     updates: int = 100  # rollouts, each followed by `epochs` passes over its decisions
     games: int = 512
-    steps: int = 64  # decisions in each game in a rollout
+    steps: int = 64  # decisions per game and rollout
     epochs: int = 3
     minibatch: int = 1024
     learning_rate: float = 1e-3  # of Adam at the start; it falls linearly to 0

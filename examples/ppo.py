@@ -39,7 +39,7 @@ class Settings:
     games: int = 512
     """Games side by side."""
     steps: int = 64
-    """Decisions in each game in a rollout."""
+    """Decisions per game and rollout."""
     epochs: int = 3
     minibatch: int = 1024
     learning_rate: float = 1e-3

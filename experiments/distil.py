@@ -44,14 +44,14 @@ from wotd_env.solver import Table, load
 class Settings:
     """Fit the network of TD(lambda) to the exact values of a solved board.
 
-    It takes some minutes of one core. An interrupted run cannot be resumed.
+    It takes some minutes on one core. An interrupted run cannot be resumed.
     """
 
     table: Path
     """Table of the solved board, made by `wotd solve`."""
 
     folder: Path | None = None
-    """Run folder to make; by default runs/ and the time."""
+    """Run folder to create; by default runs/ followed by the time."""
 
     seed: int = 0
     """Random seed. Equal seeds and settings give equal networks on the same kind of machine."""
@@ -69,7 +69,7 @@ class Settings:
     """Share of the turns that end with a random move."""
 
     share: float = 0.6
-    """Share of the positions at possible ends of turns that are learned from."""
+    """Share of the possible ends of turns whose positions are used for learning."""
 
     steps: int = 30_000
     """Gradient steps."""
@@ -78,7 +78,7 @@ class Settings:
     """Positions in a gradient step."""
 
     learning_rate: float = 5e-3
-    """Learning rate of Adam at the start; it falls by a cosine to a hundredth."""
+    """Initial learning rate of Adam; it falls to a hundredth by cosine decay."""
 
     final_games: int = 10_000
     """Games that grade the result."""
@@ -144,7 +144,7 @@ def fit(rules: Rules, positions: Positions, settings: Settings, shown: Shown = i
 
 
 def distil(settings: Settings, console: Console) -> Grades:
-    """Fit the network, and grade it; leave `value.npz`, `config.json` and `result.json` in the run folder."""
+    """Fit and grade the network; write `value.npz`, `config.json` and `result.json` to the run folder."""
     assert settings.folder is not None
     table = load(settings.table)
     runs.make_folder(settings.folder)
@@ -157,7 +157,7 @@ def distil(settings: Settings, console: Console) -> Grades:
     value = fit(Rules(spaces=table.spaces), positions, settings, steps).value()
     files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
-        # Only against a perfect opponent the regret of a player determines its share of games won.
+        # A player's regret determines its share of games won only against a perfect opponent.
         opponent = f"oracle:{table.file}"
         grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
     runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})

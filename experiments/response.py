@@ -39,7 +39,7 @@ class Settings(td.Settings):
     """Policy of all seats but the learner's."""
 
     final_games: int = 100_000
-    """Games against the policy after the training, at least."""
+    """Minimum number of games against the policy after the training."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,8 +96,8 @@ def against(
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
     """Play one turn of a policy in every game, STATE (N,), in place.
 
-    The games are before the first roll of a turn, and then before that of the next turn, or over. The `value` of the
-    afterstates is zero-sum. An illegal action of the policy raises IllegalActionError.
+    Each game starts before the first roll of a turn, and stops before that of the next turn or at its end. The `value`
+    of the afterstates is zero-sum. An illegal action of the policy raises IllegalActionError.
 
     Returns:
         The values of the turns: `after`, and `before` without the luck of the dice.

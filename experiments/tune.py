@@ -68,10 +68,10 @@ class Sweep:
     """Number of trials."""
 
     folder: Path | None = None
-    """Folder of the sweep; by default runs/sweep- and the time."""
+    """Folder of the sweep; by default runs/sweep- followed by the time."""
 
     ray: str | None = None
-    """Address of the Ray cluster, or auto for the one of this machine; by default a new one here."""
+    """Address of the Ray cluster, or auto for the one on this machine; by default a new one here."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     search = BasicVariantGenerator(random_state=base.seed)
     config = tune.TuneConfig(num_samples=sweep.trials, search_alg=search, metric="strength", mode="max")
-    failures = tune.FailureConfig(max_failures=3)  # mostly of nodes
+    failures = tune.FailureConfig(max_failures=3)  # mostly failures of nodes
     run = tune.RunConfig(name="tune", storage_path=str(folder), failure_config=failures, verbose=1)
     task = tune.with_resources(trial, {"cpu": base.threads})
     results = tune.Tuner(task, param_space=RANGES[name], tune_config=config, run_config=run).fit()
