@@ -1,8 +1,9 @@
 """The luck of the dice: how much each roll changes the expected reward.
 
 The luck of a roll is the equity after it minus the mean over all outcomes. The luck of a game has mean zero for every
-policy and every estimate of equity, however rough. Better estimates explain more of the result. Luck is used as a control variate:
-it narrows intervals without bias. Any policy with a method `equity` can measure it, see `wotd_env.policy.HasEquity`.
+policy and every estimate of equity, however rough. Better estimates explain more of the result. Luck is used as a
+control variate: it narrows intervals without bias. Any policy with a method `equity` can measure it, see
+`wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ def command(
 ) -> None:
     """Grade decisions of games of two players against the exact solution.
 
-    Regret is the equity that a decision loses compared with the best one. The maximum, 2, turns a certain win into a
-    certain loss.
+    Regret is the equity that a decision loses compared with the best one. The maximum is 2: a certain win
+    becomes a certain loss.
     """
     from wotd_env import analysis, solver
     from wotd_env.arena.asking import Blamed

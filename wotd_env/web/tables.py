@@ -105,7 +105,7 @@ class Tables:
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table for the client `by`, with the rules and the first position, STATE (1,) or None, of its request."""
+        """Set up a table that client `by` requested, with its rules and its first position, STATE (1,) or None."""
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
