@@ -6,7 +6,7 @@ by 1 to 5 dice, a move with dragons as its element and a jump; two equilibria; t
 re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
 
 From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
-keeps. The value of a hold is the mean of the ends that optimal play reaches, so its gradient is their probabilities.
+keeps. The value of a hold is the mean of the ends that optimal play reaches, so its gradient is their distribution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with 
 OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# The ends that powers add: the first move with dragons, the first jump, and the ends without a path.
+# Numbers of the ends that powers add: the first move with dragons, the first jump, and the ends without a path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
@@ -48,7 +48,7 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; all others have larger valu
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the ends that each roll offers by power-free moves, or a pass; int64 (252, 5), padded with the last."""
+    """Return the power-free moves, or else the pass, of each roll as ends, int64 (252, 5), padded with the last one."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
@@ -131,7 +131,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), by averaging those of the rolls, (N, 252), over one die at a time."""
+    """Return the values of all keeps, (N, 462), by averaging roll values, (N, 252), over one die at a time."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -210,7 +210,7 @@ def best_end(ends: Any, roll: Any) -> Any:
 
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
-    """Write the values of the holds, (N, 32), of the positions with re-rolls left."""
+    """Write the values of the holds, (N, 32), for positions with re-rolls left."""
     tiger = ends.shape[1] - 1  # the index of the ends after the last re-roll
     n = out.shape[0]
     for first in range(0, n, LANES):

@@ -44,7 +44,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Scores of holds: sums of scores for the number of kept dice of each face, of all faces, and of different elements."""
+    """Scores of holds: sums of scores for the kept dice of each face, for all kept dice, and for kept elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
@@ -59,8 +59,8 @@ class KeptDice(nn.Module):
     def forward(self, faces: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the scores of the holds, (N, 32), for the sorted faces, int64 (N, 5).
 
-        `scores`, (N, 8 * 6), contains six scores, for keeping 0 to 5 dice, of each face and of all faces, and six for
-        keeping 0 to 5 different elements.
+        `scores`, (N, 8 * 6), contains the scores of keeping 0 to 5 dice of each face, 0 to 5 dice in all, and 0 to 5
+        different elements.
         """
         kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
@@ -113,8 +113,8 @@ class Afterstates(nn.Module):
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
         """Return the values of the ends without a power and, if the game has powers, after the use of one.
 
-        Each of the two contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of
-        an equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. After the use of a power, a move
+        Each tuple contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of an
+        equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. After the use of a power, a move
         to an occupied space is a jump, and a fifth value, (N, 1), is that of an equilibrium with jumps.
 
         Args:
@@ -130,7 +130,7 @@ class Afterstates(nn.Module):
         changes = [moved, at[:, self.exchanged]]
         if self.used:
             changes.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
-        changed = th.cat(changes, 1)  # (N, C, n, 5): C changes, first no change
+        changed = th.cat(changes, 1)  # (N, C, n, 5); change 0 moves nothing
         free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)

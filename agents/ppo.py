@@ -204,7 +204,7 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return m, the policy that maximizes J, (N, A). It is the same for Q as for A: they differ by a constant."""
+    """Return m, the policy that maximizes J, (N, A). Q can replace A: they differ by a constant per state."""
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
 

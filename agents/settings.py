@@ -83,7 +83,7 @@ class Settings:
         """Load the policy that a setting names.
 
         Raises:
-            SettingError: if it cannot be loaded, cannot play the rules, or is not a `kind`, described by `what`.
+            SettingError: if it cannot be loaded, cannot play the rules, or is not a `kind` (in words: `what`).
         """
         try:
             policy = make_policy(getattr(self, name))

@@ -7,8 +7,8 @@ a turn from position s to position s',
     target(s) = plan(s) + lambda * (target(s') - value(s')),
 
 where `value` is the network, and `plan` is the planner's exact expectation of `value(s')`. For lambda = 1 the target is
-the result of the game minus the luck of its dice. The target is `plan(s)` alone at the end of a game, in the last turn
-of an update, and after a random move.
+the result of the game minus the luck of its dice. At the end of a game, in the last turn of an update, and after a
+random move, the target is just `plan(s)`.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
 updates (`Run.learn`). The next turns are played at the same time, with the average of the weights before these steps.

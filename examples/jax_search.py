@@ -41,7 +41,7 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed.
 
-    The player to act expects a move by its most dice of one element, plus a sixth of the remaining dice in each roll.
+    The player to act expects a move by its largest set of dice of one element, plus a sixth of the rest in each roll.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)

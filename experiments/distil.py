@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     console.print(
         f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
-        f"its regret is {every.regret:.6f} a decision. The network is the policy td:{into}",
+        f"its regret is {every.regret:.6f} per decision. The network is the policy td:{into}",
         soft_wrap=True,
     )
     return 0

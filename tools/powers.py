@@ -1,6 +1,6 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-On every board, every pair of colors, `powers="any"`, and immunity without powers are solved. Existing tables are only
+It solves every pair of colors, `powers="any"`, and immunity without powers on every board. Existing tables are only
 opened.
 """
 

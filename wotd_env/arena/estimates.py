@@ -87,8 +87,8 @@ def fit_ratings(
     """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
 
     With more than two players, the pairs of each finishing order estimate Plackett-Luce strengths. One drawn game is
-    added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
-    sandwich estimator with duplicates as clusters.
+    added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the sandwich estimator
+    with duplicates as clusters.
 
     Args:
         policies: the policies to rate.
@@ -101,7 +101,7 @@ def fit_ratings(
     k = len(policies)
     if k == 1:
         return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-    import choix  # slow import (a second), which workers do not need
+    import choix  # slow import (a second); workers do not need it
 
     index = {policy: i for i, policy in enumerate(policies)}
     matchups = [[(index[one], index[other], n) for (one, other), n in pairs.items()] for pairs in counts]

@@ -24,7 +24,7 @@ Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
-    """Return the method `equity` of the policy with a name."""
+    """Return the method `equity` of a policy, given its name."""
     made = make_policy(policy, trust=trust)
     if not isinstance(made, HasEquity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")

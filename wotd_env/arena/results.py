@@ -123,8 +123,8 @@ class Results:
         earlier: date -> number of games of that day that were already in the file.
 
     Attributes:
-        rows: the estimates for each policy in all matchups, best first, then by seat; then for each policy in each
-            matchup, then by seat.
+        rows: the estimates for each policy over all matchups, best first, then by seat; after them the same for each
+            matchup.
         ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; equals count
             half.
         ratings: policy -> rating, best first.

@@ -53,7 +53,7 @@ class Tournament:
         rules: the rules of all games. Games are independent, so `start="loser"` means most dragons.
         games: games of each matchup, rounded up to whole duplicates, at least two; at most 20,000,000 in all.
         seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
-        until: stop a matchup as soon as the 95 % interval of every win share in it is at most plus or minus this;
+        until: stop a matchup as soon as the 95 % interval of every win share in it is within plus or minus this value;
             `games` is then the limit.
         luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
     """
@@ -128,8 +128,8 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
     """Return the place in the matchup of the policy in each seat, int8 [duplicate, game, seat].
 
-    The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The
-    order changes from duplicate to duplicate, so neighbors change too.
+    The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
+    changes from duplicate to duplicate, so neighbors change too.
     """
     orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
     order = orders[np.asarray(duplicates) % len(orders)]

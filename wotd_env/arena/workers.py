@@ -120,7 +120,7 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. It is replaced if a policy hangs or kills it.
+    """A process that plays one block at a time. It is replaced if a policy hangs or ends the process.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and its games are forfeited.

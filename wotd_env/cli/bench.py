@@ -24,7 +24,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
-"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, not those of choosing."""
+"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without the choice."""
 
 Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
 CHUNK = 1 << 16  # decisions

@@ -78,7 +78,7 @@ def command(
             "on the open internet, put a proxy with TLS in front of it."
         )
     set_up_log()
-    # With --name a proxy on this machine is expected, which forwards the clients' addresses.
+    # --name implies a proxy on this machine, which forwards the clients' addresses.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return word -> number for all legal actions of a position, STATE (1,), by ascending number.
+    """Return a dict from word to number of all legal actions of a position, STATE (1,), ascending by number.
 
     The result is empty if the game is over or a roll is due.
 

@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the seat of the person in a game, and its kind; None if its settings exclude it.
+    """Return the seat of the person in a game, and its kind; None if the game does not count.
 
     A game counts if it begins at the start, one seat belongs to a person whose browser has a key, and one agent has had
     all other seats from the start.
@@ -92,7 +92,7 @@ def outcome(table: Table) -> Outcome | None:
 
 
 def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
-    """Yield the finished games that their settings do not exclude: the table and the number of the game."""
+    """Yield the table and the number of each finished game that counts, see `versus`."""
     for table in tables:
         for number in range(1, table.number + (table.status == "over")):
             if versus(table, number):
@@ -135,7 +135,7 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
 
     `sums` and `counts`, (N,), are the sum and the number of the values of each person, at least one. People are
     independent, the values of a person are not. The jackknife leaves out one person at a time. With Student's t
-    distribution it keeps the level for few people, or if one plays most games; `intervals.margin_of_ratio` does not.
+    distribution it keeps 95 % for few people, or if one plays most games; `intervals.margin_of_ratio` does not.
     """
     people = len(sums)
     if people < 2:

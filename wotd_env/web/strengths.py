@@ -21,7 +21,7 @@ from wotd_env.policy import Policy
 
 
 class Sampled:
-    """Plays an action with a probability proportional to exp(equity / temperature); `planner` plans the equities.
+    """Plays an action with a probability proportional to exp(equity / temperature); `planner` computes the equities.
 
     Args:
         temperature: in equity, positive.
