@@ -2,11 +2,12 @@
 
 The *critic* is the value network of `agents.td`. It values the positions between turns. Given these values, the turn
 planner computes the expected return Q(s, a) of every legal action exactly, over all dice, holds and moves to the end of
-the turn. Other implementations estimate the advantage of one action from one noisy return. Here it is an expectation,
+the turn. Other implementations estimate the advantage of one action from one noisy return. Here the advantages of all
+actions are expectations,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-for all actions, where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s
+where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s it is
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 

@@ -82,7 +82,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
         mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
         actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
         start = perf_counter()
-        with warnings.catch_warnings(action="ignore"):  # of the first illegal action
+        with warnings.catch_warnings(action="ignore"):  # the first illegal action warns
             env.step(actions)
         return perf_counter() - start
 
@@ -90,7 +90,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans whole turns, in positions of the middle of games."""
+    """Return a loop that plans whole turns, in positions from the middle of games."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -157,7 +157,7 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
     import warnings
 
     with warnings.catch_warnings():
-        # About the name of the module; PettingZoo 1.26 has no other name.
+        # PettingZoo warns about the name of the module, but 1.26 has no other name.
         warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import tictactoe_v3
 

@@ -130,7 +130,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
-    seats = 1 << np.arange(2)[:, None]  # in the field `used`
+    seats = 1 << np.arange(2)[:, None]  # the bits of the seats in the field `used`
     for _ in play_policies(game, state, same, [oracle], rng):
         turns = np.where(state["used"] & seats, turns, state["turn"])  # of the last decision before the use
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T

@@ -47,7 +47,7 @@ class PerfectGames(NamedTuple):
     """Games of perfect play that seat 0 starts."""
 
     turns: Any
-    states: Any  # at all decisions
+    states: Any  # the positions at all decisions
     actions: Any
 
 

@@ -37,7 +37,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
         part.replace(target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, part, str(part)):
-            raise  # about another file
+            raise  # the error is about another file
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -242,7 +242,7 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
     ranked, players = _ranked(decision, advisor), decision.game.rules.players
     lines = ["equity  to win regret  choice"]
     for equity, choice in ranked[:most]:
-        chance = ((players - 1) * equity + 1) / players  # by the rewards of R10
+        chance = ((players - 1) * equity + 1) / players  # the inverse of the rewards of R10
         regret = ranked[0][0] - equity
         lines.append(f"{equity:+.3f}  {chance:6.1%}  {regret:.3f}  {choice.notation:<16} {choice.words}")
     if most is not None and len(ranked) > most:

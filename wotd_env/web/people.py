@@ -46,11 +46,11 @@ class Outcome(NamedTuple):
 
     versus: Versus
     person: str  # digest of the key of the browser
-    seat: int  # of the person
-    resigned: bool  # by the person
-    share: float  # the result; resigned is 0, a truncated game is shared by all
-    luck: float  # of all rolls for the person, whose expected value is 0
-    source: str  # of the equities that measure the luck
+    seat: int  # the person's seat
+    resigned: bool  # whether the person resigned
+    share: float  # the result: 0 if resigned, equal shares if truncated
+    luck: float  # the person's luck in all rolls; its expected value is 0
+    source: str  # the source of the equities that measure the luck
     exact: bool  # whether they are exact
 
 

@@ -120,5 +120,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # for which there is a learned value
+    usual = game_of(Rules())  # the package has a learned value for these rules
     advise(usual, usual.new(1, seed=0))

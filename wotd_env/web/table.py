@@ -70,7 +70,7 @@ class Table:
     listeners: set[asyncio.Event] = field(default_factory=set)  # set after every change
     connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of their keys
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # of the next decision of an agent or forced decision
+    timer: asyncio.TimerHandle | None = None  # starts the next decision of an agent or forced decision
     advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the position
     stood: list[float] = field(default_factory=list)  # win chances of the seats at the last valued position
 

@@ -100,7 +100,7 @@ class Tables:
         for table in sorted(self._tables.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # from before a restart
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # `by` is empty after a restart
                     found.append(table.entry())
         return found[:_LISTED]
 
