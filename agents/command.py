@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
         print(f"train.py: error: {error}", file=sys.stderr)
         return 1 if getattr(error, "errno", None) in NO_ROOM else 2
     except KeyboardInterrupt:
-        why = "interrupted before the training; start it again with the same command"
+        why = "interrupted before training; start it again with the same command"
         print(f"train.py: {why}", file=sys.stderr)
         return 130
 

@@ -35,7 +35,7 @@ def load(run: Path | str) -> NetworkPolicy:
         network = Network(rules, len(weights["path.weight"]), "planned.afterstates.again" in weights)
         checkpoint.check("network", weights, network.state_dict())
     except KeyError as error:
-        why = f"it has no {error}, so it is not of PPO. A run folder of train.py td is a policy by its name"
+        why = f"it has no {error}, so it is not a run of PPO. A run folder of train.py td is itself a policy name"
         raise CheckpointError(f"{path} cannot be used: {why}") from error
     except (TypeError, ValueError) as error:
         raise checkpoint.unusable(path, error) from error

@@ -48,7 +48,7 @@ RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 """Packages whose versions are recorded."""
 
-OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that exist only when the training is finished
+OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that only a finished run has
 T = TypeVar("T")
 
 
@@ -392,7 +392,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         lock = FileLock(folder / LOCK).acquire(blocking=False)
     except Timeout as error:
-        why = f"another training is running in {folder}; wait for its end or stop it"
+        why = f"another training run uses {folder}; wait for its end or stop it"
         raise CheckpointError(why) from error
     with lock:
         yield

@@ -55,7 +55,7 @@ class Settings:
     """Games against each of random, greedy and planner at a milestone."""
 
     final_games: int = 10_000
-    """Minimum number of games against each of random, greedy and planner after the training."""
+    """Minimum number of games against each of random, greedy and planner after training."""
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0, 2**31 - 1)

@@ -198,7 +198,7 @@ def self_play(
 
 
 def falling(start: float, done: float) -> float:
-    """Return the learning rate after the share `done` of the training: cosine decay from `start` to a fiftieth."""
+    """Return the learning rate after the share `done` of a training run: cosine decay from `start` to a fiftieth."""
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 

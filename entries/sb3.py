@@ -21,7 +21,7 @@ from wotd_env.core.state import States
 from wotd_env.policy import check_made_for
 
 GAMES = 64  # side by side
-SPARE = 0.99  # share of the budget that the training may reach before its last step
+SPARE = 0.99  # share of the budget that training may use before its last step
 
 
 class Agent:
@@ -34,7 +34,7 @@ class Agent:
         self.policy: Any = None  # of a model
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError for other rules than those of the training."""
+        """Raise ValueError for other rules than in training."""
         check_made_for("the agent", self.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ class Settings(td.Settings):
     """Policy of all seats but the learner's."""
 
     final_games: int = 100_000
-    """Minimum number of games against the policy after the training."""
+    """Minimum number of games against the policy after training."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

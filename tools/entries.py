@@ -84,7 +84,7 @@ class Entry(NamedTuple):
     hardware: str  # in words
     commit: str  # of this repository, on which the entry is based
     claim: str
-    minutes: dict[str, float]  # budget -> processor time of the training of one seed, in minutes
+    minutes: dict[str, float]  # budget -> processor time to train one seed, in minutes
 
 
 def read(name: str) -> Entry:

@@ -25,7 +25,7 @@ class Agent:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError for other rules than those of the training."""
+        """Raise ValueError for other rules than in training."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

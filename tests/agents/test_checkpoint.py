@@ -192,14 +192,14 @@ def test_a_second_training_run_in_a_folder_is_refused(
 ):
     folder = shutil.copytree(finished, tmp_path / "run")
     with runs.locked(folder):
-        assert "another training is running in" in refusal(folder, capsys)
+        assert "another training run uses" in refusal(folder, capsys)
     empty = tmp_path / "new"
     empty.mkdir()
     unfinished = f"{files.PART}checkpoint"  # written by the training that holds the lock
     (empty / unfinished).touch()
     with runs.locked(empty):
         assert command.main(arguments(TINY_SB3, empty)) == 2
-        assert "another training is running in" in capsys.readouterr().err
+        assert "another training run uses" in capsys.readouterr().err
     assert contents(empty) == {".lock": b"", unfinished: b""}
     assert command.main(["--resume", str(folder)]) == 0
 

@@ -405,7 +405,7 @@ def test_a_damaged_checkpoint_and_changed_settings_are_refused(
     assert "width cannot change" in refusal(finished, capsys, "--width", "64")
     assert "rules cannot change" in refusal(finished, capsys, "--players", "3")
     with runs.locked(finished):
-        assert "another training is running" in refusal(finished, capsys)
+        assert "another training run uses" in refusal(finished, capsys)
     folder = shutil.copytree(finished, tmp_path / "run")
     assert command.main(["ppo", "--resume", str(folder)]) == 2
     assert "has the learner td, not ppo" in capsys.readouterr().err
