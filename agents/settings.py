@@ -49,7 +49,7 @@ class Settings:
     rules: Rules = field(default_factory=Rules)
 
     milestones: Count = 10
-    """Number of milestones, evenly spread. At each one the strength is measured and a checkpoint is written."""
+    """Number of evenly spaced milestones. At each one the strength is measured and a checkpoint is written."""
 
     milestone_games: int = 500
     """Games against each of random, greedy and planner at a milestone."""

@@ -130,7 +130,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 
 
 def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float]:
-    """Return the measurement of a worker, or with None its first answer."""
+    """Return a worker's measurement over `seconds`, or its first answer if None."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     if seconds is not None:
@@ -144,7 +144,7 @@ def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float
 
 
 def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
-    """Return a case's decisions per second: median, least, most, of the environment alone, and per second of CPU."""
+    """Return a case's decisions per second: median, minimum, maximum, in the environment only, and per CPU second."""
     rates = [sample["decisions"] / sample["seconds"] for sample in samples]
     return {
         "what": case.what,

@@ -1,7 +1,7 @@
 """Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
 
 This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
-Here they are known, so all error is due to the size of the network or the time of the fit.
+Here they are known, so every error comes from the size of the network or the time of the fit.
 
 Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
 and a share of the positions at its possible ends. The network is fitted to their exact values by cross-entropy on the

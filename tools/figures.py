@@ -8,7 +8,7 @@ docs/results/ladder.md and docs/results/perfect-play.md.
 | --- | --- |
 | `rate CASE` | decisions, or planned turns, per second of a case of the benchmark |
 | `times CASE CASE` | how many times faster the first case is |
-| `share CASE CASE` | the speed of the first environment alone, in per cent of the second one's |
+| `share CASE CASE` | the speed of the first environment in per cent of the second, without the choice of actions |
 | `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
 | `perfect POLICY` | games of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
@@ -47,7 +47,7 @@ def times(fast: str, slow: str) -> str:
 
 
 def share(ours: str, theirs: str) -> str:
-    """Return the ratio of the rates of two environments alone, in per cent."""
+    """Return the ratio of the rates of two environments, without the choice of actions, in per cent."""
     return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 
