@@ -12,9 +12,9 @@ Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) 
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval of the mean of independent values (N,), by the normal distribution.
+    """Return half the width of the interval of the mean of independent values (N,), by normal approximation.
 
-    It is infinite for less than two values.
+    The result is infinite for fewer than two values.
     """
     if len(sample) < 2:
         return math.inf
@@ -22,10 +22,11 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
 
 
 def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> float:
-    """Return half the width of the interval of sums.sum() / counts.sum(); infinity for less than two groups.
+    """Return half the width of the interval of sums.sum() / counts.sum(); infinity for fewer than two groups.
 
-    It is the mean of values in independent groups, such as the decisions of games. Values of one group may be
-    dependent. `sums` and `counts`, (N,), are the sum and the number of the values of each group, at least one in all.
+    The ratio is the mean of values in independent groups, such as the decisions of games. Values of one group may be
+    dependent. `sums` and `counts`, (N,), are the sum and the number of values of each group. The total count must be at
+    least 1.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)
@@ -34,7 +35,7 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
     """Return the bounds of the Wilson interval of a proportion: `count` successes in `nobs` trials, at least one.
 
-    A tie may count half.
+    `count` may include ties as halves.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

@@ -38,7 +38,7 @@ class RulesBound(Protocol):
     """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError, naming both rules or the possible rules, unless the object fits games with these rules."""
+        """Raise ValueError, which names both rules or the possible rules, if the object does not fit these rules."""
         ...
 
 
@@ -70,10 +70,10 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 
 
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
-    """Raise ValueError, naming the object and both rules, unless an object made for `own` fits games with `rules`.
+    """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The starting player, the turn limit, and colors without effect may differ. An object made for random colors fits all
-    colors.
+    The error contains `name`, the name of the object, and both rules. The starting player, the turn limit, and colors
+    without effect may differ. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":

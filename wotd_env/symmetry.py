@@ -1,6 +1,6 @@
 """Symmetries of the game: permutations of the paths and rotations of the seats.
 
-Permuted or rotated games are equivalent: the same decisions lead to equivalent positions and to the same rewards.
+Permuted or rotated games are equivalent: corresponding decisions lead to equivalent positions and to the same rewards.
 Learners can use them to augment data and to test invariance.
 
 Arguments are not changed:

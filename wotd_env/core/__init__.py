@@ -1,1 +1,1 @@
-"""The game: its vocabulary, its rules over one record (`engine`), and batches of records (`game`)."""
+"""The game: its vocabulary, its rules on one record (`engine`), and batches of records (`game`)."""

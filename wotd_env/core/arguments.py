@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
-    """Return `value` as an int if it is an integer from `low` to `high`; otherwise, also for True, raise ValueError.
+    """Return `value` as an int; raise ValueError unless it is an integer from `low` to `high`. Booleans are invalid.
 
-    `name` is the name of the argument, and `why` the reason of the limits, for the error.
+    The error contains `name`, the name of the argument, and `why`, the reason for the limits.
     """
     try:
         number = None if np.ndim(value) else operator.index(value)

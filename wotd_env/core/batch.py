@@ -1,4 +1,4 @@
-"""Loops over batches: the rules and the encodings for every record of an array.
+"""Loops over batches: the rules and the encodings, applied to every record of an array.
 
 All arrays have one row per game, so that a thread can work on any part of a batch. `config` is CONFIG (1,).
 """
@@ -20,7 +20,7 @@ from wotd_env.core.state import Record, Records
 
 @kernel
 def seed(states: Records, where: Any, first: Any) -> None:
-    """Set the streams of the games marked in `where`: game i gets that of seed first + i."""
+    """Set the random streams of the games marked in `where`: game i gets the stream of seed `first + i`."""
     for i in range(states.shape[0]):
         if where[i]:
             states[i].rng = stream.mix(first + np.uint64(i) + stream.STEP)
@@ -28,7 +28,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start new games where marked, up to the first decision if `to_decision`, else to the first roll."""
+    """Start new games where marked, and play to the first decision, or without `to_decision` to the first roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -39,7 +39,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for all candidates, bits (N,), and keep those with the most dragons (R1)."""
+    """Roll once for all candidates, bits (N,). The seats with the most dragons stay candidates (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
@@ -64,7 +64,7 @@ def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> A
 
 @kernel
 def is_legal(s: Record, rules: Config, action: Any) -> Any:
-    """Return whether an action, any integer, is legal; in a finished game every action is."""
+    """Return whether an action, which may be any integer, is legal. In a finished game every action is legal."""
     if s.phase == Phase.OVER:
         return True
     actions, swaps = engine.legal(s, rules, engine.shown(s))
@@ -75,7 +75,7 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
     """Take each game's action and continue to its next decision, or without `chance` to the next roll at most.
 
-    Return -1 or, with `validate`, the result of `first_wrong`; if that is an index, no game is changed.
+    Return -1 or, with `validate`, the result of `first_wrong`. If the result is an index, no game has changed.
     """
     if validate:
         wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
@@ -127,7 +127,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 @kernel
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write observations in the other encodings; their calls would slow down the loop of `observe` by a third."""
+    """Write observations in the other encodings. Their encoders would slow down the loop of `observe` by a third."""
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
@@ -169,7 +169,7 @@ def step_autoreset(
 ) -> Any:
     """Step, write rewards and ends, restart finished games, write observations and masks; return the result of `step`.
 
-    Output arrays without columns (or, for `done`, without rows) are skipped.
+    Empty output arrays are skipped.
     """
     games = states.shape[0]
     shown = np.empty(games * validate, np.uint16)
@@ -180,8 +180,8 @@ def step_autoreset(
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    # A roll waits for several table lookups in a row. So each round rolls for one game and finishes the game before it:
-    # the processor does one while the other waits, which saves 2 of 60 ns.
+    # A roll waits for several table lookups in a row. So each round rolls for one game and finishes the previous one.
+    # The processor works on one game while the other waits, which saves 2 of 60 ns.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -209,7 +209,7 @@ def step_autoreset(
     return -1
 
 
-# ------------------------------------------------------------------------- one game: the loops of single environments
+# --------------------------------------------------------------------------- one game: kernels of single environments
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Checks of records from outside, so that compiled code can trust all others."""
+"""Checks of records from outside the package. Compiled code trusts the checked records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""What is checked: a field, and what it must be."""
+"""The checks: a field, and the condition on its value in the words of the error."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
@@ -41,7 +41,7 @@ CHECKS = (
 
 def contiguous(state: States) -> States:
     """Return a batch, or a copy if its memory is read-only or not contiguous; raise ValueError for other objects."""
-    # Not `is STATE`: a batch from a pickle or a file has an equal dtype of its own, which kernels accept.
+    # Not `is STATE`: the dtype of a batch from a pickle or a file is equal but not identical. Kernels accept it.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
@@ -54,7 +54,7 @@ def check_one(state: States) -> None:
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Raise ValueError for the first record of STATE (N,) that is not a game of these rules, with its field."""
+    """Raise ValueError if a record is not a game of these rules; name the first one, and its field."""
     work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
@@ -100,8 +100,8 @@ BYTE = np.uint64(8)
 def faults(s: Record, rules: Config) -> Any:
     """Return the CHECKS that a record fails, as bits: 0 if it is a game of the rules.
 
-    Five bytes are compared at once (wotd_env.core.lanes). Arithmetic replaces branches where games of one batch differ,
-    because a processor mispredicts those.
+    Five bytes are compared at once (wotd_env.core.lanes). Arithmetic replaces branches that differ between the games of
+    a batch, because a processor mispredicts them.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -116,7 +116,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # clears the high bit of a byte less than the one before
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit 0: the byte is less than the one before
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -142,7 +142,7 @@ def faults(s: Record, rules: Config) -> Any:
     colors = np.int64(0)
     for seat in range(MAX_PLAYERS):
         colors |= np.int64(1) << (s.color[seat] & 31)
-        colors |= np.int64(s.color[seat] & -32)  # so that it is no other number's bit
+        colors |= np.int64(s.color[seat] & -32)  # numbers outside 0 to 31 set other bits
     failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
@@ -155,9 +155,9 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    `roll` is the result of `engine.shown`.
-    It accepts nearly all decisions, in a fraction of the time of `faults` and `engine.legal`. These must decide if it
-    returns False: for dead pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
+    `roll` is the result of `engine.shown`. The check takes a fraction of the time of `faults` and `engine.legal`, and
+    accepts nearly all valid decisions. If it returns False, these must decide: for dead pieces, random colors, a roll
+    that is due, the tiger, extra turns, swaps and powers.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -178,7 +178,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # both phases by arithmetic: a processor mispredicts which one a game is in
+    # compute both phases: a processor would mispredict a branch on the phase of a game
     holds = LEGAL_HOLDS[roll] * np.uint64((s.phase == Phase.KEEP) & (s.rolls_left > 0))
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll) * np.uint64(s.phase == Phase.MOVE)
     return (holds | moves) >> np.uint64(action) & BIT != 0
@@ -186,7 +186,10 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the dice with unrolled ones as dragons, and whether unrolled dice come last and exist if a roll is due."""
+    """Return the dice with unrolled ones as dragons, and whether the unrolled dice are valid.
+
+    They must come last, and there must be at least one if a roll is due.
+    """
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
         kept += 1

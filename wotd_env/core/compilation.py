@@ -49,13 +49,14 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile `function` into every kernel that calls it.
 
-    This suits short functions: a call with arrays counts references atomically. Each copy takes time to compile.
+    Use it for short functions: a call that passes arrays counts references atomically, but each copy takes time to
+    compile.
     """
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # Nothing calls kernels from C; without the wrapper for it they compile 3 % faster. The stubs lack this option.
+    # No C code calls kernels; without the C wrapper they compile 3 % faster. The type stubs lack this option.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     try:
@@ -67,7 +68,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """numba's file cache, valid until a source that the function can use changes."""
+    """numba's file cache, valid until the source of the function or of something that it imports changes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -97,7 +98,7 @@ class _Cache(FunctionCache):
 class _Files:
     """The cache files of a kernel, one for each signature. Their names contain a digest of their sources.
 
-    numba's own cache files have no checksums, and an index file that parallel processes overwrite.
+    numba's own cache files have no checksums, and parallel processes overwrite their common index file.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
@@ -149,7 +150,7 @@ def _announce(how_often: str) -> None:
     )
 
 
-@functools.cache  # each message once in a process
+@functools.cache  # each message once per process
 def _warn(message: str) -> None:
     # Without a logging setup only warnings are shown, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
@@ -171,7 +172,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def source_digest(file: Path) -> str:
-    """Return a digest of `file` and of all files of this package that it imports, directly or not."""
+    """Return a digest of `file` and of all files of this package that it imports, directly or indirectly."""
     digest = hashlib.sha256()
     for source in sorted(_reach(file, set())):
         digest.update(source.read_bytes())
@@ -179,7 +180,7 @@ def source_digest(file: Path) -> str:
 
 
 def _reach(file: Path, found: set[Path]) -> set[Path]:
-    """Add `file` and the files of this package that it imports, directly or not, to `found`; return `found`."""
+    """Add `file` and all files of this package that it imports, however indirectly, to `found`; return `found`."""
     found.add(file)
     inside = file.is_relative_to(_PACKAGE)
     package = ".".join(file.parent.relative_to(_PACKAGE.parent).parts) if inside else ""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE
 
-DRAGONS, LOSER = -1, -2  # values of `start` besides the seats
+DRAGONS, LOSER = -1, -2  # values of `start` that are not seats
 
 CONFIG = np.dtype(
     [
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest value of each byte of a game without dead pieces at a decision, uint8 (64,)."""
+    """Return the highest value of each byte of a record at a decision, without dead pieces, uint8 (64,)."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

@@ -1,7 +1,8 @@
 """Tables over the 252 rolls and the 462 keeps of five dice.
 
-A *keep* is the dice on the table: a multiset of five symbols, the six faces and "unrolled", the largest. Its index in
-the tables is its rank in the combinatorial number system. Rolls, the keeps without an unrolled die, come first: 0..251.
+A *keep* is the dice on the table: a multiset of five symbols. The symbols are the six faces and "unrolled", which is
+the largest. The index of a keep in the tables is its rank in the combinatorial number system. Rolls are the keeps
+without an unrolled die. They come first: 0..251.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ for _element in range(5):
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
     """Return uint16 (252, 32), the keep after each hold, and uint64 (252,), the legal holds as bits.
 
-    Of several holds that keep the same faces only the lowest is legal.
+    If several holds keep the same faces, only the lowest is legal.
     """
     left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
     legal = np.zeros(NUM_ROLLS, np.uint64)

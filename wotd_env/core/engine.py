@@ -1,4 +1,4 @@
-"""The rules of Way of the Dragon, once: compiled functions over one record of `wotd_env.STATE`.
+"""The rules of Way of the Dragon: compiled functions on one record of `wotd_env.STATE`.
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
@@ -8,12 +8,12 @@ The rulings, in full in docs/reference/rulings.md:
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
     R3   one piece moves by the dice of its element; only the destination must be free          destination
     R4   dice never overshoot the end of a path                                                 destination
-    R5   who can move must move, swap or use a power; who cannot may pass                       legal_moves
+    R5   a player who can move must move, swap or use a power; otherwise passing is allowed     legal_moves
     R6   four or five dragons: swap two pieces on one path instead of moving                    legal_swaps, swap
     R7   five different elements: every piece that can advances one space                       legal_moves, advance_all
     R8   a move by five dice of one element earns one extra turn                                move, extra
     R9   the game ends when a player has five pieces on numbered spaces                         finished
-    R10  most points win, then most numbered pieces; the rest of a tie is shared                standing, rewards
+    R10  most points win, then most numbered pieces; remaining ties are shared                  standing, rewards
     R11  each power can be used once a game                                                     powers_of, use_power
     R12  the powers: fear, rebirth, eye of the tiger, the dragon, anxiety                       power_moves, jump, extra
     R13  the dragon's power counts dragons as one element, also for R7 and R8                   power_moves, move
@@ -21,12 +21,12 @@ The rulings, in full in docs/reference/rulings.md:
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
 
-`s` is the record of a game, `rules` that of a CONFIG. Functions change `s` in place. They trust that it is valid, and
-that an action is legal; `wotd_env.core.game` checks input from outside.
+`s` is the record of a game, `rules` a record of CONFIG. Functions change `s` in place. They trust that records are
+valid and actions are legal; `wotd_env.core.game` checks input from outside.
 
 Legal actions are two sets of bits: bit a of the first is action a < FIRST_SWAP, bit k of the second is action
-FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (`shown`,
-wotd_env.core.dice), so that it is computed once.
+FIRST_SWAP + k. Functions pass each other the dice on the table as the index of a roll or keep (see `shown` and
+wotd_env.core.dice), so that it is computed only once.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
     if rules.powers == NO_POWERS:
         return 0
     held = 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
-    return held * (1 - (s.used >> seat & 1))  # arithmetic: a processor mispredicts who has used theirs
+    return held * (1 - (s.used >> seat & 1))  # arithmetic, because a processor would mispredict a branch
 
 
 @kernel
@@ -98,7 +98,7 @@ def occupied(s: Record, rules: Config, path: Any) -> Bits:
 
 @kernel
 def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the space that `count` dice move the acting seat's piece to on a path, 0 if they cannot (R3, R4)."""
+    """Return the space that the acting seat's piece reaches on a path with `count` dice, 0 if it cannot (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
@@ -141,7 +141,7 @@ def legal(s: Record, rules: Config, keep: Keep) -> tuple[Bits, Bits]:
 
 @kernel
 def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
-    """Return whether an action, any integer, is among legal actions and swaps."""
+    """Return whether an action, which may be any integer, is among the actions and swaps."""
     if action < 0:
         return False
     if action < Action.FIRST_SWAP:
@@ -167,12 +167,12 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 
 @inlined
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
-    """Return the paths on which the dice can move the acting seat's piece, as bits: `destination` of all at once."""
+    """Return the paths on which the dice can move the acting seat's piece, as bits: `destination` for all at once."""
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
     goals = pieces + counts
     free = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
-    for seat in range(MAX_PLAYERS):  # unrolled; a loop to rules.players would be prepared for many seats
+    for seat in range(MAX_PLAYERS):  # constant bound: LLVM unrolls it instead of preparing for many seats
         if seat == rules.players:
             break
         free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
@@ -225,7 +225,7 @@ def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) ->
 
 @kernel
 def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the swaps that are legal on a path once four or five dragons allow it, as bits (R6, R14)."""
+    """Return the legal swaps on a path, as bits, given that the dice allow swaps there (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
     swaps = np.uint64(0)
@@ -308,8 +308,8 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start the record's next game, up to its first roll; its stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER the record contains the previous game with its players in their new
-    seats. In a new record, all zeros except the stream, all players tie for the last place and roll.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER the record must contain the previous game, with the players already
+    in their new seats. A new record is all zeros except the stream, so all players tie for the last place and roll.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -427,7 +427,7 @@ def throw(s: Record, keep: Keep) -> Roll:
 
 @inlined
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
-    """Set the dice to a roll; a hold is next or, without a re-roll left, a move (R2, R12)."""
+    """Set the dice to a roll. The next decision is a hold or, without a re-roll left, a move (R2, R12)."""
     show(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
@@ -435,7 +435,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling; `keep` and the result are the index of the dice before and afterwards."""
+    """Take a legal action without rolling. `keep` is the index of the dice before it; return the index after it."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -487,7 +487,7 @@ def use_power(s: Record) -> None:
 @inlined
 def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    dice = np.int64(0)  # that a single piece moves by
+    dice = np.int64(0)  # number of dice by which a single piece moves
     if action >= Action.FIRST_SWAP:
         swap(s, rules, action - Action.FIRST_SWAP)
     elif action < Action.WOOD_ON:
@@ -511,7 +511,7 @@ def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     elif action == Action.NO_MOVE_BY_FEAR:
         use_power(s)
 
-    s.perfection = dice == DICE  # R8: by a move, not by what the dice show
+    s.perfection = dice == DICE  # R8: a piece must move by all five dice
     if finished(s, rules):
         s.phase = Phase.OVER
     elif s.perfection or powers_of(s, rules, s.player) >> Power.REBIRTH & 1:
@@ -533,7 +533,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 @kernel
 def advance_all(s: Record, rules: Config, jumps: Any) -> None:
-    """Advance every own piece that can by one space; with `jumps`, blocked ones jump (R7, R12)."""
+    """Advance every own piece by one space if it can; with `jumps`, blocked pieces jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:
@@ -544,7 +544,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. The seat to act plays `again` or the next one does, or the game is truncated (R8, R16)."""
+    """Finish the turn. Begin the next turn, of the same seat if `again`, or truncate the game (R8, R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -572,9 +572,9 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Continue to the next decision; without `chance`, stop at a roll.
 
-    `keep` is the index of the dice on the table. Under `skip_forced` a move with one legal action is taken at once; no
-    other kind of decision can have a single legal action. Return the legal actions, the legal swaps, and the number of
-    the dice on the table.
+    `keep` is the index of the dice on the table. With `skip_forced` a move with one legal action is taken at once; no
+    other kind of decision can have a single legal action. Return the legal actions, the legal swaps, and the new index
+    of the dice.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -139,7 +139,7 @@ class Game:
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh or seed is not None:  # a seed determines the game, so no previous game may
+        if fresh or seed is not None:  # with a seed, previous games have no effect
             starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
@@ -167,8 +167,8 @@ class Game:
         """Return the roll-off that chose the starting player of the game `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1. The seats with the most dragons roll
-            again, until one is left. There are no rounds if the rules name the starting player.
+            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1 if it does not roll. The seats with the
+            most dragons roll again, until one is left. There are no rounds if the rules name the starting player.
         """
         state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
@@ -325,7 +325,8 @@ class Game:
         Args:
             state: STATE (N,), changed in place.
             actions: integers (N,).
-            observation: int8 (N, D), filled with the next observation of the seat to act, of the new game if one ended.
+            observation: int8 (N, D), filled with the next observation of the seat to act. If a game ended, it is of
+                the next game.
             mask: int8 (N, A), filled with its legal actions.
             rewards: float32 (N, n), filled with the rewards of this step by seat.
             done: bool (N,), filled with whether the game ended in this step.
@@ -398,14 +399,15 @@ class Game:
     def apply(
         self, kernel: Callable[..., Any], state: States, *arguments: Any, validate: bool = True
     ) -> list[Any]:
-        """Call `kernel(states, config, *arguments)`, once or, with threads, for a part of the batch in each.
+        """Call `kernel(states, config, *arguments)` once or, with threads, once per thread for a part of the batch.
 
         `states` is STATE (M,) and `config` is `self.config`: functions of `wotd_env.core.engine` take `states[i]` and
-        `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game, and are sliced
-        alike. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, for its own memory.
+        `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game; they are sliced
+        like the batch. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, and the
+        kernel gets their result, such as memory of the thread.
 
-        The kernel is compiled by `wotd_env.core.compilation.kernel` or not. It may change the records, which are
-        checked first unless `validate` is False. Return the result of each call.
+        The kernel may change the records. It need not be compiled by `wotd_env.core.compilation.kernel`. The records
+        are checked first unless `validate` is False. Return the result of each call.
         """
         work = checks.contiguous(state)
         if validate:

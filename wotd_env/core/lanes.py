@@ -1,8 +1,9 @@
-"""Several bytes in one instruction: the few operations on words and vectors that the speed of a batch depends on.
+"""Operations on several bytes in one instruction. The speed of batches depends on them.
 
-numba's loops over a record's five-byte fields and over an observation's blocks are neither vectorized nor unrolled: the
-sizes are known at run time only. These operations treat the bytes of a record as lanes of one 64-bit word, and write
-16 or 32 numbers of a row at once. Without them a checked step of two players takes about 1.4 times as long.
+numba's loops over a record's five-byte fields and over an observation's blocks are neither vectorized nor unrolled,
+because their sizes are known only at run time. These operations treat the bytes of a record as lanes of one 64-bit
+word, and write 16 or 32 numbers of a row at once. Without them a checked step of two players takes about 1.4 times as
+long.
 
     word & FIVE                          five bytes: the pieces of a seat, the dice, or the colors
     (word + EACH * (MOST - m)) & HIGH    the high bit of each byte that is above m; all bytes must be below 128
@@ -77,7 +78,7 @@ def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 def copy_game(typing: Any, target: Any, source: Any) -> Any:
     """Copy a record of STATE.
 
-    Assigning to a row of an array does the same, but kernels count references to arrays that they pass to each other.
+    An assignment to a row of an array does the same, but a kernel counts references to the arrays that it gets.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -140,7 +141,7 @@ DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pie
 
 @_emitted
 def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
-    """Write the spaces of five pieces, bytes of a number, one-hot to `row[at:]`.
+    """Write the spaces of five pieces, the bytes of a number, one-hot to `row[at:]`.
 
     A comparison of 32 columns at once saves 8 of 95 ns in a checked step of five players, and 3 of 60 with two.
     """
@@ -177,6 +178,6 @@ def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, sig
 
 @inlined
 def gather(high: Any) -> Any:
-    """Return the high bits of five bytes, all other bits of which are 0, as five bits."""
-    # the product has bit i of the result at 28 + i; no two of its terms meet
+    """Return the high bits of five bytes as five bits; all other bits of the bytes must be 0."""
+    # the product has bit i of the result at 28 + i; its terms do not overlap
     return (high >> np.uint64(7)) * np.uint64(0x10204081) >> np.uint64(28) & np.uint64(31)

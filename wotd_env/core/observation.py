@@ -1,4 +1,4 @@
-"""Observations: four encodings of a game as seen from a seat, vectors of small integers; and action masks."""
+"""Observations, which are vectors of small integers in one of four encodings, and action masks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127  # turns before truncation from which the observation counts down
+DEADLINE = 127  # number of turns before truncation that the observation counts
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
@@ -39,7 +39,7 @@ BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
 """int8 (256, 8): the bits of a byte, lowest first."""
 
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
-TOKEN_WIDTH = 6  # entries of the token of a piece. All tokens are longer if a path has more plain spaces
+TOKEN_WIDTH = 6  # entries of a token, or 2 + spaces if that is more
 
 
 class Part(NamedTuple):
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
     highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
     axes: dict[str, int]  # name and length of each axis; seat 0 is the observer
-    names: dict[int, str]  # index on the last axis -> "path", "face" or "color", if it names one
+    names: dict[int, str]  # index on the last axis -> "path", "face" or "color" if the number there is one
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
@@ -132,7 +132,7 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), one-hot; `keep` is the result of `engine.shown`."""
-    if rules.players == 2 and rules.spaces == 7:  # with constants for the default rules: 7 of 60 ns less
+    if rules.players == 2 and rules.spaces == 7:  # constants for the default rules save 7 of 60 ns
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
     else:
         write_one_hot(s, rules, observer, keep, row, (rules.players, rules.spaces))
@@ -140,9 +140,9 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 @inlined
 def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any, sizes: Any) -> None:
-    """Write the observation for a number of seats and of plain spaces."""
+    """Write the observation; `sizes` are the numbers of seats and of plain spaces."""
     n, spaces = sizes
-    # Blocks are 16 or 32 entries wide and written in ascending order, so each one overwrites the excess of the last.
+    # Each write has 16 or 32 entries. In ascending order, each one overwrites the excess entries of the previous one.
     block = spaces + NUMBERED + 1
     at = np.int64(0)
     seat = observer
@@ -324,7 +324,7 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 @inlined
 def next_seat(seat: Any, players: Any) -> Any:
-    """Return the next seat in turn order; a division would cost more than the rest of a loop."""
+    """Return the next seat in turn order, without a division, which would take longer than the rest of a loop."""
     return seat + 1 if seat + 1 < players else 0
 
 

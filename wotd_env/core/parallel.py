@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.state import States
 
-MIN_GAMES = 256  # games in a slice for which starting a thread pays off
+MIN_GAMES = 256  # smallest slice for which starting a thread pays off
 
 
 class _Thread(threading.local):
@@ -32,7 +32,7 @@ _THREAD = _Thread()
 def slices(games: int, threads: int) -> list[slice]:
     """Return the slice of the batch for each thread, one slice if threads do not pay off.
 
-    A worker thread gets one slice: the other workers may be waiting for it.
+    In a worker thread there is one slice, because the other workers may be waiting for this one.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]
@@ -48,9 +48,9 @@ def call(
 ) -> list[Any]:
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several.
 
-    `states` is STATE (N,) in one block of memory. Arrays among the arguments, which have a row for each game, and
-    NamedTuples of them are sliced like the batch. Callable arguments are called in each thread, for scratch memory of
-    its own. Return the result of each call.
+    `states` is STATE (N,) in one block of memory. Arrays among the arguments must have a row for each game. They are
+    sliced like the batch, also in NamedTuples. Callable arguments are called in each thread and return its scratch
+    memory. Return the result of each call.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -64,7 +64,7 @@ def call(
         # Waking an idle core takes up to 0.2 ms, so the calling thread works, too.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
-    except BaseException:  # a call failed, or Ctrl-C: no game may change after the caller knows
+    except BaseException:  # a call failed, or Ctrl-C: no game may change after the error is raised
         wait([each for each in calls if not each.cancel()])
         raise
 
@@ -86,5 +86,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return the pool of this process. A forked process has a number of its own, so it makes a new pool."""
+    """Return the pool of this process. A forked process has another ID, so it makes a new pool."""
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -34,7 +34,7 @@ POWER_MODES = ("none", "own", "any")
 class Power(IntEnum):
     """The powers, numbered as their colors (R12)."""
 
-    FEAR = 0  #: water: do not move although one could
+    FEAR = 0  #: water: do not move although a move is possible
     REBIRTH = 1  #: fire: an extra turn
     TIGER = 2  #: metal: one more re-roll
     ANXIETY = 3  #: earth: jump over the pieces in the way
@@ -48,7 +48,7 @@ class Phase(IntEnum):
     KEEP = 1  #: choose the dice to keep
     MOVE = 2  #: choose a move, a swap, or neither
     EXTRA = 3  #: choose whether to take an extra turn
-    OVER = 4  #: none: the game has ended or was truncated
+    OVER = 4  #: no event: the game has ended or was truncated
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Rules:
         powers: `"none"` (basic game), `"own"` (each seat has the power of its color) or `"any"` (each seat may use one
             power of its choice), each once per game (R11).
         immunity: a piece on the path of its own color cannot be swapped (R14).
-        dead_pieces: pieces of unused colors that block random plain spaces, at most 5 * (5 - players) (R15).
+        dead_pieces: number of pieces of unused colors on random plain spaces, at most 5 * (5 - players) (R15).
         colors: colors of the seats: None for seat order, `"random"` for a new draw each game, or one element name
             for each seat.
         start: the starting player (R1): `"dragons"`, `"loser"`, or a seat.
@@ -99,7 +99,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
-        """Return the rules from the result of `dataclasses.asdict`, also if it was stored as JSON.
+        """Return the rules from the result of `dataclasses.asdict`, even if it was stored as JSON.
 
         Raises:
             ValueError: for an unknown field or an invalid value.
@@ -111,11 +111,11 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return the rules of an object of the class `made`: `rules`, or those with the given fields.
+    """Return `rules`, or else the rules with the given fields, for the constructor of the class `made`.
 
     Raises:
-        TypeError: for a name that is not a field, for fields beside `rules`, and if `rules` is not a Rules. TorchRL
-            relies on Python's wording of the first error.
+        TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The first
+            error has Python's wording, which TorchRL relies on.
         ValueError: for an invalid value.
     """
     names = [field.name for field in fields(Rules)]

@@ -23,7 +23,7 @@ STATE = np.dtype(
         ("color", "i1", (MAX_PLAYERS,)),  # a permutation: the colors of the seats, then the unused ones
         ("used", "u1"),  # bit k set: seat k has used its power
         ("perfection", "u1"),  # 1: this turn has earned the extra turn of R8
-        ("truncated", "u1"),  # 1: over by R16
+        ("truncated", "u1"),  # 1: ended by R16
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )

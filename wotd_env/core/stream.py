@@ -14,7 +14,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 
 @inlined
 def mix(x: Any) -> Any:
-    """Return 64 well-mixed bits of a 64-bit number (the finaliser of SplitMix64)."""
+    """Return 64 well-mixed bits of a 64-bit number (the finalizer of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -22,6 +22,6 @@ def mix(x: Any) -> Any:
 
 @inlined
 def below(s: Record, bound: Any) -> Any:
-    """Draw a number from 0 to bound - 1, bound at most 6^5, from the game's stream; the bias is under 2^-38."""
+    """Draw a number from 0 to `bound` - 1 from the game's stream. For bounds up to 6^5 the bias is under 2^-38."""
     s.rng += STEP
     return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)
