@@ -33,17 +33,17 @@ def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped an
 class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is its convention
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
 
-    An agent may act several times in a row: a turn has several decisions, and those with one legal action are taken
-    automatically. An illegal action raises `IllegalActionError` and changes nothing.
+    An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
+    are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
-    Rewards are 0 until the game ends, for all agents in the same step. Then they sum to 0 (R10). They are all 0 if the
+    The game ends for all agents in the same step. Rewards are 0 before, and then sum to 0 (R10). They are all 0 if the
     game is truncated after `max_turns` (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the
     same dice.
 
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
             are int8 (D,), and `infos[agent]` contains the mask.
-        observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also of `state()`.
+        observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also used by `state()`.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
@@ -61,7 +61,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are PettingZoo's interface for authors
     # of environments, documented in "Environment Creation".
 
-    metadata = {  # noqa: RUF012  # as PettingZoo has it
+    metadata = {  # noqa: RUF012  # as in PettingZoo
         "name": "way_of_the_dragon_v0",
         "render_modes": RENDER_MODES,
         "is_parallelizable": False,
@@ -103,8 +103,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """Start a game.
 
         Args:
-            seed: the seed of the dice, those of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game
-                continue; the first game gets a random seed.
+            seed: the seed of the dice, which are the same as in `Game.reset(1, seed=seed)`. Without a seed the dice of
+                the last game continue; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
@@ -126,7 +126,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
 
     def step(self, action: Any) -> None:
-        """Take the action of `agent_selection`, None once it is terminated or truncated.
+        """Take the action of `agent_selection`. It must be None if the agent is terminated or truncated.
 
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
@@ -148,7 +148,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     def forfeit(self) -> None:
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
-        The agent gets -1, the others 0, and all are terminated and truncated, as by PettingZoo's
+        The agent gets -1, the others 0, and all are terminated and truncated, as with PettingZoo's
         `TerminateIllegalWrapper`. With `start="loser"` the agent starts the next game (R1).
 
         Raises:
@@ -176,7 +176,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents. The first agent takes the first of the steps after the end."""
+        """End the game for all agents. The first agent takes the first step after the end."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -190,7 +190,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
 
     def observe(self, agent: str) -> Any:
-        """Return an agent's observation, at any time after the first reset, also if it is not to act.
+        """Return an agent's observation, at any time after the first reset, even if another agent is to act.
 
         The action mask is all zeros for an agent that is not to act, and all ones after the end.
         """
@@ -212,10 +212,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Reads the attributes that every agent loop needs directly from the environment.
+    """Gives direct access to the attributes that every agent loop needs.
 
     PettingZoo's wrappers pass each attribute down by name, which takes three times as long as the game. Before the
-    first reset the properties raise AttributeError; Python then asks `__getattr__`, which raises the wrapper's error.
+    first reset the properties raise AttributeError; Python then calls `__getattr__`, which raises the wrapper's error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:

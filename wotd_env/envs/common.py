@@ -79,7 +79,7 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """A copy of the game, STATE (1,), with the dice to come. The reset option `state` continues it."""
+        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
@@ -93,7 +93,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` was its seat in the last game, which it has `lost` by an illegal action or not; see `next_games`.
+        `learner` was its seat in the last game. `lost` says whether it lost that game by an illegal action. See
+        `next_games` for the other arguments.
         """
         last = None
         if self._state is not None:

@@ -1,7 +1,7 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
 A step calls `advance` until no learner is waiting. Between two calls, policies outside of compiled code decide in the
-games that wait.
+waiting games.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # actions in this game
-        ("waiting", "?"),  # within a step: the other seats are to play
+        ("waiting", "?"),  # within a step: the other seats must play
         ("ended", "?"),  # the next step starts another game
         ("lost", "?"),  # ... because of an illegal action
     ]
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 class Step(NamedTuple):
     """The arrays of a step. The final ones show the games that ended in it; they are empty without `same_step`."""
 
-    acting: bool  # first take the actions
+    acting: bool  # take the actions first
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
     observation: NDArray[np.int8]  # (N, D)
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Mark the actions that the masks forbid in `illegal`, bool (N,). Return whether there are any.
+    """Mark in `illegal`, bool (N,), the actions that the masks forbid. Return whether there are any.
 
     Every action is accepted in a game that is over or has ended.
     """

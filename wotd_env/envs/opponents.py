@@ -2,8 +2,8 @@
 
 The policies `random` and `greedy` are scripts: compiled loops play them. Other policies are asked in batches outside of
 compiled code. The draws of `random` are derived from the game's stream without advancing it. So a game has the same
-moves in any batch, process or interface, and the same dice whichever policies play. Other policies draw from a given
-generator. They see games with replaced streams, so they cannot know the dice to come.
+moves in any batch, process or interface, and its dice do not depend on the policies. Other policies draw from a given
+generator. They see games with replaced streams, so they cannot know the future dice.
 
 Relative seats count from the learner's seat: 1 is the next in turn order.
 """
@@ -33,10 +33,10 @@ class Opponents:
 
     Args:
         game: the rules.
-        opponents: a policy or its name for all other seats, or a list or tuple with one for each in turn order.
+        opponents: a policy or its name for all other seats, or a list or tuple with one for each seat in turn order.
 
     Attributes:
-        policies: those of the relative seats 1 to n - 1.
+        policies: the policies of the relative seats 1 to n - 1.
         scripts: the scripts of these policies for compiled loops, see `script_in`.
         outside: whether some of these policies are not scripts.
     """

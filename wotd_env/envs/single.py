@@ -21,7 +21,7 @@ from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-# An int: a comparison with an enumeration takes a tenth of a step.
+# An int, because a comparison with an enumeration takes a tenth of the time of a step.
 _OVER = int(Phase.OVER)
 
 
@@ -29,14 +29,14 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
     A step is one decision of the learner, followed by the decisions of the others until its next one or the end. The
-    reward is 0 before the end, then that of the learner's seat (R10). A game that reaches `max_turns` is truncated
-    (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the same dice.
+    reward is 0 before the end, and then the reward of the learner's seat (R10). A game that reaches `max_turns` is
+    truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
-    A game may end before the learner has decided anything. Then the reset returns its end, and the next step returns
-    the result, whatever its action.
+    A game may end before the learner has decided anything. Then the reset returns the final position, and the
+    next step returns the result, whatever its action.
 
     Args:
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
@@ -48,7 +48,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
-            `IllegalActionError`, and nothing changes.
+            `IllegalActionError` is raised, and nothing changes.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
             window.
         **rules: the fields of `wotd_env.Rules`.
@@ -61,7 +61,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         ValueError: for an invalid value.
     """
 
-    metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as Gymnasium has it
+    metadata = {"render_modes": RENDER_MODES, "render_fps": FPS}  # noqa: RUF012  # as in Gymnasium
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         """Start a game and let the others play up to the learner's first decision.
 
         Args:
-            seed: the seed of the dice, those of `Game.reset(1, seed=seed)`, and of the opponents' draws. Without a
-                seed both continue from the last game; the first game gets a random seed.
+            seed: the seed of the dice, which are the same as in `Game.reset(1, seed=seed)`, and of the opponents' draws.
+                Without a seed both continue from the last game; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
@@ -162,7 +162,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, np.array([self._seat], np.int8), self.np_random)
-        except BaseException:  # a policy failed, or Ctrl-C: the others have played only in part
+        except BaseException:  # a policy failed, or Ctrl-C: only some of the others have played
             self._ended = True
             raise
 

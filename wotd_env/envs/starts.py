@@ -42,7 +42,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of environments, `seed + i` or those of a list of N; raise ValueError for invalid ones."""
+    """Return the seeds of environments: `seed + i`, or the items of a list of N; raise ValueError if one is invalid."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -59,7 +59,7 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
     """Return the options `"starting_player"` and `"state"` of a reset, the state as a copy, STATE (1,).
 
-    The caller reads the options in `more`. Other keys get a warning.
+    The caller reads the options in `more`. Unknown keys get a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both keys are given.
@@ -179,10 +179,10 @@ def _start(states: Records, config: Configs, starts: Any, seat: Any, new: Any) -
 
 @kernel
 def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
-    """Start a learner's next game in the record of its last one, up to the first decision. Return its new seat.
+    """Start a learner's next game in the record of its last one, up to the first decision. Return the new seat.
 
-    The order of the other players does not change. A learner that lost the last game by an illegal action is last in
-    it (R1).
+    The order of the other players does not change. A learner that lost the last game by an illegal action counts as
+    its loser (R1).
     """
     chosen = choose_seat(s, rules, seat)
     if starter == LOSER and lost:

@@ -27,8 +27,8 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
-    It equals Gymnasium's `SyncVectorEnv` over N single environments: observations, rewards, flags, infos, options and
-    seeds (environment i gets seed + i). There are two differences. Policies other than `random` and `greedy` draw from
+    It behaves like Gymnasium's `SyncVectorEnv` over N single environments: same observations, rewards, flags, infos,
+    options and seeds (environment i gets seed + i). There are two differences. Policies other than `random` and `greedy` draw from
     one generator, `np_random`, for all games. A reset of some games returns the action masks of all games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
@@ -42,7 +42,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     Args:
         num_envs: N.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
-        num_threads: threads that share the games. No result depends on it.
+        num_threads: threads that share the games; results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
             game. `"human"` shows the first games in a window at every reset and step.
         max_episode_steps: actions of the learner after which a game is truncated, as Gymnasium's `TimeLimit` does.
@@ -116,7 +116,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     @property
     def record(self) -> States:
-        """A copy of the games, STATE (N,). It includes the dice to come."""
+        """A copy of the games, STATE (N,), including the future dice."""
         self._check_started()
         return self._state.copy()
 
@@ -128,7 +128,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         Args:
             seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed its dice
                 continue from its last game; the first game gets a random seed.
-            options: those of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
+            options: the options of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
 
         Returns:
             The observations and infos of all environments.
@@ -221,7 +221,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return where.copy()
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos on illegal actions. Explain the first one, in an error or, once, in a warning."""
+        """Return the infos on illegal actions. Explain the first one in an error, or once in a warning."""
         if self.illegal == "raise" or not self._warned:
             first = int(step.illegal.argmax())
             action = int(np.asarray(given, object)[first])  # may be beyond 64 bits
@@ -281,7 +281,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return infos on the games that ended in a step and were restarted in it."""
+        """Return infos on the games that ended and were restarted in the same step."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:
