@@ -35,8 +35,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
-    A game may end before the learner has decided anything. Then the reset returns the final position, and the
-    next step returns the result, whatever its action.
+    A game may end before the learner has decided anything. Then the reset returns the final position, and the next step
+    returns the result, whatever its action.
 
     Args:
         opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
@@ -103,7 +103,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         """Start a game and let the others play up to the learner's first decision.
 
         Args:
-            seed: the seed of the dice, which are the same as in `Game.reset(1, seed=seed)`, and of the opponents' draws.
+            seed: the seed of the dice, which are those of `Game.reset(1, seed=seed)`, and of the opponents' draws.
                 Without a seed both continue from the last game; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.

@@ -28,8 +28,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
     It behaves like Gymnasium's `SyncVectorEnv` over N single environments: same observations, rewards, flags, infos,
-    options and seeds (environment i gets seed + i). There are two differences. Policies other than `random` and `greedy` draw from
-    one generator, `np_random`, for all games. A reset of some games returns the action masks of all games.
+    options and seeds (environment i gets seed + i). There are two differences. Policies other than `random` and
+    `greedy` draw from one generator, `np_random`, for all games. A reset of some games returns the action masks of all
+    games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
     `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is

@@ -1,1 +1,1 @@
-"""A turn worked out exactly, for any value of the positions that it may end in; and values made by hand."""
+"""The exact plan of a turn, given any value of the positions after it; hand-made and learned values."""

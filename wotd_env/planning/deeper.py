@@ -14,7 +14,7 @@ from wotd_env.planning.playing import play_turns
 
 
 class Deeper:
-    """A value with which `plan` and `Planner` plan two turns. Every afterstate costs a plan of the next turn.
+    """A value that makes `plan` and `Planner` plan two turns: it plans the next turn for every afterstate.
 
     Args:
         value: the value of the positions after the next turn, zero-sum.

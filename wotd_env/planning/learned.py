@@ -3,7 +3,8 @@
 The network sees a position from the seat to act, as a set of *features*. Every feature has a row of weights:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
-- for each player (of two only the one to act): its numbered pieces, the most of any other, its lead in points;
+- for each player (of two players only the one to act): the number of its numbered pieces, the largest such number of
+  any other player, and its lead in points;
 - with `powers`, for each player: the power it still holds;
 - with `dead_pieces`, for each path and player: the space of its piece, and the dead pieces on the next five spaces.
 
@@ -44,7 +45,7 @@ HIDDEN = BLOCK  # units of the second layer
 LEAD = 8  # points; larger leads look the same
 AHEAD = np.uint64(31)  # the next five spaces
 FORMAT = "wotd-env value 1"
-MOST_BYTES = 256_000_000  # of an unpacked file, so that a small file cannot fill the memory; 5,000 columns
+MOST_BYTES = 256_000_000  # limit of an unpacked file, 5,000 columns; a small file must not fill the memory
 
 
 class Features(NamedTuple):
@@ -99,7 +100,7 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
 
 
 class LearnedValue(CheckedValue):
-    """The value of a network. Raises ValueError if the weights do not fit the rules."""
+    """A value function computed by a network. Raises ValueError if the weights do not fit the rules."""
 
     def __init__(self, rules: Rules, network: Network) -> None:
         width = network.rows.shape[-1] if network.rows.ndim else 0

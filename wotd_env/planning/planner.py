@@ -1,8 +1,8 @@
 """The turn planner: the exact best holds and moves of a turn, given a value of the positions after it.
 
 `plan` computes the values of actions from the plans of `slots`; policies choose by them. Only the seat to act decides
-within a turn, so it maximizes its own value, with two players or five. The plan includes all powers and extra turns:
-the tiger is one more re-roll, the others are slots. A plan depends only on the state and reads no random stream.
+within a turn, so it maximizes its own value, with any number of players. The plan includes all powers and extra turns:
+the tiger is one more re-roll, the other powers are slots. A plan depends only on the state and reads no random stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
     Returns:
         float32 (N, A): the values of the actions, -inf for illegal actions. All actions are illegal if a roll is due or
         the game is over.
-        float32 (N,): the value of the best action, the mean over a roll that is due, or the reward of an ended game.
+        float32 (N,): the value of the best action; if a roll is due, the mean over its outcomes; in an ended game, the
+        reward.
 
     Raises:
         ValueError: if `value` returns a wrong shape, or non-finite numbers for running games.

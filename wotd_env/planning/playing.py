@@ -1,7 +1,7 @@
 """Play whole turns with one plan per turn, made before its first roll.
 
 The policy `Planner` plans at every decision. The first plan of a turn already contains the values of all later
-decisions, so self-play and the value `Deeper` need no other.
+decisions, so self-play and the value `Deeper` need no other plan.
 """
 
 from __future__ import annotations

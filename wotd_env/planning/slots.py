@@ -2,8 +2,8 @@
 
 An *afterstate* is a state at the end of a turn: before the next roll, or with the game over. The effect of an action
 depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few afterstates
-(about 33 in the basic game of two), one for each *slot*: an action and that number of dice. Extra turns add up to two
-more afterstates to a slot.
+(about 33 in the basic game of two), one for each *slot*: an action and that number of dice. A slot has up to two more
+afterstates if it earns extra turns.
 
     group_states   group states by the number of rolls to come
     plan_turns     write the afterstates of all slots and value them in one call
@@ -37,7 +37,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
 
 CHUNK = 128  # states whose afterstates are valued in one call
-MOST_ENDS = 3  # afterstates of an action: no extra turn, that of perfection (R8), that of rebirth (R12)
+MOST_ENDS = 3  # afterstates of an action: without an extra turn, after perfection (R8), after rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. Nothing moves (R5, R12), so the dice earn no extra turn (R8)."""
 
@@ -78,7 +78,7 @@ def slots_of(players: int, powers: bool) -> Slots:
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position, power-free ones first.
+    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position; power-free ones first.
 
     Three positions suffice: all pieces can move; all entering pieces are blocked and can jump; all can be swapped.
     """
@@ -97,7 +97,7 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
 
 
 def _dice_of(action: int, roll: int) -> int:
-    """Return the number of dice that an action's effect depends on (R3, R8, R12, R13), 0 if none (R6, R7)."""
+    """Return the number of dice that determines an action's effect (R3, R8, R12, R13), or 0 (R6, R7)."""
     if action >= Action.EQUILIBRIUM:
         return 0
     dragons = COUNTS[roll, DRAGON] if Action.WOOD_ON <= action < Action.JUMP_ON else 0
@@ -317,8 +317,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Value every roll and keep for the LANES states from `first` on.
 
-    Afterwards `plan.rows` has the values for the next roll, and `plan.expected` those for later rolls, by the number of
-    re-rolls after the next one.
+    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values for the later roll after
+    which k re-rolls remain.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -330,7 +330,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)
-            for at in range(stride, rows.shape[0], stride):  # the other seats follow the seat to act
+            for at in range(stride, rows.shape[0], stride):  # the other seats get their values of its choice
                 for i in range(NUM_KEEPS):
                     keep = turn.NOTHING - i
                     for k in range(turn.FACES_SHOWN[keep]):
@@ -346,7 +346,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
     """Fill the rows of the slots, and of the rolls if the rolling stops, for the LANES states from `first` on.
 
-    The seat to act chooses. The other seats get their values of this choice.
+    The seat to act chooses. The other seats get their values of its choice.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)
@@ -394,7 +394,7 @@ def _emit_follow(builder: Any, rows: list[Any]) -> Any:
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel: write the second row of a tuple to the lanes where the last two are equal, and the first one elsewhere."""
+"""Kernel `_follow(rows, out, sources)`: write source 1 to the lanes where sources 2 and 3 are equal, else source 0."""
 
 
 @kernel

@@ -44,7 +44,7 @@ def _more() -> np.ndarray:
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): the rows of every keep with one die less; the last row is repeated."""
+    """Return uint16 (462, 5): for every keep the rows of the keeps with one die less; the last row is repeated."""
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
@@ -71,7 +71,7 @@ def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return the kernel `f(rows, out, sources)`: write the reduction of the rows in a tuple to row `out`.
+    """Return the kernel `f(rows, out, sources)`, which writes the reduction of the rows in `sources` to row `out`.
 
     `reduce` takes an LLVM builder and the rows as vectors, and returns a vector. A loop over lanes would take six times
     as long, because LLVM checks before each loop whether the rows overlap.
@@ -125,7 +125,7 @@ largest = row_operation(emit_largest)
 @kernel
 def expect(rows: Rows) -> None:
     """Set the row of every partial keep to its mean over the dice to be rolled."""
-    # A keep with one more die has a lower number, so its row is ready.
+    # A keep with one more die has a lower index, so its row is ready.
     for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
         _mean(rows, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
@@ -150,7 +150,7 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Replace the values of the rolls after a re-roll by their values before it."""
+    """Replace the values of the rolls by their values if one more re-roll is allowed."""
     expect(rows)
     best(rows)
 

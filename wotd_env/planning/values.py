@@ -7,7 +7,7 @@ The hand-made value gives every seat a strength, a sum in units of one plain spa
 - *tempo*: the seat to act gets TEMPO;
 - *blocking*: a piece loses BLOCKED[c - 1] for every occupied space among the next five, at distance c;
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which;
-- *lead*: a seat with four numbered pieces may end the game; this has the value CLOSING, by its points behind the best.
+- *lead*: a seat with four numbered pieces can soon end the game; it gets CLOSING[d] if it is d points behind.
 
 A space has more weight towards the end of the game (WEIGHT). The probabilities to win are the softmax of the weighted
 strengths. The value is the expected reward.
@@ -33,7 +33,7 @@ TEMPO = 1.4
 BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # loss by distance to the occupied space, minus one
 POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by color
 ANY_POWER = 4.0
-CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the points behind the best other seat, at most three
+CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the number of points behind the best other seat, at most three
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
 # Loss of a piece, by the occupied spaces among its next five, as bits.

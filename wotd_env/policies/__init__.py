@@ -1,6 +1,6 @@
 """The bundled policies, one file each, and `make_policy`, which creates a policy by its name.
 
-To add a policy, write its file and its row in `POLICIES`. Policies for compiled loops also have a function over one
+To add a policy, write its file and its row in `POLICIES`. Policies for compiled loops also need a function of one
 record of `wotd_env.STATE`, see `wotd_env.envs.opponents`.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 class Script(IntEnum):
     """The compiled policy of a seat in compiled loops."""
 
-    OUTSIDE = 0  #: none: the loop stops and asks the policy
+    OUTSIDE = 0  #: no compiled policy: the loop stops and asks the policy
     RANDOM = 1
     GREEDY = 2
 
@@ -93,7 +93,7 @@ def full_name(name: str) -> str:
     Raises:
         ValueError: if the folder contains no policy.
     """
-    # os.path.isdir returns False if the name is too long to be a path, where Path raises.
+    # os.path.isdir returns False if the name is too long to be a path; Path.is_dir would raise.
     if not name or name in POLICIES or not os.path.isdir(name):
         return name
     for file, kind in RUN_FILES.items():
@@ -128,7 +128,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
-        ValueError: for an unknown policy, a missing or wrong argument, or without the consent that it needs.
+        ValueError: for an unknown policy, a missing or wrong argument, or missing consent.
         FileNotFoundError: if the file of the policy does not exist.
         ImportError: if the policy needs an extra that is not installed.
     """
@@ -198,7 +198,7 @@ def check_policy(name: object, candidate: object) -> Policy:
 
 
 def script_of(policy: Policy) -> Script:
-    """Return the compiled policy that plays the same as a policy."""
+    """Return the compiled policy that plays like a policy."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 

@@ -1,4 +1,4 @@
-"""`deep` and `deep:NAME`: plan two turns exactly if the plan of one turn is close."""
+"""`deep` and `deep:NAME`: plan one turn exactly, and two turns if the best two actions are close."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOSE = 0.01  # the second turn is planned if the two best values of one turn di
 
 
 class Deep(Planner):
-    """Plays the best action of the exact plan of its turn; if that is close, of a plan of two turns.
+    """Plays the best action of the exact plan of its turn or, if the best two are close, of the plan of two turns.
 
     Args:
         name: a policy with a value: a name such as `planner` or `td`, the file or run folder of a learned value, or
@@ -45,7 +45,7 @@ class Deep(Planner):
         super().__init__(Deeper(value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; of equally good ones the lowest."""
+        """Choose actions, see `Policy.act`; ties go to the lowest action."""
         values = plan(game, state, self.value.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)

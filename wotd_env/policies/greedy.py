@@ -2,8 +2,8 @@
 
 It collects the dice of its best path: the path with the most dice or, among equals, with the foremost piece. It stops
 early if an equilibrium or a swap gains at least an average move. Then it maximizes its *lead*: the value of its own
-pieces minus the value of the best opponent's pieces. A space counts 2 and a number 3, except number 1, which counts as
-the last space. A power must gain an average move. The end of the game outweighs everything.
+pieces minus the value of the best opponent's pieces. A space counts 2 and a number 3, except number 1, which has the
+value of the last space. Using a power costs as much as an average move gains. The end of the game outweighs everything.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
 
 It is UCT over states. Nodes are decisions; each outcome of the dice has its own node, and transpositions share a node.
-A playout descends to the first new state, where `greedy` finishes the turn. Its value is the hand-made value of
-`planner`, the learned one of `td`, or the reward if the game is over. Every seat maximizes its own value (max^n). The
-most visited action is played.
+A playout descends to the first new state, where `greedy` finishes the turn. The value of the playout is the hand-made
+value of `planner`, the learned value of `td`, or the reward if the game is over. Every seat maximizes its own value
+(max^n). The most visited action is played.
 
 It is weak, because the dice leave few visits to each node (docs/results/experiments.md has figures).
 """
@@ -40,7 +40,7 @@ class Mcts:
     """Plays the most visited action of a tree search.
 
     Args:
-        playouts: number of playouts for each decision, 1 to 100,000, also as text.
+        playouts: number of playouts for each decision, 1 to 100,000, as an integer or text.
         learned: whether the bundled networks of `td` give the values, instead of the hand-made value.
     """
 
@@ -50,7 +50,7 @@ class Mcts:
         self.learned = learned
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a learned value for some rules, if it is used."""
+        """If learned values are used, check that there is one for these rules."""
         if self.learned:
             self._network(rules)
 
@@ -99,10 +99,10 @@ class _Tree(NamedTuple):
 
     key: NDArray[np.uint64]  # (T,) key of the state, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action
-    total: NDArray[np.float64]  # (T, A) sum of its values to the seat to act
+    total: NDArray[np.float64]  # (T, A) sum of the values of each action to the seat to act
     way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat of every step of a playout
     state: States  # STATE (1,), the state of the playout
-    words: NDArray[np.uint64]  # the same memory as words
+    words: NDArray[np.uint64]  # the memory of `state` as words
     scratch: States  # STATE (2,), memory for `greedy`
 
 

@@ -58,7 +58,7 @@ class Onnx:
             )
             self._inputs = {entry.name: entry for entry in self._session.get_inputs()}
             outputs = [entry.name for entry in self._session.get_outputs()]
-        except Exception as error:  # onnxruntime's own classes share no other base
+        except Exception as error:  # the exceptions of onnxruntime have no narrower common base
             raise ValueError(f"{self.file} contains no network that onnxruntime can read: {error}") from error
         if "observation" not in self._inputs or not self._inputs.keys() <= {"observation", "action_mask"}:
             raise ValueError(
@@ -101,7 +101,7 @@ class Onnx:
         }
         try:
             (logits,) = self._session.run([self._output], inputs)
-        except Exception as error:  # onnxruntime's own classes share no other base
+        except Exception as error:  # the exceptions of onnxruntime have no narrower common base
             raise ValueError(f"the network of {self.file} fails on {len(state)} games: {error}") from error
         if not isinstance(logits, np.ndarray) or logits.shape != mask.shape or logits.dtype.kind not in "fiu":
             known = isinstance(logits, np.ndarray)

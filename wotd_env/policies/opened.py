@@ -1,4 +1,4 @@
-"""The files, such as weights, that policies of other modules open while they are imported and made."""
+"""Record the files, such as weights, that a policy of another module opens while it is imported and created."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading, under the name of a module and of the outer ones."""
+    """Record the files that this thread opens for reading, under the names of a module and of the outer watches."""
     _install()
     outer = getattr(_current, "modules", ())
     _current.modules = (*outer, module)
@@ -36,7 +36,7 @@ def _install() -> None:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the recorded data files of a module that still exist, without code and files of installed packages."""
+    """Return a module's recorded data files that still exist, without code and files of installed packages."""
     standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file

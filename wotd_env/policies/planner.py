@@ -24,7 +24,7 @@ class Planner:
         self.value = value
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; of equally good ones the lowest."""
+        """Choose actions, see `Policy.act`; ties go to the lowest action."""
         actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
         return actions
 
@@ -34,6 +34,6 @@ class Planner:
 
     def check_rules(self, rules: Rules) -> None:
         """Check that the value fits games with these rules."""
-        value: object = self.value  # mypy takes a function for never bound to rules
+        value: object = self.value  # mypy believes that a function cannot be a RulesBound
         if isinstance(value, RulesBound):
             value.check_rules(rules)

@@ -1,4 +1,4 @@
-"""`random`: any legal action, all equally likely."""
+"""`random`: a uniformly random legal action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
 
 
 class Random:
-    """Plays any legal action, all equally likely."""
+    """Plays a uniformly random legal action."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
@@ -34,7 +34,7 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return the legal action that 64 random bits (uint64) select; 0 if there is none, before a roll."""
+    """Return the legal action that 64 random bits (uint64) select; 0 before a roll, when none is legal."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))

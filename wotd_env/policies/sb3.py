@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Trained:
-    """Plays the most likely action of a network of MaskablePPO, or with `sample` a random one.
+    """Plays the most likely action of a network of MaskablePPO, or with `sample` an action drawn by its probability.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw actions by their probabilities.
         name: name of the network in errors.
-        encoding: encoding of its observations. None stands for the first encoding in which they have the right size;
-            the attribute is None until the rules are known.
+        encoding: encoding of its observations. None selects the first encoding with the right size; the attribute is
+            None until the rules are known.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Trained:
             probability = distribution.probs.double().cpu().numpy()  # type: ignore[union-attr]
         actions: NDArray[np.int64] = probability.argmax(1)
         if self._sample:
-            # Inverse transform sampling: the first action at which the cumulated probability exceeds a uniform draw.
+            # Inverse transform sampling: the first action at which the cumulative probability exceeds a uniform draw.
             up_to = probability.cumsum(1)
             draws = rng.random((len(state), 1)) * up_to[:, -1:]
             actions = (up_to > draws).argmax(1)
@@ -93,7 +93,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
 
     Args:
         file: the zip file, or `ENCODING:FILE`. Without an encoding, the size of the observations decides.
-        trust: consent to run code: such a file contains pickled objects.
+        trust: consent to run code, because such a file contains pickled objects.
 
     Raises:
         ImportError: if sb3-contrib is not installed.
