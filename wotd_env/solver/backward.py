@@ -1,4 +1,4 @@
-"""Solve a game of two players, or the guarantees of three, backwards by sections and layers, into a file."""
+"""Solve a game of two players, or the guarantees of three, by backward induction, and write the values to a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOLERANCE = 5e-7  # the largest change of a value in the last iteration
 CHUNK = {
     2: 1024,
     3: 8,
-}  # families in one call by the number of players; a call takes some tens of milliseconds
+}  # families in one call, by number of players; a call takes some tens of milliseconds
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -41,7 +41,8 @@ def solve(
     """Compute the value of every position and write the table. An existing table is only opened.
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
-    process makes the same table, this one logs that it waits. The values do not depend on the number of threads.
+    process is making the same table, this one logs a warning and waits. The values do not depend on the number of
+    threads.
 
     Args:
         rules: a game of two players, with or without powers, or the basic game of three players; a number stands for
@@ -52,7 +53,7 @@ def solve(
 
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
-        TableError: if the file or its `.part` exists and is not such a table; it is not changed.
+        TableError: if the file or its `.part` exists and is not such a table. Neither is changed.
         OSError: if writing fails; finished layers are kept.
         ImportError: if filelock is not installed.
     """
@@ -97,7 +98,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return a group of `storage.sections_of`; `known` has the values of its sections and all sections before."""
+    """Return a group of `storage.sections_of`; `known` has the values of its sections and of all earlier ones."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -201,12 +202,12 @@ class _Maker:
         self._board, self._kernel = storage.board_for(rules), KERNELS[rules.players][0]
         self._sums = storage.read_checksums(stream, layout)
         self._sections: dict[Section, Any] = {}  # the finished ones, mapped from the file
-        self._step = 0  # finished layers of all groups
+        self._step = 0  # finished layers in all groups
 
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the layers of a group that are in the file, and solve the others."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # The first group is read in the order of its layers; the layers of other groups are read again and again.
+        # The first group needs only its latest layers in memory; the other groups read all their layers repeatedly.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
@@ -233,7 +234,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a finished layer of a group whose sections begin with `first`; return whether it is intact."""
+        """Read a finished layer of a group whose first section is `first`; return whether it is intact."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))
@@ -251,7 +252,7 @@ class _Maker:
         return True
 
     def _write(self, first: int, total: int, parts: list[Any], began: tuple[float, float]) -> None:
-        """Save a solved layer of a group: first the values, then the header that counts it."""
+        """Save a solved layer of a group: first the values, then the header with the new number of layers."""
         header = self._header
         try:
             for section, part in enumerate(parts, first):

@@ -1,9 +1,10 @@
 """Exact evaluation of a deterministic policy in the two-player basic game.
 
 A turn of the policy has 37 possible ends (`turns.End`). Their probabilities determine the value of a position, given
-the values after the turn. Layers are evaluated backwards; passes and swaps stay in a layer and are iterated.
+the values after the turn. Layers are evaluated backwards. Passes and swaps lead to positions of the same layer, so
+their values are iterated.
 
-Positions have no names of paths or seats. The policy is asked as seat 0, with the paths in ascending order of their
+Positions do not distinguish paths or seats. The policy is asked as seat 0, with the paths in ascending order of their
 codes. The result is exact for a policy that treats all paths and seats alike.
 """
 
@@ -122,7 +123,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the layers from the first one on with positions that can be reached from a start."""
+    """Return the layers with positions that are reachable from the position `start` in layer `first`."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -174,7 +175,7 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
 
 
 def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return the player with the best turns."""
+    """Return the player who plays the best turns."""
 
     def update() -> _Values:
         new = np.empty(len(after))
@@ -231,7 +232,7 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Return the states after the policy's decisions in all rolls, and the decisions, (n, 252)."""
+        """Return the states after the policy's decisions with all rolls, and the decisions, (n, 252)."""
         state = np.tile(decision, len(codes))
         for seat, spaces in enumerate((self._board.mine, self._board.theirs)):
             state["pieces"][:, seat] = np.repeat(spaces[codes], NUM_ROLLS, axis=0)
@@ -279,8 +280,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `holds`, (2, n, 252), are the keeps after the two holds (R2) of each roll, or the roll itself to stop rolling.
-    `ends`, (n, 252), is the end of the turn after each last roll.
+    `holds`, (2, n, 252), contains the keep chosen for each roll at each of the two holds (R2). The roll itself means to
+    stop. `ends`, (n, 252), is the end of the turn after each last roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -304,7 +305,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def roll_keeps(keeps: Any) -> None:
-    """Distribute the probability of every partial keep, (462,), over the keeps with one more die, down to the rolls."""
+    """Distribute the probability of every partial keep, (462,), over its rolls, one die at a time."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         for face in range(FACES):
             keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
@@ -312,7 +313,7 @@ def roll_keeps(keeps: Any) -> None:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write the values of turns, given the values of their ends, (n, ENDS)."""
+    """Write the values of the best turns, given the values of their ends, (n, ENDS)."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
@@ -325,7 +326,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the keeps after the best holds, (2, n, 252), and the best ends, (n, 252), given the values of the ends."""
+    """Write the best `holds` and `ends`, with the meaning of `chances_of`, given the values of the ends, (n, ENDS)."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

@@ -1,4 +1,4 @@
-"""The families of positions side by side: up to sixteen positions in *lanes*, and their mirrors.
+"""Compute the values of families side by side: up to sixteen positions in *lanes*, and their mirrors.
 
 Moves make progress, so the values after them come from later layers and are looked up once. Passes and swaps stay in
 the family, so their values are iterated (see `iteration`).
@@ -19,7 +19,7 @@ from wotd_env.solver import turns
 from wotd_env.solver.positions import NONE, Board, write_multiset
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
-NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` of the value that stands for an impossible swap
+NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` of the value of an impossible swap
 
 # The rows of a block: the rows of a turn, the rolls after the re-roll of the tiger, and an impossible value; then for
 # each owner and half the ends without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
@@ -36,7 +36,7 @@ class Block(NamedTuple):
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2: an impossible position
     codes: NDArray[np.uint64]  # (2, LANES, 5), ascending
-    partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index in the mirror of the same path
+    partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
     swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
@@ -72,11 +72,11 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
     Paths of the same shape are a *group*. Each path has the first or the second code of its shape, so the counts of
-    second codes in the groups determine a member of the family. They are the digits of its index; the mirror of member
-    m is member (members - 1 - m).
+    second codes in the groups determine a member of the family. The counts are the digits of its index. The mirror of
+    member m is member (members - 1 - m).
 
-    With immunity (R14) the two own paths come last. They have no digits of groups. If their codes are not the same in
-    the mirrors, the last digit tells which of the two they are. The family of the mirrors is skipped.
+    With immunity (R14) the two own paths come last. They belong to no group. If the mirrors have other codes there, the
+    last digit is 0 for this family and 1 for the family of the mirrors. That family is skipped when its turn comes.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths with swaps
     shapes = np.zeros(PATHS, np.uint64)

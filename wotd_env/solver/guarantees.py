@@ -1,4 +1,4 @@
-"""What each of three players can guarantee: kernels that solve the families of a layer.
+"""The guarantees of three players: kernels that solve the families of a layer.
 
 The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. Two
 sides play this game, so its value is unique. A position has three values: the guarantees of the player to move, of the
@@ -39,7 +39,7 @@ from wotd_env.solver.positions import (
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
-"""The most positions of a family: three different spaces have six orders."""
+"""The largest number of positions in a family: three different spaces have six orders."""
 FIRST = NUM_KEEPS  # the first of the rows of ends
 
 
@@ -80,7 +80,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Return the relative seat, as the next player sees it."""
+    """Return the number of a relative seat as the next player counts."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -103,7 +103,7 @@ def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) ->
             numbered &= board.numbered[codes[each]]
         family.over[count] = numbered != 0  # R9
         count += 1
-        # The next member: the first path whose code can grow grows, and all paths before it get their first codes.
+        # The next member, as in counting: raise the first code that can be raised, and reset all codes before it.
         path = 0
         while path < PATHS:
             last = np.uint64(board.first[shapes[path] + np.uint64(1)]) - np.uint64(1)
@@ -133,7 +133,7 @@ def find_member(family: Family, members: Any, rank: Any) -> Any:
 
 @kernel
 def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) -> None:
-    """Fill the values of ends that make progress, the members after passes and swaps, and the first values."""
+    """Fill the values of ends that make progress, the members after passes and swaps, and the initial values."""
     board, base, values = layers.board, layers.base, layers.values
     layer = np.uint64(total)
     turned, partner = np.zeros(PATHS, np.uint64), np.zeros(PATHS, np.uint64)
@@ -227,7 +227,7 @@ def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indic
 def value_block(family: Family, seat: Any, first: Any) -> None:
     """Write the guarantees of a seat for the LANES members from `first` on to row NOTHING.
 
-    They have the sign of the player to move: it maximizes its own guarantee, and minus that of another seat.
+    The player to move maximizes these values: its own guarantee, or minus the guarantee of another seat.
     """
     rows = family.rows
     after = family.value[seen_next(seat)]

@@ -16,7 +16,7 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # the most iterations of a block. Later changes show in the residual of the table.
+MOST_ROUNDS = 1000  # most iterations of a block; remaining changes show in the residual of the table
 FIRST_GUESS = 3  # the iteration starts with the value of the best move by this number of dice
 
 
@@ -39,7 +39,7 @@ class Work(NamedTuple):
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
-    """Return a group of `storage.sections_of`; `known` has the values of its sections and all sections before."""
+    """Return a group of `storage.sections_of`; `known` has the values of its sections and of all earlier ones."""
     sources = []
     for mine, theirs in pair:
         used = (known[theirs, 0], known[0, theirs]) if mine else (known[0, 0], known[0, 0])

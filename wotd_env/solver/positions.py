@@ -5,7 +5,7 @@ are alike, so a position before the first roll of a turn is a multiset of five c
 the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer a position has a *rank* in the
 combinatorial number system: by the largest code, then the second largest, and so on.
 
-A *shape* is a code without the order of its two pieces. All positions over the same five shapes are a *family*; swaps
+A *shape* is a code without the order of its two pieces. All positions with the same five shapes form a *family*; swaps
 and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
 position as the other player sees it.
 
@@ -45,7 +45,7 @@ class Board(NamedTuple):
     """The positions for a number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
 
     Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0, with both pieces off
-    the board, has the code 0. With immunity the codes of kind k follow in the same order, from k `per_kind` on.
+    the board, has the code 0. With immunity the codes of kind k have the same order, and start at k * `per_kind`.
     """
 
     spaces: int
@@ -63,7 +63,7 @@ class Board(NamedTuple):
     numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
     first: NDArray[np.uint16]  # (H,): the first code of each shape
     shape_progress: NDArray[np.uint16]  # (H,)
-    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] multisets of i + 1 codes below c with progress t
+    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
     shapes_below: NDArray[np.uint32]  # (5, T, H + 1): the same for shapes
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
@@ -302,7 +302,7 @@ def index_of(board: AnyBoard, base: Any, total: Any, codes: Codes) -> Any:
 
 @kernel
 def write_mirror(board: AnyBoard, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the ascending codes that the next player sees, and for each code the index in `mirror` of the same path."""
+    """Write the ascending codes that the next player sees, and for each code the index of the same path in `mirror`."""
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]
     sort_codes(board, mirror)

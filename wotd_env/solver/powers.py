@@ -1,11 +1,12 @@
 """The turns of families of positions in the game with powers (R11 to R13).
 
-A position is that of the basic game and the powers that both players still hold. A *section* has the values of all
-positions for one pair of held powers: of the player to move, and of the other player. A used power never returns, so
-the sections with fewer powers are solved first. If the players hold different powers, the sections of both orders are
-solved together, because passes and swaps lead from one to the other; the *owner* tells which player is to move.
+A position consists of a position of the basic game and the powers that both players still hold. A *section* has the
+values of all positions for one pair of held powers: of the player to move, and of the other player. A used power never
+returns, so the sections with fewer powers are solved first. If the players hold different powers, the sections of both
+orders are solved together, because passes and swaps lead from one to the other; the *owner* tells which player is to
+move.
 
-As in `families`, moves make progress and are looked up once, passes and swaps are iterated. Every turn has three kinds
+As in `families`, moves make progress and are looked up once; passes and swaps are iterated. Every turn has three kinds
 of ends: without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
 """
 
@@ -30,7 +31,7 @@ STAYS = ENDS - PROGRESS  # a pass, and a swap on each path
 
 
 class Sources(NamedTuple):
-    """The values that a player to move reads, float (positions,) each, by the player who moves next."""
+    """The sections after a turn, float (positions,) each, by the use of a power and by the player who moves next."""
 
     powers: int  # the powers that the player holds, as bits
     kept_other: NDArray[np.floating[Any]]  # the section after a turn without a power; the other player moves
@@ -42,7 +43,7 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory of one thread for powers, beside its `Block`."""
 
-    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): rebirth after passes and swaps, by owner, half
+    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): passes and swaps with rebirth, by owner, half
     again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
     jumped_again: NDArray[np.int64]  # (PROGRESS, LANES)
@@ -55,7 +56,7 @@ def new_power_block(dtype: Any = np.float32) -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends of each roll by the dragon (R13) and by anxiety (R12): (252, 12) and their counts, twice."""
+    """Return the ends of each roll, (252, 12), and their counts: by the dragon (R13), then by anxiety (R12)."""
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons = counts[DRAGON]
@@ -78,9 +79,9 @@ WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
 def write_all_indices(
     board: Board, base: Any, total: Any, positions: turns.Positions, other: Any, power: PowerBlock
 ) -> None:
-    """Write the indices of the positions after all ends: `other`, int64 (ENDS, LANES), and those of `PowerBlock`."""
+    """Write the indices of the positions after all ends to `other`, int64 (ENDS, LANES), and to `power`."""
     again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
-    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each of the four
+    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each array
     for indices in (other, again, jumped, jumped_again):
         indices[:] = -1
     for i in range(positions.over.size):
@@ -138,7 +139,7 @@ def write_all_indices(
 def fill_power_ends(
     block: Block, power: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any
 ) -> None:
-    """Fill the rows of the ends of an owner and half with values of solved positions, except passes and swaps KEPT."""
+    """Fill the rows of the ends of an owner and half with values of solved positions, except KEPT passes and swaps."""
     rows = block.rows
     first = first_end(owner, half)
     rebirth = source.powers >> Power.REBIRTH & 1

@@ -7,8 +7,8 @@
 - The values follow section by section (see `sections_of`), and in each section layer by layer (see `positions`), from
   the most progress to the least. They are little-endian float32, or int16 in units of 1/32767 in a compact table.
 
-A file with its final name is finished and is never written again. FILE.part is the unfinished file. Its maker holds the
-lock FILE.lock, which the system releases when the process ends.
+A file with its final name is finished and is never written again. FILE.part is the unfinished file. The process that
+makes it holds the lock FILE.lock, which the system releases when the process ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAGIC = FORMAT + b"2\n"
 RULINGS = 2  # version of the rulings that affect values. 2: only a piece that moves earns perfection (R8).
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
-DIGEST = 65  # bytes at the end of the header: the SHA-256 of the bytes before in hexadecimal, and a line feed
+DIGEST = 65  # bytes at the end of the header: the hexadecimal SHA-256 of the bytes before, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
@@ -57,7 +57,7 @@ class TableError(ValueError):
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
 """The powers that the player to move and the other player still hold, as bits. With three players: the relative seat
-whose guarantee a value is."""
+whose guarantees the section contains."""
 
 
 def board_for(rules: Rules) -> Any:
@@ -66,7 +66,7 @@ def board_for(rules: Rules) -> Any:
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
-    """Return the sections of a table in groups. Each group is solved together, and needs only the groups before it."""
+    """Return the sections of a table in groups. A group is solved as a whole, and needs only the groups before it."""
     if rules.players == 3:
         return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
@@ -92,7 +92,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer
-    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all of a section
+    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, and of all values
 
     @property
     def blocks(self) -> int:
@@ -166,7 +166,7 @@ def cure(file: Path, rules: Rules | None = None) -> str:
 
 
 def command(file: Path, rules: Rules | None = None) -> str:
-    """Return the command that makes a table, or continues an unfinished one; without rules, of any board."""
+    """Return the command that makes a table, or continues an unfinished one; without rules, for any board."""
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return f"wotd solve --spaces S --out {whole}"
@@ -175,7 +175,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
-    """Return the rules that affect values. Colors do only if they have powers, and in any order."""
+    """Return the rules that affect values. Colors, in ascending order, affect them only with own powers."""
     names = ("players", "spaces", "powers", "immunity", "dead_pieces")
     facts = {name: getattr(rules, name) for name in names}
     if rules.powers == "own":

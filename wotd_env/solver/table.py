@@ -25,7 +25,7 @@ from wotd_env.solver.positions import NONE, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the number of finished and of all positions
-# Time to compute a value, by number of players, measured on one core of servers of 2025
+# Time to compute a value, by number of players, on one core of a server of 2025
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
 
@@ -93,7 +93,7 @@ class Table:
 
     @property
     def starts(self) -> dict[str, float]:
-        """The value of the game for the starting player; by its color with own powers. With three players: by seat."""
+        """The value of the start. Keys: color of the starting player (own powers), seat (three players), or ""."""
         last = storage.sections_of(self.rules)[-1]
         names = [""]
         if self.rules.players == 3:
@@ -312,7 +312,7 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Make a table `out` of half the size and return it. Its header has the largest difference as `compact_error`.
+    """Make a table `out` of half the size and return it. Its header has the largest rounding error as `compact_error`.
 
     Raises:
         FileNotFoundError: if there is no table `file`.
@@ -398,7 +398,7 @@ def describe_needs(rules: Rules) -> str:
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
-    """Raise ValueError unless games with these rules are solved, on any board, for this number of players, 2 or 3."""
+    """Raise ValueError unless games with these rules and this number of players, 2 or 3, can be solved."""
     what = "games of two players without dead pieces are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:

@@ -32,7 +32,7 @@ class End(IntEnum):
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)  # the ends below make progress; the others stay in the family of the position
+PROGRESS = int(End.PASS)  # lower ends make progress; the others stay in the family of the position
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves next (R8)
 NEVER = -4.0  # the value of an impossible end; other values are in [-1, 1]
 
@@ -133,7 +133,7 @@ class Positions(NamedTuple):
 
     codes: NDArray[np.uint64]  # (N, 5), ascending
     mirrors: NDArray[np.uint64]  # (N, 5), ascending: codes of the mirrors
-    partners: NDArray[np.uint64]  # (N, 5): for each code, the index in the mirror of the same path
+    partners: NDArray[np.uint64]  # (N, 5): for each code, the index of the same path in the mirror
     over: NDArray[np.bool_]  # (N,): whether the game has ended
 
 
