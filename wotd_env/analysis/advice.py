@@ -19,9 +19,9 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 class Advisor:
     """The equities of decisions for the seat to act, from the best available source for the rules.
 
-    The sources are the exact solution, if its table is in the cache folder (`wotd solve` creates it); the bundled
-    learned value for these rules, with every turn planned exactly; and the hand-made value, likewise. If a table turns
-    out to be damaged, the next source replaces it. Several threads may use an advisor.
+    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates it). The next ones
+    are exact plans of turns, first with the bundled learned value for these rules, then with the hand-made value. If a
+    table turns out to be damaged, the next source replaces it. Several threads may use an advisor.
 
     Args:
         game: the rules.
@@ -29,7 +29,7 @@ class Advisor:
 
     Attributes:
         source: the source of the equities in words.
-        exact: whether the equities are exact, which needs the solution and a turn limit that does not matter. The
+        exact: whether the equities are exact: the source is the solution, and the turn limit does not matter. The
             guarantees of three players, which only `table` can provide, are lower bounds.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
 
@@ -66,7 +66,7 @@ class Advisor:
                 return Analysis(equity, actions, actions.argmax(1))
             except TableError as error:  # blocks of a table are checked when they are first read
                 with self._opening:
-                    if self._value is value:  # otherwise another thread has found the damage first
+                    if self._value is value:  # otherwise another thread has replaced the table
                         self.skipped += (str(error),)
                         if not self._open_next():
                             raise

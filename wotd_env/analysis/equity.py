@@ -16,10 +16,10 @@ from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. A `"swap"` is a move in which calling the dragon is possible; in a `"tiger hold"`, after the
-second re-roll, the tiger may be used."""
-ERROR = 0.01  #: least regret of an error, in equity; 0.5 % of games won with two players
-BLUNDER = 0.05  #: least regret of a blunder, in equity; 2.5 % of games won with two players
+"""Kinds of decisions. A `"swap"` is a move in which calling the dragon is possible. A `"tiger hold"` comes after the
+second re-roll; the tiger may be used in it."""
+ERROR = 0.01  #: least equity regret of an error; for two players 0.5 percentage points of the win rate
+BLUNDER = 0.05  #: least equity regret of a blunder; for two players 2.5 percentage points of the win rate
 
 
 class Analysis(NamedTuple):
@@ -27,7 +27,7 @@ class Analysis(NamedTuple):
 
     equity: NDArray[np.float32]  #: (N,): of the state, with the best action; the reward if the game is over
     actions: NDArray[np.float32]  #: (N, A): of every action, -inf if it is illegal
-    best: NDArray[np.int64]  #: (N,): the best action, of equals the lowest; 0 if there is no decision
+    best: NDArray[np.int64]  #: (N,): the lowest of the best actions; 0 if there is no decision
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
@@ -49,7 +49,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
     """Return the regret of actions (N,) in states at their decisions, float32 (N,), 0 for the best.
 
-    With a table of three players it is the guarantee regret: how much less the seat can force after the action.
+    With a table of three players it is the guarantee regret: the best guarantee minus the one after the action.
 
     Raises:
         IllegalActionError: if an action is illegal.
@@ -75,7 +75,7 @@ def classify(regret: float) -> str:
 
 def define_errors(players: int) -> str:
     """Return the definition of errors and blunders in words, in equity and in games won."""
-    percent = 100 * (players - 1) / players  # of games won, for one unit of equity
+    percent = 100 * (players - 1) / players  # percent of games won, for one unit of equity
     return (
         f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
         f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."
@@ -83,7 +83,7 @@ def define_errors(players: int) -> str:
 
 
 def kinds_of(rules: Rules) -> tuple[str, ...]:
-    """Return the kinds of decisions of games with these rules: without the tiger there is no third hold."""
+    """Return the kinds of decisions of games with these rules; tiger holds need the power of the tiger."""
     colors = rules.colors or ELEMENTS[: rules.players]
     holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
     return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]
@@ -93,7 +93,7 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    # In the order of KINDS. The first true condition counts.
+    # In the order of KINDS; the first true condition decides.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind

@@ -30,13 +30,13 @@ MOST_GAMES = 10_000_000  # each takes about 100 bytes
 
 
 class Grade(NamedTuple):
-    """The quality of one kind of decision. Errors of estimates are half the width of a 95 % interval."""
+    """The quality of one kind of decision. Fields `*_error` are half the width of a 95 % interval."""
 
     kind: str
     decisions: int
-    regret: float  #: mean of a decision
+    regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: mean of the sum over a game of one seat
+    per_game: float  #: mean sum of the regrets of a seat in a game
     per_game_error: float
     errors: float  #: share of decisions with a regret of at least ERROR; blunders are errors too
     blunders: float  #: share of decisions with a regret of at least BLUNDER
@@ -82,10 +82,10 @@ class Grades:
 
     spaces: int  #: plain spaces of the board
     games: int  #: games played
-    kinds: tuple[Grade, ...]  #: a grade for each kind of decision; the last one is for all together
+    kinds: tuple[Grade, ...]  #: a grade for each kind of decision; the last one is for all kinds
     worst: tuple[Blunder, ...]  #: the worst decisions, the worst first
     stages: NDArray[np.float64]  #: (10,): mean regret of a decision by stage; nan without decisions
-    result: float  #: the policy's mean result, 1 a win; if it played itself, that of the starting player
+    result: float  #: mean result of the policy or, if it played itself, of the starting player; 1 is a win
     result_error: float  #: half the width of its 95 % interval
 
     @property
@@ -94,7 +94,7 @@ class Grades:
         return self.kinds[-1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all but the worst decisions for JSON; None for unknown errors and means."""
+        """Return the grades for JSON, without the worst decisions; unknown errors and means are None."""
         return {
             "spaces": self.spaces,
             "games": self.games,
@@ -106,7 +106,7 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return a value for JSON, which has no number for unknown values."""
+    """Return a value for JSON: None for nan and infinity, which JSON lacks."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -127,7 +127,7 @@ def grade(
         table: the solution of the board to play on.
         games: games to play, at most 10,000,000; the policy starts every other one.
         seed: game i has the seed `seed + i`.
-        opponent: the opponent; by default the policy itself, and then the decisions of both are graded.
+        opponent: the opponent; by default the policy itself, and then the decisions of both seats are graded.
         progress: called after each block with the number of finished games and of all games.
         max_turns: games are truncated after that many turns.
 
@@ -178,7 +178,7 @@ def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _T
 
 
 class _Tally:
-    """Sums by game and kind of decision; `seed` is that of game 0, `seats` the graded seats in each game."""
+    """Sums by game and kind of decision; `seed` is the seed of game 0, `seats` the number of graded seats."""
 
     def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
         self.kinds = kinds_of(game.rules)

@@ -16,7 +16,7 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
 
     Args:
         grades: name of a policy -> its grades.
-        file: the picture to write, in the format of its ending.
+        file: the picture to write; its suffix selects the format.
 
     Raises:
         ImportError: if matplotlib is not installed.

@@ -44,12 +44,12 @@ class SeatReview(NamedTuple):
     regret: float  #: sum over all decisions
     errors: int  #: decisions with a regret of at least ERROR; blunders are errors too
     blunders: int  #: decisions with a regret of at least BLUNDER
-    luck: float  #: change of the expected reward by all rolls of all seats
+    luck: float  #: sum over all rolls, of any seat, of the change in this seat's expected reward
     result: float  #: the reward; 0 in an unfinished game
 
 
 class Review(NamedTuple):
-    """A recorded game of T decisions with notes, luck and the sums of each seat.
+    """A recorded game of T decisions with notes, luck and the totals of each seat.
 
     The luck of a roll is the equity after it minus the mean over all outcomes; 0 if there was no roll.
     """
@@ -62,7 +62,7 @@ class Review(NamedTuple):
 
 
 def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
-    """Grade every decision of a recorded game that was not forced, and measure the luck of every roll.
+    """Grade every unforced decision of a recorded game, and measure the luck of every roll.
 
     Args:
         recorded: the game, which may be unfinished.
@@ -90,7 +90,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # the other seats share the opposite of the luck equally
+        mine = after["player"] == seat  # zero-sum: the others share minus the luck equally
         seats.append(
             SeatReview(
                 decisions=len(own),

@@ -1,4 +1,4 @@
-"""The description of files of positions in Croissant, the metadata format of MLCommons (JSON-LD)."""
+"""Croissant metadata (MLCommons, JSON-LD) for files of positions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
     """Return the Croissant 1.1 metadata of files of positions, for `json.dumps`.
 
     Args:
-        files: files of `draw`, which will be found beside the metadata.
+        files: files of `draw`, to be published beside the metadata.
         url: page of the data set.
         published: date of publication, such as `"2026-11-25"`.
 

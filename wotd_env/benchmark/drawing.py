@@ -1,8 +1,8 @@
-"""Draw positions: games of players of many strengths, and one decision of each kind and stage from every game.
+"""Draw positions: one decision of each kind and stage from every game between players of many strengths.
 
-Everything random is an integer from SplitMix64 with the seed of the game, as in the engine. A game is therefore the
-same in every batch, and equal arguments give equal files: with a table on all processors with fused multiply-add, such
-as those of x86-64-v3, with a learned value on equal processors only, because the rounding of its sums differs.
+All random numbers are integers from SplitMix64 with the seed of the game, as in the engine. So a game is the same in
+every batch, and equal arguments give equal files. With a table this holds on all processors with fused multiply-add,
+such as x86-64-v3. With a learned value it holds only on equal processors, because the rounding of its sums differs.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players: a policy, and how many of 16 decisions are random instead. Each seat draws one, all equally likely.
+"""The players: a policy, and how many of 16 decisions are random instead. Each seat draws a player uniformly.
 
-The strongest one plays by the table or the learned value that positions are drawn with."""
+"strongest" plans with the source of `draw`, the table or the learned value."""
 SIZE = 800  # positions of each kind and stage
-GAMES = 200  # most games for each position of a kind and stage; rare kinds therefore have fewer positions
+GAMES = 200  # most games per position of a kind and stage; so rare kinds have fewer positions
 
 BLOCK = 4096  # games played side by side; positions do not depend on it
 MAX_SEED = 2**20
@@ -60,13 +60,14 @@ def draw(
     A file with a larger `size` contains the positions of a smaller one.
 
     Args:
-        source: the solution of the board, with 32 bits a value, for exact equities; or a learned value for rollouts,
-            which take seconds for a position.
+        source: the solution of the board, with 32 bits per value, for exact equities; or a learned value for rollouts,
+            which take seconds per position.
         file: the file to write.
         split: `"train"`, `"validation"` or `"test"`; splits have different games.
-        size: positions of each kind and stage; a rare kind has fewer if `GAMES * size` games do not contain them.
+        size: positions of each kind and stage; a rare kind has fewer if `GAMES * size` games do not contain enough.
         seed: 0 for the published positions, at most 2**20; other seeds have other games.
-        progress: called with the number of games so far and the largest possible number; in rollouts, of positions.
+        progress: called with the number of games so far and the largest possible number, or in rollouts with the
+            numbers of finished and of all positions.
 
     Raises:
         TypeError, ValueError: for a wrong argument.
@@ -143,14 +144,14 @@ def _digest(value: LearnedValue) -> str:
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games and return a random decision of each kind and stage: states, games, and cells, sorted by game."""
+    """Play games; return from each a random decision of each kind and stage: states, games, cells, sorted by game."""
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
     drawn = [numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]
     seats = np.stack(drawn, 1).astype(np.int64)
     policies = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
     policies["strongest"] = Planner(strongest)
-    unused = np.random.default_rng(0)  # all choices of these policies are deterministic, except random moves
+    unused = np.random.default_rng(0)  # the policies asked below are deterministic
     played: list[NDArray[np.int64]] = []
     states, priorities = [], []
 

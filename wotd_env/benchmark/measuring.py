@@ -31,7 +31,7 @@ from wotd_env.recording.writing import name_of
 from wotd_env.solver import Table
 
 REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent, if they play the rules
-GAMES = 1000  # games for each share
+GAMES = 1000  # games for each win rate
 
 BATCH = 1024  # positions in one call of the agent
 
@@ -54,11 +54,11 @@ def measure(
         agent: a policy, or its name, see `make_policy`.
         rules: the rules of the bundled positions; by default the longest board that the agent plays, with `players` and
             `powers`.
-        players: of the default rules.
-        powers: of the default rules.
-        games: games for each share of wins.
+        players: number of players of the default rules.
+        powers: powers of the default rules.
+        games: games for each win rate.
         size: grade only the first positions of each kind and stage, for slow agents; by default all.
-        seed: of the games and of the random choices of the agent.
+        seed: seed of the games and of the random choices of the agent.
         trust: see `make_policy`.
         progress: called with the number of finished games and of all games.
 
@@ -121,9 +121,9 @@ def measure(
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy, and its decisions per second after a first call that may compile.
+    """Return the actions of a policy, and its decisions per second, measured after a first call that may compile.
 
-    The actions in the first `BATCH` positions are the same without the others.
+    The actions in the first `BATCH` positions do not depend on the other positions.
     """
     game, rng = Game(positions.rules), np.random.default_rng(seed)
     ask(policy, game, positions.state[:8], np.random.default_rng(seed))
@@ -134,7 +134,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Return the results of a policy with this name in games with a reference, in all ways to fill the seats."""
+    """Return the results of a policy with this name in games with a reference, in all possible seatings."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
@@ -157,7 +157,7 @@ def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rule
 def _table(rules: Rules) -> Table | None:
     """Return the solution of a board.
 
-    Return None with more than two players, and if it is not in the cache folder and takes longer than seconds to solve.
+    Return None with more than two players, or if the solution is not in the cache folder and would take minutes.
     """
     if has_errors(rules):
         return None

@@ -86,8 +86,8 @@ def has_errors(rules: Rules) -> bool:
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
     """Return the stage of states, STATE (N,), as an index into STAGES, int64 (N,).
 
-    The progress of a seat counts the spaces up to the first numbered one on each path. The game ends when a seat has
-    all of them, so the largest progress of any seat shows the stage.
+    The progress of a seat is the number of spaces that its pieces have moved, counted up to the first numbered space of
+    each path. The game ends when a seat reaches the maximum, so the largest progress of any seat determines the stage.
     """
     progress = np.minimum(state["pieces"], rules.spaces + 1).sum(2, dtype=np.int64).max(1)
     whole = state["pieces"].shape[2] * (rules.spaces + 1)
@@ -148,7 +148,7 @@ def file_name(rules: Rules, split: str) -> str:
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write a file of positions; `drawn` says how they were drawn. Raise OSError if it cannot be written."""
+    """Write a file of positions; `drawn` describes how they were drawn. Raise OSError if it cannot be written."""
     rules, count = positions.rules, len(positions.game)
     kinds = schema(rules)
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
@@ -223,7 +223,7 @@ def read_about(file: Path) -> tuple[Rules, str, str]:
 
 @contextmanager
 def _named(file: str | Path) -> Iterator[None]:
-    """Raise errors of reading as a ValueError that names the file. pyarrow reports damage as OSError without errno."""
+    """Raise reading errors as a ValueError that names the file. pyarrow reports damage as OSError without errno."""
     try:
         yield
     except (pa.ArrowException, ValueError, TypeError, LookupError, OSError, RecursionError) as error:

@@ -33,19 +33,19 @@ class Result:
     """The measurements of an agent on one board."""
 
     agent: str  #: name of the agent
-    agent_digest: str  #: of its sources and files, see `wotd_env.arena.fingerprints`
-    rules: Rules  #: of the positions; the games of more players have the same board
+    agent_digest: str  #: digest of its sources and files, see `wotd_env.arena.fingerprints`
+    rules: Rules  #: rules of the positions; games of more players use the same board
     size: int | None  #: graded positions of each kind and stage; None for all bundled ones
-    positions_digest: str  #: of the graded positions, see `Positions.digest`
+    positions_digest: str  #: digest of the graded positions, see `Positions.digest`
     actions: tuple[int, ...]  #: the chosen action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
     against_perfect: (
         Estimate | None
     )  #: share of games of two players won against perfect play; None without a table
-    win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins in games with it
+    win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins against it
     decisions_per_second: float  #: on one thread, in batches
-    games: int  #: for each share
-    seed: int  #: of the games
+    games: int  #: games for each win rate
+    seed: int  #: seed of the games
     forfeits: int  #: games that the agent lost by an error
     versions: dict[str, str]  #: package -> version
     hardware: str  #: the machine in words
@@ -149,7 +149,8 @@ def tables(result: Result) -> list[Shown]:
 def compare(one: Result, other: Result) -> Shown:
     """Return a table of two results with the differences and their intervals.
 
-    Regrets are compared position by position, so their differences have narrow intervals. Shares count as independent.
+    Regrets are compared position by position, so their differences have narrow intervals. Shares are treated as
+    independent.
 
     Raises:
         ValueError: if the results are for different positions.

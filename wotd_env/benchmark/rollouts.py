@@ -1,11 +1,12 @@
-"""Rollouts: the equity of every action in games that are not solved, estimated by playing on.
+"""Rollouts: the equity of every action in games that are not solved, estimated by simulated games.
 
-Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. Instead of the result of a
-game, its luck-adjusted result counts, which has about 2 % of the variance. For the seat that takes the action it is
+Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. The luck-adjusted result of
+each game replaces its result, because it has about 2 % of the variance. For the seat that takes the action, the
+luck-adjusted result is
 
-    plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn),
+    plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
-and all terms are known while the game is played. A plan is the exact mean of the values after its turn. So the
+All terms are known while the game is played. A plan is the exact mean of the values after its turn. So the
 luck-adjusted result has the same expected value as the result.
 """
 
@@ -29,7 +30,7 @@ from wotd_env.policies.planner import Planner
 
 ERROR = 0.002  #: largest standard error of the equity of a good action
 SHARE = 0.1  #: largest standard error of the equity of another action, as a share of its regret
-ROUND = 128  # games of each action between two looks at the errors
+ROUND = 128  # games of each action between two checks of the errors
 
 
 def roll_out(
@@ -45,15 +46,15 @@ def roll_out(
     Args:
         state: STATE (M,), games at decisions; not changed.
         keys: uint64 (M,), the seeds of the dice.
-        value: the learned value that plays, which also has the rules.
+        value: the learned value for the plans of all seats; its rules apply.
         error: add games until no standard error is larger than this, or than `SHARE` of the regret of the action.
-        progress: called with the number of finished positions and of all.
+        progress: called with the number of finished positions and of all positions.
 
     Returns:
         float32 (M, A): equities, -inf for illegal actions.
         float32 (M, A): their standard errors, 0 for illegal actions.
     """
-    game = Game(value.rules, skip_forced=False)  # with it, `roll` may go on into the next turn
+    game = Game(value.rules, skip_forced=False)  # `skip_forced` could make `roll` continue into the next turn
     equity = plan(game, state, value)[0]
     errors = np.zeros_like(equity)
     for i in range(len(state)):
@@ -81,8 +82,8 @@ def _later_turns(
 ) -> NDArray[np.float64]:
     """Play a round of games after each action; return the sums over their later turns, (actions, ROUND).
 
-    The games of an action are independent. Games of different actions whose turns end in the same position are the same
-    from there on, so they are played once, and the differences of actions have less noise.
+    The games of one action are independent. Games of different actions share their later turns if this turn ends in the
+    same position. Shared turns are played once, and the differences between actions have less noise.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -102,7 +103,7 @@ def _later_turns(
 
 
 def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None:
-    """Play to the end of a turn, given by number, in place."""
+    """Play games to the end of the turn with a number, in place."""
     unused = np.random.default_rng(0)
 
     def unfinished(games: States) -> NDArray[np.int64]:
@@ -119,7 +120,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return how many equal values are before each one."""
+    """Return for each value the number of equal values before it."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))
@@ -129,7 +130,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to their ends; return the sums of plan minus value over their turns for a seat."""
+    """Play games to their ends; return for each game the sum of plan minus value over its turns, for a seat."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)

@@ -25,13 +25,13 @@ def name_of(policy: str, rules: Rules) -> str:
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return the rules of the model for the players, powers and spaces of some rules: `own` powers in all colors."""
+    """Return the rules of the model for a game: its players, powers and spaces, and random colors for `own` powers."""
     colors = "random" if rules.powers == "own" else None
     return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)
 
 
 def find(policy: str, rules: Rules) -> Path:
-    """Return the file with the model of a policy for some rules, or raise ValueError with the available models."""
+    """Return the file with the model of a policy for some rules; otherwise raise ValueError with the available ones."""
     return _find(FOLDER, policy, rules)
 
 
