@@ -35,7 +35,7 @@ CHANCE_LOGITS = _chance_logits()
 class WayOfTheDragon:
     """Way of the Dragon with the interface of pgx's environments. All methods work under `jax.jit` and `jax.vmap`.
 
-    Moves without an alternative are played at once by `step`, as in `wotd_env.Game`.
+    `step` plays moves without an alternative at once, as `wotd_env.Game` does.
 
     Args:
         rules: the rules; `start="loser"` is not supported, because a state does not know the previous game.
@@ -68,15 +68,15 @@ class WayOfTheDragon:
     def init(self, key: Array) -> State:
         """Return a new game at its first decision (R1, R15).
 
-        The starting player is drawn with equal probabilities, which is the distribution of the roll-off.
+        The starting player is uniformly random, as after a roll-off.
         """
         return self._complete(play.new_game(self.rules, key), play.no_moves(self.rules))
 
     def step(self, state: State, action: Array, key: Array) -> State:
         """Take an action and roll on to the next decision.
 
-        An illegal action ends the game: its player gets -1, the others share 1. A game that is over stays as it is,
-        with rewards of 0.
+        An illegal action ends the game: its player gets -1, the others share 1. A game that is over does not change,
+        and its rewards are 0.
         """
         bits = jax.random.bits(key, (2,))
         return self._after(state, action, *play.advance(self.rules, state, action, bits))
@@ -92,7 +92,7 @@ class WayOfTheDragon:
     def throw(self, state: State, roll: Array) -> State:
         """Set the dice of a game before a roll to one of the 252 outcomes of `chance_logits`.
 
-        This is the second half of `step`. It forces no move. Without a roll to come, only the rewards change, to 0.
+        This is the second half of `step`, without forced moves. If no roll is due, it only sets the rewards to 0.
         """
         state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
         return self._complete(state, play.moves_of(self.rules, state))
@@ -100,7 +100,7 @@ class WayOfTheDragon:
     def chance_logits(self, state: State) -> Array:
         """Return the log-probabilities of the 252 rolls, float32 (252,).
 
-        Row `wotd_env.core.dice.KEEPS[i]` has the faces of roll i. Without a roll to come, the dice on the table have
+        Row `wotd_env.core.dice.KEEPS[i]` has the faces of roll i. If no roll is due, the dice on the table have
         probability 1.
         """
         return jnp.asarray(CHANCE_LOGITS)[state._keep]
@@ -143,7 +143,7 @@ class WayOfTheDragon:
             terminated=jnp.asarray((records["phase"] == Phase.OVER) & ~truncated),
             truncated=jnp.asarray(truncated),
             _perfection=jnp.asarray(records["perfection"] != 0),
-            observation=jnp.zeros(len(records)),  # these are made below
+            observation=jnp.zeros(len(records)),  # replaced below
             legal_action_mask=jnp.zeros(len(records)),
             _legal=jnp.zeros(len(records)),
         )
@@ -153,7 +153,7 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        After an illegal action the record has the position before it, because records know no such end.
+        After an illegal action the record has the position before it, because records cannot represent this end.
 
         The random streams are those of `seed`, as in `wotd_env.Game.reset`.
         """
@@ -173,7 +173,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Return the result of an action: `new`, or `state` if the action is illegal or the game over."""
+        """Return the state after an action: `new`, but the position of `state` if it is over or `action` illegal."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -202,7 +202,7 @@ class WayOfTheDragon:
 def auto_reset(
     step: Callable[[State, Array, Array], State], init: Callable[[Array], State]
 ) -> Callable[[State, Array, Array], State]:
-    """Return a step that starts a new game after the end, as pgx's function of this name does.
+    """Return a step function that starts a new game after the end, like pgx's function of this name.
 
     The returned state belongs to the new game, except its `rewards`, `terminated` and `truncated`.
     """

@@ -1,7 +1,7 @@
-"""The rules as functions of JAX arrays: one game, without loops and branches, to be mapped over games by `jax.vmap`.
+"""The rules as functions of JAX arrays: for one game, without loops and branches. `jax.vmap` maps them over games.
 
 Under `vmap` both sides of a branch are computed, so every function computes its change and applies it where a condition
-holds. Seats are relative to the player to act (0 is that player), so no function looks a seat up.
+holds. Seats are relative to the player to act (0 is that player), so functions need no look-up of seats.
 
     decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
 
@@ -46,7 +46,7 @@ class State:
 
     current_player: Array  #: seat to act, int32
     observation: Array  #: the game as this seat sees it, int8 (D,), the encoding "one_hot"
-    rewards: Array  #: of the last step, by seat, float32 (n,)
+    rewards: Array  #: rewards of the last step, by seat, float32 (n,)
     terminated: Array  #: whether the game has ended by R9 or by an illegal action
     truncated: Array  #: whether the game has ended by R16
     legal_action_mask: Array  #: the legal actions, bool (A,); all of them after the end
@@ -60,7 +60,7 @@ class State:
     _phase: Array
     _perfection: Array  # bool
     _turn: Array
-    _legal: Array  # uint32 (W,): `legal_action_mask` as bits; as a field XLA computes it once, not for every entry
+    _legal: Array  # uint32 (W,): `legal_action_mask` as bits; a field, so that XLA computes it only once
 
     def replace(self, **changes: Any) -> State:
         """Return a copy with some fields changed."""
@@ -68,12 +68,12 @@ class State:
 
 
 class Moves(NamedTuple):
-    """The moves of a state in phase MOVE; arrays of spaces have the space that each piece reaches, 0 if it cannot."""
+    """The moves of a state in phase MOVE. Destinations are the spaces that the pieces reach, 0 if they cannot."""
 
     legal: Array  # uint32: bit i set: action MOVE_ON + i is legal, up to NO_MOVE_BY_FEAR
     swaps: Array  # uint32 (5,): bit i set: the i-th pair can be swapped on that path
-    jumps: Array  # int32 (5,): by the dice of each element, with anxiety
-    ones: Array  # int32 (5,): by one space
+    jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
+    ones: Array  # int32 (5,): destinations one space ahead
 
 
 # ------------------------------------------------------------------------------------------------------------ questions
@@ -146,13 +146,13 @@ def moves_of(rules: Rules, s: State) -> Moves:
 
 
 def bits(first: int, legal: Array) -> Array:
-    """Return actions from `first` on as bits of a word that begins with MOVE_ON, uint32."""
+    """Return the actions from `first` on as bits of a word, uint32, whose lowest bit is MOVE_ON."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
 
 
 def no_moves(rules: Rules) -> Moves:
-    """Return the moves of a state in another phase."""
+    """Return the empty `Moves` of a state that is not in phase MOVE."""
     none = jnp.zeros(PATHS, jnp.int32)
     return Moves(jnp.zeros((), jnp.uint32), jnp.zeros(PATHS, jnp.uint32), none, none)
 
@@ -189,7 +189,7 @@ def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
 
 
 def num_words(rules: Rules) -> int:
-    """Return the number of words that hold a bit for each action."""
+    """Return the number of words for one bit per action."""
     return -(-num_actions(rules.players) // 32)
 
 
@@ -200,7 +200,7 @@ def mask_of(rules: Rules, legal: Array) -> Array:
 
 
 def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
-    """Return whether an action, any integer, is legal by the result of `legal_actions`."""
+    """Return whether an action, any integer, is legal; `legal` is the result of `legal_actions`."""
     known = (action >= 0) & (action < num_actions(rules.players))
     action = jnp.where(known, action, 0)  # JAX would replace an index out of range silently
     return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
@@ -220,7 +220,7 @@ def rewards(rules: Rules, s: State) -> Array:
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
     """Return the game as a seat sees it, int8 (D,): by default as the seat to act."""
     n, spaces = rules.players, rules.spaces
-    ahead = 0 if seat is None else (seat - s.current_player) % n  # of the seat to act
+    ahead = 0 if seat is None else (seat - s.current_player) % n  # the number of seats after the seat to act
     pieces, hues, actor = s._pieces, colors(rules, s), jnp.asarray(-ahead % n)
     seats = (s.current_player + ahead + np.arange(n)) % n
     if seat is not None:
@@ -289,7 +289,7 @@ def new_game(rules: Rules, key: Array) -> State:
 
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
-    """Return the dead pieces of each path, as bits; five in a row are drawn again (R15)."""
+    """Draw the dead pieces of each path, as bits; draw again if five are in a row (R15)."""
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces
@@ -311,9 +311,9 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 
 
 def thrown(keep: Array, bits: Array) -> Array:
-    """Return the roll that random bits, uint32, make of a keep.
+    """Return the roll after the unrolled dice of a keep are rolled with random bits, uint32.
 
-    The probabilities differ from those of fair dice by less than 2e-6 of them, because 6 ** 5 does not divide 2 ** 32.
+    The relative error of the probabilities is less than 2e-6, because 6 ** 5 does not divide 2 ** 32.
     """
     throw = (bits % jnp.asarray(_THROW_SIZE)[keep]).astype(jnp.int32)
     return jnp.asarray(dice.THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
@@ -346,7 +346,7 @@ def use_power(s: State, where: Array) -> State:
 
 
 def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> tuple[State, Array]:
-    """Take an action of phase MOVE; return also whether the turn has ended (R3..R9, R12, R13)."""
+    """Take an action of phase MOVE; also return whether the turn has ended (R3..R9, R12, R13)."""
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     mine = s._pieces[0]
@@ -354,14 +354,14 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # in an equilibrium by one die each
+    advance = destinations(rules, s, elements)  # in an equilibrium each piece has one die
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # one of them is 0
+        earth = jnp.maximum(advance, moves.jumps)  # on each path one of them is 0
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)
@@ -383,7 +383,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
 
 
 def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
-    """Return the pieces after an action, which swaps two of them or none, int32 (n, 5) (R6)."""
+    """Return the pieces, int32 (n, 5), after an action, which may be a swap (R6)."""
     number = pairs(rules.players)
     before = list(pieces)
     for pair, (one, other) in enumerate(PAIRS[rules.players, :number].tolist()):
@@ -394,7 +394,7 @@ def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
 
 
 def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
-    """Finish the turn of a game where it has `ended`; the same seat plays `again` or the next one does (R8, R16)."""
+    """Finish the turn if it has `ended`. The same seat plays next if `again`, otherwise the next seat (R8, R16)."""
     turn = s._turn + ended
     over = ended & (turn >= rules.max_turns)
     begins = ended & ~over
@@ -412,14 +412,14 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 
 
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
-    """Take a move `where` one is due, or an action of phase EXTRA where `extra` holds (R8, R12)."""
+    """Take a move if `where`, or an action of phase EXTRA if `extra` (R8, R12)."""
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
     return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))
 
 
 def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
-    """Take an action without a roll; return also the moves of the new state."""
+    """Take an action without a roll; also return the moves of the new state."""
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
     moves = moves_of(rules, s)
@@ -427,10 +427,10 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 
 
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
-    """Take an action, roll, and take a forced move; return also the moves of the new state.
+    """Take an action, roll, and take a forced move; also return the moves of the new state.
 
-    The action is legal, int32. The random bits, uint32 (2,), are for the roll after a hold and for the first roll of
-    the next turn.
+    The action, int32, is assumed legal. The random bits, uint32 (2,), are for the roll after a hold and for the first
+    roll of the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
