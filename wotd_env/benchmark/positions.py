@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +14,11 @@ from numpy.typing import NDArray
 import wotd_env
 from wotd_env import files
 from wotd_env.analysis import KINDS
-from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
-from wotd_env.core.state import STATE, States
+from wotd_env.core.state import States
 from wotd_env.extras import needed_for
-from wotd_env.recording.columns import KEY, as_equity, as_states
+from wotd_env.recording import columns
 
 with needed_for("a file of positions", "arena"):
     import pyarrow as pa
@@ -32,6 +29,7 @@ STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
 FOLDER = Path(__file__).parent  # of the bundled files
+_UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 
 
 class Positions(NamedTuple):
@@ -135,7 +133,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     if (found_split, rules or found) != (split, found):
         what = f"{found_split} positions for {found}, not {split} positions for {wanted}"
         raise ValueError(f"{file} has {what}")
-    with _named(file):
+    with columns.errors_name(file, _UNREADABLE):
         positions = _from_columns(found, split, parquet.read_table(file))
         if positions.digest() != digest:
             raise ValueError("its values do not match its digest")
@@ -149,26 +147,20 @@ def file_name(rules: Rules, split: str) -> str:
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
     """Write a file of positions; `drawn` describes how they were drawn. Raise OSError if it cannot be written."""
-    rules, count = positions.rules, len(positions.game)
-    kinds = schema(rules)
+    rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}
-    ends = np.append(0, positions.mask.sum(1)).cumsum().astype(np.int32)
-    columns = {
+    content = {
         "game": positions.game,
-        "kind": pa.DictionaryArray.from_arrays(pa.array(positions.kind.astype(np.int8)), KINDS),
-        "stage": pa.DictionaryArray.from_arrays(pa.array(positions.stage.astype(np.int8)), STAGES),
-        "state": pa.FixedSizeBinaryArray.from_buffers(
-            kinds.field("state").type, count, [None, pa.py_buffer(positions.state.tobytes())]
-        ),
-        "mask": pa.FixedSizeListArray.from_arrays(
-            pa.array(positions.mask.ravel()), type=kinds.field("mask").type
-        ),
-        "equity": pa.ListArray.from_arrays(ends, positions.equity[positions.mask == 1]),
+        "kind": pa.DictionaryArray.from_arrays(positions.kind.astype(np.int8), KINDS),
+        "stage": pa.DictionaryArray.from_arrays(positions.stage.astype(np.int8), STAGES),
+        **columns.state_columns(positions.state, mask),
+        "equity": columns.legal_values(positions.equity, mask),
     }
     if has_errors(rules):
-        columns["error"] = pa.ListArray.from_arrays(ends, positions.error[positions.mask == 1])
-    table = pa.Table.from_pydict(columns, schema=kinds.with_metadata({KEY: json.dumps(about).encode()}))
+        content["error"] = columns.legal_values(positions.error, mask)
+    metadata = {columns.KEY: json.dumps(about).encode()}
+    table = pa.Table.from_pydict(content, schema=schema(rules).with_metadata(metadata))
     with files.replacing(file) as part:
         parquet.write_table(table, part, compression="zstd", compression_level=19)
 
@@ -176,57 +168,29 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
 def schema(rules: Rules) -> pa.Schema:
     """Return the columns of a file, without its metadata."""
     name = pa.dictionary(pa.int8(), pa.string())
-    columns = {
-        "game": pa.int64(),
-        "kind": name,
-        "stage": name,
-        "state": pa.binary(STATE.itemsize),
-        "mask": pa.list_(pa.int8(), num_actions(rules.players)),
-        "equity": pa.list_(pa.float32()),
-    }
+    shared = {each: columns.schema(rules).field(each).type for each in ("state", "mask", "equity")}
+    types = {"game": pa.int64(), "kind": name, "stage": name, **shared}
     if has_errors(rules):
-        columns["error"] = pa.list_(pa.float32())
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
+        types["error"] = types["equity"]
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
 
 
 def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
-    table.validate(full=True)
-    column = {name: table.column(name).combine_chunks() for name in table.column_names}
-    mask = column["mask"].flatten().to_numpy().reshape(len(table), num_actions(rules.players)).copy()
-    equity = _of_legal(column["equity"], mask == 1)
-    error = _of_legal(column["error"], mask == 1) if has_errors(rules) else 0 * equity
-    kind, stage = _indices(column["kind"], KINDS), _indices(column["stage"], STAGES)
-    state, game = as_states(column["state"]), column["game"].to_numpy().copy()
+    column = columns.as_arrays(table)
+    state, mask, game = column["state"], column["mask"], column["game"].to_numpy().copy()
+    equity = columns.as_values(column["equity"], mask, np.nan)
+    error = columns.as_values(column["error"], mask, np.nan) if has_errors(rules) else 0 * equity
+    kind, stage = columns.as_indices(column["kind"], KINDS), columns.as_indices(column["stage"], STAGES)
     return Positions(rules, split, state, mask, equity, error, kind, stage, game)
-
-
-def _of_legal(column: Any, legal: NDArray[np.bool_]) -> NDArray[np.float32]:
-    return np.where(legal, as_equity(column, legal), np.float32(np.nan))
-
-
-def _indices(column: Any, names: tuple[str, ...]) -> NDArray[np.int64]:
-    codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
-    return codes[column.indices.to_numpy()] if len(column) else codes[:0]
 
 
 def read_about(file: Path) -> tuple[Rules, str, str]:
     """Return the rules, the split and the digest of a file."""
-    with _named(file), parquet.ParquetFile(file) as opened:
-        about = json.loads(opened.schema_arrow.metadata[KEY])
+    with columns.errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
+        about = json.loads(opened.schema_arrow.metadata[columns.KEY])
         if about["format"] != FORMAT:
             raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
         rules = Rules.from_dict(about["rules"])
         if not opened.schema_arrow.equals(schema(rules)):
             raise ValueError("it has other columns")
         return rules, about["split"], about["digest"]
-
-
-@contextmanager
-def _named(file: str | Path) -> Iterator[None]:
-    """Raise reading errors as a ValueError that names the file. pyarrow reports damage as OSError without errno."""
-    try:
-        yield
-    except (pa.ArrowException, ValueError, TypeError, LookupError, OSError, RecursionError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(f"{file} must be a file written by wotd positions, got: {error!r}") from error

@@ -1,7 +1,10 @@
-"""The columns of a file of games, and the arrays read from them."""
+"""The columns of a file of games, and the arrays read from them. Files of positions share most of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,23 +71,47 @@ def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.i
     return (np.arange(seats) - games[:, None]) % policies
 
 
+def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
+    """Return the columns `state` and `mask` of states, STATE (M,), and their masks, int8 (M, A)."""
+    content = [None, pa.py_buffer(state.tobytes())]
+    return {
+        "state": pa.FixedSizeBinaryArray.from_buffers(pa.binary(STATE.itemsize), len(state), content),
+        "mask": pa.FixedSizeListArray.from_arrays(pa.array(mask.ravel()), mask.shape[1]),
+    }
+
+
+def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
+    """Return the column of values of actions, float32 (M, A): in each row those of the legal actions."""
+    ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
+    return pa.ListArray.from_arrays(ends, values[mask == 1])
+
+
+@contextmanager
+def errors_name(file: str | Path, message: str) -> Iterator[None]:
+    """Raise errors of reading as a ValueError: the file and the message, with the error in place of `{}` or `{!r}`.
+
+    An OSError with errno passes unchanged: pyarrow reports damage as OSError without errno.
+    """
+    try:
+        yield
+    except (pa.ArrowException, ValueError, TypeError, LookupError, OSError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{file} {message.format(error)}") from error
+
+
 def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> Decisions:
     """Return the rows of a file as new arrays.
 
     Raises:
         ValueError: for rows that no recorded game can have.
     """
-    table.validate(full=True)
-    column = {name: table.column(name).combine_chunks() for name in table.column_names}
-    for name, values in column.items():
-        if values.null_count and name not in ("equity", "regret"):
-            raise ValueError(f"column {name} must have a value in every row, {values.null_count} are missing")
-    rows, actions = len(table), num_actions(rules.players)
+    column = as_arrays(table)
     names = column["policy"].dictionary.to_pylist()
     if not set(names) <= set(policies):
         raise ValueError(f"policies must be among {policies}, got {names}")
-    state = as_states(column["state"])
-    if rows and (state["player"].min() < 0 or state["player"].max() >= rules.players):
+    state, mask = column["state"], column["mask"]
+    if len(state) and (state["player"].min() < 0 or state["player"].max() >= rules.players):
         raise ValueError("the seats to act must be those of the rules")
     for name, field in (("turn", "turn"), ("seat", "player"), ("phase", "phase")):
         wrong = np.flatnonzero(column[name].to_numpy() != state[field])
@@ -94,37 +121,56 @@ def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> De
             raise ValueError(
                 f"the {name} of {decision} must be that of its state, {state[field][row]}, got {column[name][row]}"
             )
-    mask = column["mask"].flatten().to_numpy().reshape(rows, actions).copy()  # Arrow's memory is read-only
-    code = np.array([policies.index(name) for name in names], np.int64)
     return Decisions(
         rules,
         policies,
         game=column["game"].to_numpy().copy(),
         number=column["decision"].to_numpy().astype(np.int64),
         seed=column["seed"].to_numpy().copy(),
-        policy=code[column["policy"].indices.to_numpy()] if rows else np.zeros(0, np.int64),
+        policy=as_indices(column["policy"], policies),
         state=state,
         mask=mask,
         action=column["action"].to_numpy().astype(np.int64),
         reward=column["reward"].to_numpy().copy(),
-        equity=as_equity(column["equity"], mask == 1),
+        equity=as_values(column["equity"], mask, -np.inf),
         regret=column["regret"].to_numpy(zero_copy_only=False).astype(np.float32),
     )
 
 
-def as_states(column: Any) -> States:
-    """Return the column `state` as STATE (M,)."""
-    start, size = column.offset, STATE.itemsize
-    content = memoryview(column.buffers()[1])[start * size : (start + len(column)) * size]
-    return np.frombuffer(content, STATE).copy()
+def as_arrays(table: pa.Table) -> dict[str, Any]:
+    """Return the columns by name: `state` as STATE (M,), `mask` as int8 (M, A), the others as arrays of Arrow.
+
+    Raises:
+        ValueError: if the table is damaged, or a value is missing in a column that is not nullable.
+    """
+    table.validate(full=True)
+    column = {name: table.column(name).combine_chunks() for name in table.column_names}
+    for name, values in column.items():
+        if values.null_count and not table.schema.field(name).nullable:
+            raise ValueError(f"column {name} must have a value in every row, {values.null_count} are missing")
+    state, mask = column["state"], column["mask"]
+    states = np.frombuffer(state.buffers()[1], STATE, len(state), state.offset * STATE.itemsize)
+    column["state"] = states.copy()  # Arrow's memory is read-only
+    column["mask"] = mask.flatten().to_numpy().reshape(len(mask), mask.type.list_size).copy()
+    return column
 
 
-def as_equity(column: Any, legal: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the column `equity` as float32 (M, A): -inf for illegal actions, nan for unknown equities."""
-    known = ~column.is_null().to_numpy(zero_copy_only=False)
+def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
+    """Return a column of `legal_values` as float32 (M, A): `illegal` for other actions, nan in rows without values.
+
+    Raises:
+        ValueError: if a row has another number of values than legal actions in the mask, int8 (M, A).
+    """
+    legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
     if (lengths[known] != legal[known].sum(1)).any():
         raise ValueError("equities must be those of the legal actions, got another number of them")
-    equity = np.where(known[:, None], np.float32(-np.inf), np.float32(np.nan)).repeat(legal.shape[1], 1)
-    equity[known[:, None] & legal] = column.flatten().to_numpy(zero_copy_only=False)
-    return equity
+    values = np.where(known[:, None], np.float32(illegal), np.float32(np.nan)).repeat(mask.shape[1], 1)
+    values[known[:, None] & legal] = column.flatten().to_numpy(zero_copy_only=False)
+    return values
+
+
+def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the first index in `names` of each name in a column, int64 (M,). Raise ValueError for other names."""
+    codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
+    return codes[column.indices.to_numpy()] if len(column) else codes[:0]

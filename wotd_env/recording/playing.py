@@ -13,7 +13,7 @@ from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.state import States, take
 from wotd_env.policy import Policy, play_policies
-from wotd_env.recording.columns import schema, seating
+from wotd_env.recording.columns import legal_values, schema, seating, state_columns
 from wotd_env.solver import Table
 
 
@@ -70,21 +70,16 @@ def decision_columns(
 
     Without an analysis of the states, `equity` and `regret` are null.
     """
-    mask, kinds = game.legal_actions(state, validate=False), schema(game.rules)
+    mask = game.legal_actions(state, validate=False)
     if analysis is None:
         equity, regret = pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
     else:
-        ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
-        equity = pa.ListArray.from_arrays(ends, analysis.actions[mask == 1])
-        regret = pa.array(regret_of(analysis, action))
+        equity, regret = legal_values(analysis.actions, mask), pa.array(regret_of(analysis, action))
     return {
         "turn": state["turn"],
         "seat": state["player"],
         "phase": state["phase"],
-        "state": pa.FixedSizeBinaryArray.from_buffers(
-            kinds.field("state").type, len(state), [None, pa.py_buffer(state.tobytes())]
-        ),
-        "mask": pa.FixedSizeListArray.from_arrays(pa.array(mask.ravel()), type=kinds.field("mask").type),
+        **state_columns(state, mask),
         "action": action,
         "equity": equity,
         "regret": regret,

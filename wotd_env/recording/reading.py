@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import ROW, STATE
 from wotd_env.extras import needed_for
 from wotd_env.notation import RecordedGame, record_game
-from wotd_env.recording.columns import FORMAT, KEY, Decisions, as_decisions, schema, seating
+from wotd_env.recording.columns import FORMAT, KEY, Decisions, as_decisions, errors_name, schema, seating
 
 with needed_for("a Parquet file of games", "arena"):
-    import pyarrow as pa
     from pyarrow import parquet
+
+_UNREADABLE = "cannot be read as recorded games: {}"
 
 
 def load(file: str | Path, filters: Any = None) -> Decisions:
@@ -35,19 +35,19 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
         FileNotFoundError: if there is no such file.
         ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
     """
-    with _errors_name(file), parquet.ParquetFile(file) as opened:
+    with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         about = _about(file, opened)
         return as_decisions(*about, parquet.read_table(file, filters=filters))
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
     """Read a file that may be larger than memory: yield whole games, some hundreds at a time. Errors as in `load`."""
-    with _errors_name(file):
+    with errors_name(file, _UNREADABLE):
         opened = parquet.ParquetFile(file)
     with opened:
         about = _about(file, opened)
         for group in range(opened.num_row_groups):
-            with _errors_name(file):
+            with errors_name(file, _UNREADABLE):
                 decisions = as_decisions(*about, opened.read_row_group(group))
             yield decisions
 
@@ -79,7 +79,7 @@ def verify(
         ValueError: naming the first decision that does not follow from the seed and the actions.
     """
     games = rows = 0
-    with _errors_name(file), parquet.ParquetFile(file) as opened:
+    with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         total = opened.metadata.num_rows
     for decisions in blocks(file):
         wrong = _first_wrong(decisions)
@@ -132,20 +132,9 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     return None
 
 
-@contextmanager
-def _errors_name(file: str | Path) -> Iterator[None]:
-    """Turn errors of pyarrow into a ValueError that names the file. Damaged files raise OSError without errno."""
-    try:
-        yield
-    except (pa.ArrowException, ValueError, TypeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(f"{file} cannot be read as recorded games: {error}") from error
-
-
 def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
     """Return the rules and policies of a file that `record` has written."""
-    try:
+    with errors_name(file, "must be a file written by wotd record, got: {!r}"):
         about = json.loads(opened.schema_arrow.metadata[KEY])
         if about["format"] != FORMAT:
             raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
@@ -154,6 +143,4 @@ def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
             raise ValueError(f"it has {len(policies)} policies for {rules.players} seats")
         if not opened.schema_arrow.equals(schema(rules)):
             raise ValueError("it has other columns")
-    except (TypeError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file} must be a file written by wotd record, got: {error!r}") from error
     return rules, policies
