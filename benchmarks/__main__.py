@@ -188,8 +188,8 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
     speeds = ((*cells(name, row), row["what"]) for name, row in rows.items())
     text = (
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
-        f"Median (least to most) of {arguments.repeats} measurements of {arguments.seconds:g} s, in turns, one at a "
-        "time, each pinned to as many cores as it has threads.",
+        f"Median (minimum to maximum) of {arguments.repeats} measurements of {arguments.seconds:g} s. The cases "
+        "alternate. Each runs alone, pinned to one core per thread.",
         pages.table((*COLUMNS, "what a step is"), speeds, right=range(1, 6)),
         numbers("ratio, of the environments alone | value", ratios, 2),
         numbers("where a decision's time goes, two players, 8192 games | ns", profile(rows), 1),
