@@ -1,4 +1,4 @@
-"""Measure the tables of docs/results/perfect-play.md and draw its plots (`make solution`).
+"""Measure the tables of docs/results/perfect-play.md and draw its plot (`make solution`).
 
 The tables of the page are the methods of `Findings`. Missing tables of boards with 0 to 2 plain spaces are solved;
 larger boards are measured if their tables exist.
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from tools import pages
-from wotd_env import Game, Phase, Rules, __version__, analysis, files, make_policy, solver
+from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS
@@ -29,7 +28,6 @@ from wotd_env.solver.positions import board_of
 from wotd_env.solver.storage import layout_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "perfect-play.md"
-BOARDS_PLOT = PAGE.with_name("solution-boards.svg")
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table
 GRADED = ("first", "random", "greedy", "planner")
@@ -100,24 +98,8 @@ class Findings:
                 f"| {cpu / positions * 1e6:.2f} µs | {residual:.1e} | {table.start:+.7f} "
                 f"| {(1 + table.start) / 2:.2%} | {turns:.1f}"
             )
-        self._draw_boards()
         head = "plain spaces | positions | table | processor time | a position | residual"
         return pages.table(f"{head} | value of the start | share of the first player | turns", rows)
-
-    def _draw_boards(self) -> None:
-        figure = Figure(figsize=(11, 3.6), layout="constrained")
-        value, turns, time = figure.subplots(1, 3)
-        spaces, tables = list(self.tables), list(self.tables.values())
-        value.plot(spaces, [table.start for table in tables], marker="o")
-        value.set(xlabel="plain spaces", ylabel="value of the start")
-        turns.plot(spaces, [self.perfect_games(n).turns.mean() for n in spaces], marker="o")
-        turns.set(xlabel="plain spaces", ylabel="turns of a perfect game")
-        for axes in (value, turns):
-            axes.set_ylim(bottom=0)
-        sizes = [table.board.positions for table in tables]
-        time.loglog(sizes, [table.header["cpu_seconds"] for table in tables], marker="o")
-        time.set(xlabel="positions", ylabel="processor time in s")
-        files.save_figure(figure, BOARDS_PLOT)
 
     def precision(self) -> str:
         """Return the differences between tables in single precision and solutions in double precision."""
