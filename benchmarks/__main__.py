@@ -30,10 +30,9 @@ from benchmarks.cases import BATCHES, CASES, Case
 from tools import pages
 from wotd_env import files
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results.json"
-HISTORY = ROOT / "benchmarks" / "history.jsonl"
-PAGE = ROOT / "docs" / "results" / "speed.md"
+RESULTS = pages.ROOT / "benchmarks" / "results.json"
+HISTORY = pages.ROOT / "benchmarks" / "history.jsonl"
+PAGE = pages.ROOT / "docs" / "results" / "speed.md"
 PLOT = PAGE.with_name("throughput.svg")
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
 
@@ -115,7 +114,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=ROOT,
+            cwd=pages.ROOT,
         )
         ready = ask(workers[case.name], None)
         if "ready" not in ready:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from wotd_env.benchmark.results import Regrets, mean_regret
 from wotd_env.cli.progress import progress_bar
 from wotd_env.policies import plays
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "benchmark.md"
+PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
 GAMES = 4000

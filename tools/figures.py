@@ -26,12 +26,10 @@ from typing import Any
 
 from tools import pages
 
-ROOT = Path(__file__).parents[1]
-
 
 @functools.cache
 def _cases() -> Any:
-    return json.loads((ROOT / "benchmarks" / "results.json").read_text())["cases"]
+    return json.loads((pages.ROOT / "benchmarks" / "results.json").read_text())["cases"]
 
 
 def rate(case: str) -> str:
@@ -60,7 +58,7 @@ def ladder(policy: str, opponent: str) -> str:
 
 def _table(page: str, place: str) -> list[dict[str, str]]:
     """Return the rows of the first table of a page after the pattern `place`, as dicts from column to cell."""
-    text = (ROOT / "docs" / "results" / page).read_text()
+    text = (pages.ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
     assert found, f"docs/results/{page} has no table after {place}"
     head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in found[1].splitlines())
@@ -122,7 +120,7 @@ def figure(name: str) -> str:
 
 def renewed(page: Path) -> str:
     """Return the text of a page with current figures."""
-    folder = page.parent.relative_to(ROOT).as_posix()
+    folder = page.parent.relative_to(pages.ROOT).as_posix()
     text = pages.renew(page.read_text(), {"figures": figures().replace(f"]({folder}/", "](")})
     return re.sub(
         r"(<!-- figure: ([^>]*?) -->).*?(<!-- end -->)",

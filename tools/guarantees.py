@@ -19,7 +19,7 @@ from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import Policy, play_policies
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "guarantees.md"
+PAGE = pages.ROOT / "docs" / "results" / "guarantees.md"
 RULES = Rules(players=3, spaces=0)
 GAMES = 3000
 GRADED = ("td", "planner", "greedy", "random")

@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tools.pages import ROOT
 
 DECORATORS = {"kernel", "inlined"}
 ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of their argument dtype

@@ -24,9 +24,8 @@ from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import plays
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "results" / "ladder.md"
-STORE = ROOT / "runs" / "ladder.sqlite"
+PAGE = pages.ROOT / "docs" / "results" / "ladder.md"
+STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
 GAMES = 12_800  # games of a matchup; the error of win shares is then half a point
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
 
     folder = options.into or PAGE.parent
-    ratings = (options.into or ROOT / "wotd_env" / "arena") / "ladder.json"
+    ratings = (options.into or pages.ROOT / "wotd_env" / "arena") / "ladder.json"
     file = (options.into or STORE.parent) / STORE.name
     file.parent.mkdir(parents=True, exist_ok=True)
 

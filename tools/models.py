@@ -29,8 +29,7 @@ from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
 
-ROOT = Path(__file__).parent.parent
-PAGES = ROOT / "docs" / "results"
+PAGES = pages.ROOT / "docs" / "results"
 PAGE, PICTURE = "models.md", "models.svg"
 
 OWN = {"preset", "seed", "rules", "folder", "resume", "final_games"}

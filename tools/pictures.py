@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tools.pages import ROOT
 from wotd_env import Game, Rules, make_policy
 from wotd_env.policy import play_policies
 from wotd_env.rendering import Replay
 from wotd_env.rendering.cases import CASES, draw_case
 
-ROOT = Path(__file__).parents[1]
 RULES_FOLDER = ROOT / "docs" / "reference" / "rules"
 
 GAME_FILE = ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md

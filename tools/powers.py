@@ -19,7 +19,7 @@ from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import play_policies
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "powers.md"
+PAGE = pages.ROOT / "docs" / "results" / "powers.md"
 GAMES = 4000  # of each pair of colors, and of each graded policy
 GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.pages import PAGES
+from tools.pages import PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
 MOST_WORDS = 40  # words of a sentence on a page; lists and tables do not count
 PATTERNS = {

@@ -15,7 +15,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.pages import ROOT
 
 TOURNAMENT = """
 import sys

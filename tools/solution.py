@@ -27,7 +27,7 @@ from wotd_env.solver.iteration import Work, group_of, solve_families
 from wotd_env.solver.positions import board_of
 from wotd_env.solver.storage import layout_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "perfect-play.md"
+PAGE = pages.ROOT / "docs" / "results" / "perfect-play.md"
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table
 GRADED = ("first", "random", "greedy", "planner")

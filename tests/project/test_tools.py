@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import ROOT
 from tools import prose
 from tools.kernels import faults, main
 
@@ -51,7 +52,7 @@ def test_kernel_check_allows_arrays_of_numbers(code):
     ],
 )
 def test_unclear_sentences_are_found(name, content, fault):
-    file = prose.ROOT / name
+    file = ROOT / name
     read = prose.paragraphs if name.endswith(".md") else prose.in_code
     faults = [found for text in read(file, content) for found in prose.check(text)]
     assert len(faults) == 1
@@ -60,10 +61,8 @@ def test_unclear_sentences_are_found(name, content, fault):
 
 def test_code_and_generated_parts_are_not_sentences():
     page = "`is none` and\n\n```python\nx is none\n```\n\n<!-- table: a -->\n\nanew\n\n<!-- end -->\n\n| anew |\n"
-    assert not [
-        fault for text in prose.paragraphs(prose.ROOT / "page.md", page) for fault in prose.check(text)
-    ]
-    assert not list(prose.in_code(prose.ROOT / "code.py", "value = 'anew'"))
+    assert not [fault for text in prose.paragraphs(ROOT / "page.md", page) for fault in prose.check(text)]
+    assert not list(prose.in_code(ROOT / "code.py", "value = 'anew'"))
 
 
 def test_the_kernels_of_the_project_allocate_no_records():
