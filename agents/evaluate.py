@@ -70,9 +70,9 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     return Counts(len(state), wins, len(state) - wins - losses, losses)
 
 
-def replay(game: Game, policy: Policy) -> Replay:
+def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
     """Return the replay of a game that a policy plays on all seats."""
-    state, rng = game.reset(1, seed=FINAL), np.random.default_rng(FINAL)
+    state, rng = game.reset(1, seed=seed), np.random.default_rng(seed)
     states, actions = [], []
     seats = np.zeros((1, game.rules.players), np.int64)
     for chosen in play_policies(game, state, seats, [policy], rng):
