@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import wotd_env
 from tools import pages
 from wotd_env import benchmark, make_policy
-from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.estimates import percent
 from wotd_env.benchmark import measuring
 from wotd_env.benchmark.positions import has_errors
 from wotd_env.benchmark.results import Regrets, mean_regret
@@ -43,7 +43,7 @@ def table(results: list[benchmark.Result]) -> str:
     for result in results:
         cells = _regrets(result.regret)
         shares = (result.against_perfect, *map(result.win_shares[2].get, references))
-        rows.append((_board(result.rules), f"`{result.agent}`", *cells, *map(_percent, shares)))
+        rows.append((_board(result.rules), f"`{result.agent}`", *cells, *map(percent, shares)))
     head = ("plain spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
     return pages.table(head, rows, right=range(2, len(head)))
 
@@ -84,10 +84,6 @@ def _game(rules: wotd_env.Rules) -> str:
 
 def _board(rules: wotd_env.Rules) -> str:
     return str(rules.spaces) if rules.powers == "none" else f"{rules.spaces}, {rules.powers} powers"
-
-
-def _percent(share: Estimate | None) -> str:
-    return "" if share is None else f"{share.value:.1%} ±{100 * share.error:.1f}"
 
 
 def main() -> None:

@@ -38,6 +38,11 @@ class Estimate(NamedTuple):
         return (self.high - self.low) / 2
 
 
+def percent(share: Estimate | None, digits: int = 1) -> str:
+    """Return a share with its error as text, in percent; nothing for None."""
+    return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
+
+
 class Mean(NamedTuple):
     """A mean of independent observations that lie between two bounds."""
 

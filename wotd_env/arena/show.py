@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.estimates import Estimate, percent
 from wotd_env.arena.results import Results, Row, span
 from wotd_env.files import save_figure
 
@@ -34,19 +34,16 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     """
     n, names = results.tournament.rules.players, list(results.ratings)
 
-    def percent(estimate: Estimate | None) -> str:
-        return "" if estimate is None else f"{estimate.value:.{digits}%} ±{100 * estimate.error:.{digits}f}"
-
     def number(estimate: Estimate, decimals: int) -> str:
         return f"{estimate.value:+.{decimals}f} ±{estimate.error:.{decimals}f}"
 
     columns: dict[str, Callable[[Row], str]] = {
         "rating": lambda row: number(results.ratings[row.policy], 0),
-        "win share": lambda row: percent(row.share),
-        "luck-adjusted": lambda row: percent(row.adjusted),
+        "win share": lambda row: percent(row.share, digits),
+        "luck-adjusted": lambda row: percent(row.adjusted, digits),
         "mean rank": lambda row: f"{row.rank.value:.3f} ±{row.rank.error:.3f}",
         "points ahead": lambda row: number(row.difference, 2),
-        "ties": lambda row: percent(row.ties),
+        "ties": lambda row: percent(row.ties, digits),
         "forfeits": lambda row: f"{row.forfeits:,}",
     }
     shown = {
@@ -64,13 +61,13 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     pairs = Shown(
         "How often the row finishes ahead of the column; ties count half",
         ["policy", *names],
-        [[one, *(percent(results.ahead.get((one, other))) for other in names)] for one in names],
+        [[one, *(percent(results.ahead.get((one, other)), digits) for other in names)] for one in names],
     )
     by_seat = [row for row in overall if row.seat is not None]
     seats = Shown(
         "Win share by seat",
         ["policy", *(f"seat {seat}" for seat in range(n))],
-        [[name, *(percent(row.share) for row in by_seat if row.policy == name)] for name in names],
+        [[name, *(percent(row.share, digits) for row in by_seat if row.policy == name)] for name in names],
     )
     return [total, pairs, seats] if len(names) > 1 else [total, seats]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.analysis import KINDS
-from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.estimates import Estimate, percent
 from wotd_env.arena.show import Shown
 from wotd_env.benchmark.positions import STAGES, Positions, describe_board, load
 from wotd_env.core.game import Game
@@ -131,11 +131,9 @@ def tables(result: Result) -> list[Shown]:
     ]
     shares = []
     if result.against_perfect:
-        shares.append(
-            ["perfect play", _percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)]
-        )
+        shares.append(["perfect play", percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)])
     for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
-        shares.append([name, *(_percent(each.get(name)) for each in result.win_shares.values())])
+        shares.append([name, *(percent(each.get(name)) for each in result.win_shares.values())])
     players = [f"{players} players" for players in result.win_shares] or ["2 players"]
     title = (
         f"{result.agent} on {describe_board(result.rules)}, {result.decisions_per_second:,.0f} decisions/s"
@@ -172,7 +170,7 @@ def compare(one: Result, other: Result) -> Shown:
         if name in theirs:
             value, error = share.value - theirs[name].value, math.hypot(share.error, theirs[name].error)
             difference = _signed(Estimate(value, value - error, value + error), 100, 1)
-            rows.append([name, _percent(share), _percent(theirs[name]), f"{difference} %"])
+            rows.append([name, percent(share), percent(theirs[name]), f"{difference} %"])
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
     title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
@@ -224,10 +222,6 @@ def _shares(result: Result) -> Iterable[tuple[str, Estimate]]:
 
 def _regret(mean: Estimate | None) -> str:
     return "" if mean is None else f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}"
-
-
-def _percent(share: Estimate | None) -> str:
-    return "" if share is None else f"{share.value:.1%} ±{100 * share.error:.1f}"
 
 
 def _signed(difference: Estimate, unit: float, digits: int) -> str:
